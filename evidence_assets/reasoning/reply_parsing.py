@@ -1,12 +1,14 @@
 """Parsing a model's reply into a label, or a reason why the reply is unusable. The parser never guesses.
 
-It tries these forms in order; the first match decides:
+It tries these forms in order; the first that names an option decides:
 
 1. a JSON object with an answer field, plain, fenced or truncated;
-2. the last statement of an answer (``The answer is (B)``, ``\\boxed{B}``, ``I choose B``, ``B is correct``);
-3. the complete reply, its first line or its last line as an answer (``B``, ``**B.** bee``, ``bee``);
-4. the only letter in brackets or bold;
-5. in a short reply without a negation, the only option whose text occurs.
+2. an answer line (``Answer: B``, ``**Final answer:** B``, ``The answer is B``): the first line, else the last one;
+3. the last statement of an answer in a sentence (``so the answer is (B)``, ``\\boxed{B}``, ``B is correct``);
+4. a line that is an answer (``B``, ``**B.** bee``, ``bee``): the first line, else the last line;
+5. the only letter in brackets or bold;
+6. in a short reply, or a last sentence that begins with a word such as "therefore", the only option whose text occurs,
+   if nothing is negated.
 """
 
 from __future__ import annotations
@@ -14,51 +16,70 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.text.negation import has_exclusion
+from evidence_assets.text.sentences import sentence_spans
 
 ANSWER_FIELDS = (
     "final_answer|answer_choice|answer|correct_answer|correct_option|choice|option|label|verdict|prediction|response"
 )
-CLAIM_FORMS = {
+LABEL_FORMS = {
     "SUPPORTS": ("supports", "supported", "support"),
     "REFUTES": ("refutes", "refuted", "refute"),
     "NOT ENOUGH INFORMATION": ("not enough information", "not enough info", "not_enough_info", "nei"),
+    "correct": ("true", "yes"),
+    "wrong": ("incorrect", "not correct", "false", "not true", "no"),
+    "INSUFFICIENT": ("insufficient evidence", "the evidence is insufficient", "not enough evidence"),
 }
+"""Other forms of a label."""
+INSUFFICIENT_EVIDENCE = re.compile(
+    r"insufficient|n(?:o|['’])t (?:\w+ ){0,3}(?:enough|sufficient|support|mention|contain|specif)|none of the"
+    r"|no (?:passage|answer)|cannot (?:be determined|answer)|unknown\W*$|\bn/a\b",
+    re.IGNORECASE,
+)
+"""What a model says instead of an answer."""
 MAX_STATEMENT_CHARACTERS = 2000
 """Longer statements are truncated before parsing; the longest options have a few hundred characters."""
 MAX_SHORT_REPLY_CHARACTERS = 300
 """Longer replies are not searched for the text of an option."""
 
-_WHOLE_FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
+_DECODER = json.JSONDecoder()
 _FIELD = re.compile(rf'["\'](?i:{ANSWER_FIELDS})["\']\s*:\s*(?P<value>"(?:[^"\\]|\\.)*"?|\'[^\']*\'|[^,}}\n]+)')
-_FENCE = re.compile(r"```[\w-]*\n?(.*?)(?:```|$)", re.DOTALL)
 _THOUGHT = re.compile(r"<(think|thinking|reasoning|scratchpad)>.*?(?:</\1>|$)", re.DOTALL | re.IGNORECASE)
 _VERB = (
     r"(?i:(?:\s*(?:is|are|was|be|must be|should be|would be|will be|as follows|es|est|ist|lautet|è|é|является"
     r"|to (?:this|the) question)\b"
     r"|\s*[:=：\-–—>]+|\s*(?:是|为|為|应为|は)|\s*[*_`]+)+)"
 )
+_ANSWER = (
+    r"(?:(?i:\b(?:answers?|choice|option|label|verdict|decision|conclusion|prediction|respuesta(?: correcta)?"
+    r"|réponse(?: correcte)?|antwort|risposta(?: corretta)?|resposta(?: correta)?|cevap|ответ|odpowiedź)\b)[*_`]*"
+    rf"(?:{_VERB}|\s*$)|(?:正确答案|答案|答え|答|回答|正解|정답|답|उत्तर|الإجابة)(?:\s|[:：是为為はは은는*])*)"
+)
+ANSWER_LINE = re.compile(
+    r"^[^\w\n]*(?:(?i:the|my|so|therefore|thus|hence|final|correct|right|best|most|likely|plausible|accurate|overall"
+    rf"|supported|appropriate|suitable|selected|chosen|answer)[ \t,-]+){{0,5}}{_ANSWER}",
+    re.MULTILINE,
+)
 _STATEMENTS = re.compile(
-    r"(?i:\b(?:answers?|choice|option|label|verdict|conclusion|prediction|respuesta(?: correcta)?|réponse(?: correcte)?"
-    r"|antwort|risposta(?: corretta)?|resposta(?: correta)?|cevap|ответ|odpowiedź)\b)[*_`]*"
-    + _VERB
-    + r"|(?:正确答案|答案|回答|正解|정답|답|उत्तर|الإجابة)(?:\s|[:：是为為はは은는*])*"
-    r"|\\boxed\s*\{\s*(?:\\text\s*\{)?"
-    r"|(?i:\b(?:choose|chose|pick|select|go with|going with|opt for|settle on|i'd say|i would say|i think|i believe"
-    r"|therefore|thus|hence)\b)[\s,:]*(?i:(?:it is|it's|it must be|that it is)\s)?"
+    rf"{_ANSWER}|\\boxed\s*\{{\s*(?:\\text\s*\{{)?"
+    r"|(?i:\b(?:choose|chose|pick|select|go with|going with|opt for|settle on|i'd say|i would say|i think|i believe)\b)"
+    r"[\s,:]*(?i:(?:it is|it's|it must be|that it is)\s)?",
+    re.MULTILINE,
 )
 _CORRECTNESS_CLAIM = re.compile(
     r"(?:^|[.!?:;,]\s|\n\s*|\b(?i:option|choice|answer|so|thus|therefore|hence|and|but|that|only)\s|[(\[*])[(\[*]{0,4}"
     r"(?P<letter>[A-Z])\b[)\]*.]*\s+(?i:is|must be|would be)\s+"
     r"(?i:the\s+)?(?i:(?:most\s+likely|most|only|single|clearly)\s+)?(?i:correct|right|best|answer)\b"
+    r"(?!\s+(?i:that|in|about|only|for|when|if|but|as|insofar|to)\b)"
 )
 _LEADING_WORDS = re.compile(
-    r"^(?:(?i:the|la|le|el|die|der|option|options|choice|answer|letter|opción|opcion|opzione|opção|both|either|correct|most"
-    r"|likely|probably|clearly|therefore|thus|definitely|certainly)\b[\s:]*|[\s\"'“”‘’*_`#>$:：«»]+|\\text\{)+"
+    r"^(?:(?i:the|la|le|el|die|der|option|options|choice|answer|letter|opción|opcion|opzione|opção|both|either|correct"
+    r"|most|likely|probably|clearly|so|hence|therefore|thus|definitely|certainly)\b[\s:,]*"
+    r"|[\s\"'“”‘’*_`#>$:：«»•-]+|\\text\{)+"
 )
 _LETTER = re.compile(
     r"(?P<open>[(\[{<]?)(?P<letter>[A-Za-z])(?P<close>[)\]}>]?)(?![A-Za-z0-9_'’])(?!-\w)(?P<rest>.*)", re.DOTALL
@@ -68,9 +89,11 @@ _NEXT_LETTER = re.compile(
     r"(?i:option\s+)?[(\[\"'*_`]*([A-Z])(?![\w'’-])"
 )
 _ENDS = re.compile(
-    r"^[\s*_`\"'”’)\]}$>]*(?:$|[.,;:!?。，、)\n|(\[…]|[-–—]+\s|=>|です|입니다|이다|(?i:because|since|as|due|for|given)\b)"
+    r"^[\s*_`\"'”’)\]}$>]*(?:$|[.,;:!。，、)\n|(\[…<]|[-–—]+\s|=>|です|입니다|이다"
+    r"|(?i:because|since|as|due|for|given|(?:and )?not|rather than)\b"
+    r"|(?i:is|was) (?i:the )?(?i:correct|right|best)(?i: answer| option| choice)?[*_]*(?:[.,;:!]|$))"
 )
-_LINE_LETTER = re.compile(r"^[\s>*_`#-]*[(\[]?([A-Z])[)\].:](?=\s|\*|$)")
+_CONCLUSION = re.compile(r"\W*(?:therefore|thus|hence|so|consequently|overall|in conclusion|based on|given)\b")
 _MARKED_LETTER = re.compile(r"\*\*\s*\(?([A-Z])\)?[.:]?\s*\*\*|\(([A-Z])\)|\[([A-Z])\]")
 
 
@@ -91,6 +114,21 @@ def parse_answer(
     raise UnusableReply(f"the reply names several options: {', '.join(answer_labels)}")
 
 
+def parse_answers(reply: str, labels: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+    """All labels that ``reply`` selects, in its order: ``A, B``, or one option on each line.
+
+    >>> parse_answers("A) ant\\nC) cat", "ABC", ["ant", "bee", "cat"])
+    ('A', 'C')
+    """
+    by_line = {_folded(f"{label}{mark}"): label for label in labels for mark in ("", ")", ".")}
+    for label, option in zip(labels, options, strict=True):
+        by_line |= {_folded(text): label for text in (option, f"{label}) {option}", f"{label}. {option}")}
+    lines = [_folded(line) for line in reply.splitlines() if line.strip()]
+    if len(lines) > 1 and by_line.keys() >= set(lines):
+        return tuple(dict.fromkeys(by_line[line] for line in lines))
+    return _AnswerParser(labels, options).parse(reply)
+
+
 def _folded(text: str) -> str:
     """Normalized text for comparison: NFKC, case-folded, single spaces, without outer quotes and closing marks."""
     text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
@@ -103,7 +141,7 @@ class _AnswerParser:
         self.letters = {label for label in labels if len(label) == 1}
         forms = [(_folded(option), label) for label, option in zip(labels, options, strict=True)]
         forms += [(_folded(label), label) for label in labels if len(label) > 1]
-        forms += [(form, label) for label in labels for form in CLAIM_FORMS.get(label, ())]
+        forms += [(form, label) for label in labels for form in LABEL_FORMS.get(label, ())]
         self.forms = sorted({(form, label) for form, label in forms if form}, key=lambda entry: (-len(entry[0]), entry))
 
     def parse(self, reply: str) -> tuple[str, ...]:
@@ -111,34 +149,30 @@ class _AnswerParser:
         text = _THOUGHT.sub(" ", unicodedata.normalize("NFKC", reply)).strip()
         if not text:
             raise UnusableReply("the reply is empty")
-        for fields in self._json_values(text):
-            return self._from_value(fields)
         found_labels = (
-            self._from_statement(text)
+            self._from_json(text)
+            or self._from_answer_lines(text)
+            or self._from_statements(text)
             or self._from_lines(text)
             or self._from_marked_letter(text)
             or self._from_contained_text(text)
         )
         if not found_labels:
             raise UnusableReply("the reply names no option")
+        for label in found_labels:
+            if label not in self.labels:
+                raise UnusableReply(f"the reply names {label!r}, which is not one of {', '.join(self.labels)}")
         return found_labels
 
-    def _json_values(self, text: str) -> Iterator[Any]:
-        """Yield the value of the last answer field, if there is one."""
-        parsed = None
-        for candidate in (text, *(match[1] for match in _FENCE.finditer(text)), *re.findall(r"\{[^{}]*\}", text)[::-1]):
-            try:
-                parsed = json.loads(candidate.strip())
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(parsed, dict):
-                fields = {str(key).strip().lower().replace(" ", "_"): value for key, value in parsed.items()}
-                for name in ANSWER_FIELDS.split("|"):
-                    if name in fields:
-                        yield fields[name]
-                        return
-        for match in list(_FIELD.finditer(text))[-1:]:
-            yield match["value"].strip().strip("\"'")
+    def _from_json(self, text: str) -> tuple[str, ...]:
+        """The labels in the first answer field of a JSON object; raises UnusableReply if the field names none."""
+        for item in _json_objects(text):
+            fields = {str(key).strip().lower().replace(" ", "_"): value for key, value in item.items()}
+            for name in ANSWER_FIELDS.split("|"):
+                if name in fields:
+                    return self._from_value(fields[name])
+        matches = list(_FIELD.finditer(text))
+        return self._from_value(matches[-1]["value"].strip().strip("\"'")) if matches else ()
 
     def _from_value(self, value: Any) -> tuple[str, ...]:
         """The labels in the value of an answer field."""
@@ -148,32 +182,46 @@ class _AnswerParser:
         if isinstance(value, list):
             return tuple(dict.fromkeys(label for item in value for label in self._from_value(item)))
         text = "" if value is None else str(value).strip()
-        found_labels = self._leading_labels(text) or self._from_statement(text) or self._from_contained_text(text)
+        found_labels = self._leading_labels(text) or self._from_statements(text) or self._from_contained_text(text)
         if not found_labels:
             raise UnusableReply(f"the answer field names no option: {text[:60]!r}")
         return found_labels
 
-    def _from_statement(self, text: str) -> tuple[str, ...]:
+    def _from_answer_lines(self, text: str) -> tuple[str, ...]:
+        """The labels in the first line if it is an answer line, else in the last answer line that has any."""
+        matches = list(ANSWER_LINE.finditer(text))
+        in_first_line = [match for match in matches[:1] if match.start() == 0]
+        return self._first_labels(_line(text, match.end()) for match in (*in_first_line, *reversed(matches)))
+
+    def _from_statements(self, text: str) -> tuple[str, ...]:
         """The labels in the last statement of an answer that has any."""
         correctness_claims = [match for match in _CORRECTNESS_CLAIM.finditer(text) if match["letter"] in self.letters]
-        matches = [*_STATEMENTS.finditer(text), *correctness_claims]
-        for match in sorted(matches, key=lambda match: -match.start()):
-            found_labels = (
-                (match["letter"],) if match.re is _CORRECTNESS_CLAIM else self._leading_labels(_line(text, match.end()))
-            )
-            if found_labels:
-                return found_labels
-        return ()
+        matches = sorted([*_STATEMENTS.finditer(text), *correctness_claims], key=lambda match: -match.start())
+        return self._first_labels(
+            match["letter"] if match.re is _CORRECTNESS_CLAIM else _line(text, match.end()) for match in matches
+        )
+
+    def _first_labels(self, fragments: Iterable[str]) -> tuple[str, ...]:
+        return next(filter(None, map(self._leading_labels, fragments)), ())
 
     def _from_lines(self, text: str) -> tuple[str, ...]:
-        whole_text = self._leading_labels(text)
+        """The label of the lines that are only an answer, if they agree; else of the first or the last line.
+
+        A reply that discusses the options one by one has several lines with labels.
+        """
         lines = [line for line in text.splitlines() if line.strip()]
-        line_letters = {match[1] for line in lines if (match := _LINE_LETTER.match(line))}
-        if len(line_letters) > 1:
-            # The reply discusses the options one by one; only a last line that is just an answer counts.
-            last_labels = self._leading_labels(lines[-1])
-            return last_labels if last_labels and not _LINE_LETTER.match(lines[-1]) else ()
-        return whole_text or self._leading_labels(lines[0]) or self._leading_labels(lines[-1])
+        labels = {line: named for line in lines if (named := self._leading_labels(line))}
+        if len(lines) > 1:
+            labels = {line: named for line, named in labels.items() if set(named) <= set(self.labels)}
+        answers = {named for line, named in labels.items() if self._is_bare(line, named[0])} or set(labels.values())
+        is_leading = lines[0] in labels or lines[-1] in labels
+        return answers.pop() if len(answers) == 1 and is_leading else ()
+
+    def _is_bare(self, line: str, label: str) -> bool:
+        """Whether a line has no more than the label and the text of its option."""
+        words = re.findall(r"\w+", _LEADING_WORDS.sub("", line).casefold())
+        names = [re.findall(r"\w+", form) for form, owner in self.forms if owner == label]
+        return words in ([label.casefold()], *names, *([label.casefold(), *name] for name in names))
 
     def _from_marked_letter(self, text: str) -> tuple[str, ...]:
         """The only letter in bold, else in brackets."""
@@ -181,18 +229,22 @@ class _AnswerParser:
         return tuple(letters) if len(letters) == 1 and not has_exclusion(text) else ()
 
     def _from_contained_text(self, text: str) -> tuple[str, ...]:
-        folded = _folded(text)
-        if len(folded) > MAX_SHORT_REPLY_CHARACTERS or has_exclusion(folded):
-            return ()
-        matched_spans: list[tuple[int, int]] = []
-        matches: dict[str, None] = {}
-        for form, label in self.forms:
-            for match in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", folded) if len(form) > 2 else ():
-                is_inside = any(start <= match.start() and match.end() <= end for start, end in matched_spans)
-                if not is_inside or (match.start(), match.end()) in matched_spans:
-                    matched_spans.append((match.start(), match.end()))
-                    matches[label] = None
-        return tuple(matches) if len(matches) == 1 else ()
+        """The only option whose text occurs in a short reply, or in the conclusion of a longer one."""
+        rest = _folded(text)
+        if len(rest) > MAX_SHORT_REPLY_CHARACTERS:
+            start, end = sentence_spans(text)[-1]
+            rest = _folded(text[start:end])
+            if not _CONCLUSION.match(rest):
+                return ()
+        matches: set[str] = set()
+        for form in dict.fromkeys(form for form, _ in self.forms if len(form) > 2):
+            pattern = re.compile(rf"(?<!\w){re.escape(form)}(?!\w)")
+            if match := pattern.search(rest):
+                if self._is_list(rest[match.end() :]):
+                    return ()
+                rest = pattern.sub(" ", rest)
+                matches |= {label for other, label in self.forms if other == form}
+        return tuple(matches) if len(matches) == 1 and not has_exclusion(rest) else ()
 
     def _leading_labels(self, fragment: str) -> tuple[str, ...]:
         """The labels at the start of a fragment: an option's text, else letters; none if other text follows."""
@@ -211,7 +263,7 @@ class _AnswerParser:
         for form, label in self.forms:
             if folded.startswith(form) and len(form) >= max(best_length, 1):
                 rest = folded[len(form) :]
-                is_complete = not rest or (len(form) > 1 and _ENDS.match(rest))
+                is_complete = not rest or (len(form) > 1 and _ENDS.match(rest) and not self._is_list(rest))
                 if is_complete:
                     best_length = len(form)
                     matches[label] = None
@@ -222,6 +274,14 @@ class _AnswerParser:
         if label and len(folded) == 1 and folded.upper() in self.letters - {label}:
             return label, folded.upper()
         return (label,) if label else ()
+
+    def _is_list(self, rest: str) -> bool:
+        """Whether another option follows, as in "vitamin C, D and K" after "vitamin C"."""
+        match = re.match(r",\s*(?:(?:and|or)\s+)?(?P<next>.*)", rest)
+        return match is not None and bool(
+            re.match(r"(?![ai]\b)[a-z]\b", match["next"])
+            or any(len(form) > 1 and match["next"].startswith(form) for form, _ in self.forms)
+        )
 
     def _by_letter(self, text: str) -> tuple[str, ...]:
         match = _LETTER.match(text)
@@ -239,14 +299,7 @@ class _AnswerParser:
         if not (_ENDS.match(rest) or match["close"] or any(follows.startswith(form) for form in own_forms)):
             return ()
         others = [label for form, label in self.forms if form == follows and form not in own_forms]
-        return tuple(dict.fromkeys(label for name in (*letters, *others) for label in self._check_letter(name)))
-
-    def _check_letter(self, letter: str) -> tuple[str, ...]:
-        if letter in self.letters:
-            return (letter,)
-        if not self.letters:
-            return ()
-        raise UnusableReply(f"the reply names {letter!r}, which is not one of {', '.join(self.labels)}")
+        return tuple(dict.fromkeys((*letters, *others)))
 
 
 def _line(text: str, start: int) -> str:
@@ -254,26 +307,23 @@ def _line(text: str, start: int) -> str:
     return text[start : start + MAX_STATEMENT_CHARACTERS].lstrip(" \t*_`:：\n").partition("\n")[0]
 
 
+def _json_objects(text: str) -> Iterator[dict[str, Any]]:
+    """The outermost JSON objects in a text, fenced or with other text around them."""
+    start = text.find("{")
+    while start >= 0:
+        end = start + 1
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+            yield value
+        except ValueError:
+            pass
+        except RecursionError:
+            return
+        start = text.find("{", end)
+
+
 def parse_json_object(reply: str) -> dict[str, Any]:
-    """Parse a reply that is one JSON object, plain or in a fenced block; raises UnusableReply otherwise."""
-    fenced = _WHOLE_FENCE.match(reply.strip())
-    try:
-        value = json.loads(fenced[1] if fenced else reply)
-    except (ValueError, RecursionError):
-        raise UnusableReply(f"it is not valid JSON: {reply[:60]!r}") from None
-    if not isinstance(value, dict):
-        raise UnusableReply(f"it is no JSON object: {reply[:60]!r}")
-    return value
-
-
-def parse_label(reply: str, labels: Sequence[str]) -> str:
-    """Parse a reply that is exactly one label, ignoring case, quotes and a final full stop.
-
-    >>> parse_label(" refutes.", ("SUPPORTS", "REFUTES"))
-    'REFUTES'
-    """
-    bare = " ".join(reply.strip().strip("\"'“”`*().:").split()).casefold()
-    matches = [label for label in labels if label.casefold() == bare]
-    if len(matches) != 1:
-        raise UnusableReply(f"the reply {reply.strip()[:80]!r} is not exactly one of {', '.join(labels)}")
-    return matches[0]
+    """The first JSON object in a reply, which may have text around it; raises UnusableReply if there is none."""
+    for value in _json_objects(re.sub(r",(?=\s*[}\]])", "", reply)):  # some models leave a comma before the end
+        return value
+    raise UnusableReply(f"it is not valid JSON: {reply[:60]!r}")

@@ -46,6 +46,15 @@ SAYS_B = [
     "정답: B",
     "Ｂ",
     "I have thought about A plaque. **B**",
+    "Answer: A? No, the skin differs.\n\nFinal answer: B",
+    "The correct answer is option B.\n\nOption A is correct only without the catheter. Option D is incorrect.",
+    "B\n\nA) no: the kidneys are well.\nC) no: a vitamin is no disease.",
+    "**A)** weak\n**B)** strong\n**C)** weak\n\n**B) Cholesterol embolization**",
+    "<answer>B</answer>",
+    "The answer is B and not A.",
+    "Decision: B",
+    "答えはBです。",
+    f"{'The catheter loosened plaques. ' * 12}Therefore, the likely cause is cholesterol embolization.",
 ]
 
 
@@ -66,6 +75,10 @@ SAYS_NOTHING_USABLE = [
     ("The answer is not B.", "names no option"),
     ("The answer is neither A nor B.", "names no option"),
     ("Therefore B cells are involved.", "names no option"),
+    ("Therefore, vitamin C, D and K are out.", "names no option"),
+    (f"{'The catheter loosened plaques. ' * 12}Therefore, vitamin C, D and K are out.", "names no option"),
+    (f"{'The catheter loosened plaques. ' * 12}Cholesterol embolization follows.", "names no option"),
+    ("**A) Renal failure**\nweak\n**B) Cholesterol embolization**\nstrong", "names no option"),
     ("The answer is either A or B.", "several options: A, B"),
     ("A: too slow\nB: fits\nC: no\nD: no", "names no option"),
     ("The answer is A, B and D.", "several options: A, B, D"),

@@ -1,0 +1,214 @@
+"""Replies in the manner of six model families, and what the parsers read in them; prints a table of the shares.
+
+python -m evidence_assets_tests.reasoning.reply_corpus
+
+``replies/<family>/<task>.txt`` holds the replies of one family to one prompted task. A line ``@@ question => reading``
+comes before each reply. The reading is that of a careful person, decided before the parser ran. ``held out:`` before
+the question marks replies that were written after the parsers. The questions are in ``QUESTIONS``.
+
+Readings: a label, several labels, ``insufficient`` or ``unusable``; ``C cites 1 2`` with the numbers of the cited
+evidence (any without ``cites``); the cited evidence of each step, separated by bars (``-``: none); ``kept`` if the
+complete text counts; a number; names or facts separated by semicolons; sentences separated by ``//``; ``none`` for an
+empty list or no answer.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evidence_assets import systems
+from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.reasoning import published_prompts as _published  # noqa: F401  registers its tasks
+from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
+from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
+from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.systems.background.recall import NamesTask, TriplesTask
+from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
+from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
+
+FOLDER = Path(__file__).parent / "replies"
+LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
+
+for _module in pkgutil.walk_packages(systems.__path__, "evidence_assets.systems."):
+    importlib.import_module(_module.name)  # registers its tasks
+
+
+def _texts(*texts: str) -> tuple[EvidenceItem, ...]:
+    return tuple(EvidenceItem(str(n), "chunk", "d", str(n), text) for n, text in enumerate(texts, 1))
+
+
+def _question(text: str, *options: str, passages: tuple[EvidenceItem, ...] = (), chains: bool = False) -> ChooseAnswer:
+    labels = tuple("ABCDEF"[: len(options)])
+    return ChooseAnswer(text, labels, options, tuple(Chain(label, ()) for label in labels if chains), {"A": passages})
+
+
+_PLACES = {"r0c0": "Lake", "r0c1": "Depth", "r1c0": "Como", "r1c1": "425", "r2c0": "Garda", "r2c1": "346"}
+_CELLS = tuple(EvidenceItem(place, "cell", "lakes", place, text) for place, text in _PLACES.items())
+_DRUGS = _texts(
+    "Allopurinol inhibits xanthine oxidase.",
+    "Xanthine oxidase forms uric acid.",
+    "Colchicine may treat gout.",
+    "Probenecid increases excretion of uric acid.",
+)
+_FACTS = (ShortFact("1", "Australia", "capital", "Canberra", "Canberra is the capital of Australia"),)
+_CAPITAL = _texts("Canberra has been the capital of Australia since 1913.")
+_LAKES = ("Lake Como", "Lake Garda", "Lake Maggiore", "Lake Orta")
+QUESTIONS: dict[str, Any] = {
+    "lakes": _question("Which lake is the deepest?", *_LAKES),
+    "claim": ChooseAnswer(
+        "Como is deeper than Garda.", LABELS, LABELS, (), dict.fromkeys(LABELS, _CELLS), "verification"
+    ),
+    "depth": ChooseAnswer(
+        "Which lake is 346 m deep?", ("A", "B"), ("Como", "Garda"), (), dict.fromkeys("AB", _CELLS), "table_qa"
+    ),
+    "table claim": ExplainOption("Como is deeper than Garda.", "SUPPORTS", "SUPPORTS", _CELLS, "verification"),
+    "aspirin": ExplainOption(
+        "Which drug eases pain and thins the blood?",
+        "A",
+        "aspirin",
+        _texts("Aspirin may treat pain.", "Aspirin inhibits platelets.", "Paracetamol may treat fever."),
+    ),
+    "chain": ExplainOption(
+        "Which vitamin do only foods from animals contain?",
+        "B",
+        "Vitamin B12",
+        _texts("Meat has vitamin B12.", "Plants have none.", "Vitamin A is in liver.", "Cereals are fortified."),
+    ),
+    "vitamins": _question(
+        "Which vitamin do only foods from animals contain?",
+        *("Vitamin C", "Vitamin B12", "Vitamin D", "Vitamin K"),
+        chains=True,
+    ),
+    "trial": _question("Does vitamin D prevent falls in nursing homes?", "yes", "no", "maybe"),
+    "gout": _question(
+        "Which drug lowers serum urate by inhibiting xanthine oxidase?",
+        *("Colchicine", "Probenecid", "Allopurinol", "Naproxen"),
+        passages=_DRUGS,
+    ),
+    "node": GradeTask("Which drug eases pain?", NodeCard("aspirin", "drug", "It eases pain.", ()), "number"),
+    "saw": "A saw is used for cutting wood.",
+    "entities": NamesTask("What is the money of Switzerland called?", "entities"),
+    "relations": NamesTask("What is the money of Switzerland called?", "relations"),
+    "tower": TriplesTask("Who designed the tower on the Champ de Mars?", ("Eiffel Tower",), ("designed by",)),
+    "facts": ShortTask("What is the capital of Australia?", _FACTS),
+    "texts": ShortTask("What is the capital of Australia?", (), _CAPITAL),
+    "year": ShortTask("Since when has Canberra been the capital of Australia?", (), _CAPITAL),
+    "gout drug": TripletTask(
+        "Which drugs that target TNF treat gout?", Schema(("drug", "disease", "gene/protein"), ("treats", "targets"))
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply with its reading, and the number of its line in the file."""
+
+    family: str
+    task: str
+    question: str
+    text: str
+    reading: str
+    line: int
+    held_out: bool
+
+    @property
+    def parsed_reading(self) -> str:
+        """The parser's reading in the same notation."""
+        return read(self.task, self.question, self.text, self.reading)
+
+    @property
+    def is_read_correctly(self) -> bool:
+        return self.parsed_reading == self.reading
+
+
+def load_replies() -> Iterator[Reply]:
+    for file in sorted(FOLDER.glob("*/*.txt")):
+        for match in re.finditer(r"^@@ (held out: )?(.+?) => (.+)\n((?:(?!@@ ).*\n)*)", file.read_text("utf-8"), re.M):
+            line = file.read_text("utf-8")[: match.start()].count("\n") + 1
+            text = match[4].removesuffix("\n")
+            yield Reply(file.parent.name, file.stem, match[2], text, match[3], line, bool(match[1]))
+
+
+def read(task: str, question: str, text: str, reading: str = "") -> str:
+    """The reading of the task's parser; of ``reading``, only the citations or words that it names are compared."""
+    try:
+        result: Any = PROMPTED_TASKS[task].parse(text, QUESTIONS[question])
+    except UnusableReply:
+        return "unusable"
+    match task:
+        case "choose" | "published_choice" | "published_question" | "published_verdict":
+            return result.answer or result.status
+        case "published_verdict_several":
+            return " ".join(result.supported) or result.answer
+        case "published_answer":
+            choice, chain = result
+            if choice.answer is None:
+                return str(choice.status)
+            return choice.answer + (_citations(chain) if " cites " in reading else "")
+        case "explain":
+            return " | ".join(" ".join(step.cited) or "-" for step in result.steps) or "none"
+        case "published_chain" | "published_case":
+            is_kept = _words(text) == _words("\n".join(step.text for step in result.steps))
+            return (_citations(result).strip() or "kept") if is_kept else "shortened"
+        case "grade":
+            return str(result)
+        case "judge":
+            return "correct" if result else "wrong"
+        case "recall_names":
+            return "; ".join(result.items) or "none"
+        case "recall_triples":
+            return "; ".join(map(" | ".join, result.items)) or "none"
+        case "reword":
+            return " // ".join(result)
+        case "short_answer":
+            answer = "none" if result.answer is None else result.answer
+            return reading if reading != "none" and reading in answer else answer
+        case _:
+            triplets = (f"{t.head.text} {t.edge_type} {t.tail.text}" for t in result.triplets)
+            return f"{result.target.text} of {'; '.join(triplets)}"
+
+
+def _citations(chain: Chain) -> str:
+    numbers = {int(item.removeprefix("evidence ")) for step in chain.steps for item in step.cited}
+    return f" cites {' '.join(map(str, sorted(numbers)))}" if numbers else ""
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]{2,}", text)
+
+
+def shares(replies: Sequence[Reply]) -> str:
+    """Table of correctly read replies by task and family, as `read/all`."""
+    families = sorted({reply.family for reply in replies})
+    rows = [("task", *families, "all")]
+    for task in [*sorted({reply.task for reply in replies}), "all"]:
+        rows.append((task, *(_share(replies, task, family) for family in (*families, "all"))))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _share(replies: Sequence[Reply], task: str, family: str) -> str:
+    group = [r.is_read_correctly for r in replies if task in (r.task, "all") and family in (r.family, "all")]
+    return f"{sum(group)}/{len(group)}"
+
+
+def misread(replies: Sequence[Reply]) -> list[str]:
+    return [
+        f"{r.family}/{r.task}.txt:{r.line}: {r.parsed_reading!r} instead of {r.reading!r}"
+        for r in replies
+        if not r.is_read_correctly
+    ]
+
+
+if __name__ == "__main__":
+    _replies = list(load_replies())
+    for _held_out in (False, True):
+        _part = [reply for reply in _replies if reply.held_out == _held_out]
+        print(f"\n{'held out' if _held_out else 'written first'}: {_share(_part, 'all', 'all')}")
+        print(shares(_part), *misread(_part), sep="\n")
