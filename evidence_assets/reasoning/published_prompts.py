@@ -6,16 +6,24 @@ The option that the model selects is the answer; the verdicts of its citations a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import PromptedTask
-from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, MAX_STEPS, AnswerTask, PromptStyle, build_choice
-from evidence_assets.reasoning.reply_parsing import parse_answer, parse_label
-from evidence_assets.reasoning.table_prompts import STANCES, fenced_table, is_table_task, stance_fields
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, AnswerTask, PromptStyle, build_choice, parse_choice
+from evidence_assets.reasoning.reply_parsing import ANSWER_LINE, INSUFFICIENT_EVIDENCE, parse_answer, parse_answers
+from evidence_assets.reasoning.table_prompts import STANCES, fenced_table, stance_fields
+from evidence_assets.reasoning.tasks import (
+    Chain,
+    ChainStep,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Omission,
+)
 from evidence_assets.reasoning.templates import (
     PACKAGED,
     Prompts,
@@ -24,25 +32,31 @@ from evidence_assets.reasoning.templates import (
     fenced_options,
     fenced_question,
     is_claim,
-    negation_field,
 )
 
-CHAIN = Template.load(__package__, "published_chain", "question answer evidence negated")
-CHOICE = Template.load(__package__, "published_choice", "question answers chains negated labels")
-CASE = Template.load(__package__, "published_case", "question table option", *STANCES.values())
-VERDICT = Template.load(__package__, "published_verdict", "question table options cases labels")
-PASSAGES = Template.load(__package__, "published_passages", "question answers passages none negated labels")
-QUESTION = Template.load(__package__, "published_question", "question answers negated labels")
+CHAIN = Template.load(__package__, "published_chain", "question answer evidence")
+CHOICE = Template.load(__package__, "published_choice", "question answers chains labels")
+CASE = Template.load(__package__, "published_case", "question table claim option", *STANCES.values())
+CLAIM_VERDICT = Template.load(__package__, "published_claim_verdict", "question table cases bare labels")
+VERDICT = Template.load(__package__, "published_verdict", "question table options cases bare labels")
+SEVERAL = Template.load(__package__, "published_verdict_several", "question table options cases labels")
+PASSAGES = Template.load(__package__, "published_passages", "question answers passages none labels")
+QUESTION = Template.load(__package__, "published_question", "question answers labels")
 
 EXPLAIN_TOKENS = 1024
 """The printed limit for tables; the other papers state none."""
 VERDICT_TOKENS = 32
 _MARK = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
-_CITED = re.compile(r"\[(?:E|Passage\s*)(\d+)\]", re.IGNORECASE)
-_REPLY = re.compile(
-    r"^[\s*_]*Answer[\s*_]*:(?P<answer>.*?)^[\s*_]*Explanation[\s*_]*:(?P<why>.*)\Z", re.S | re.M | re.I
+_NUMBER = r"(?:(?:see|passages?|evidence|E)\s*)*\d{1,3}(?!\w)"
+_NUMBERS = rf"{_NUMBER}(?:\s*(?:[,;&/–-]|and)+\s*{_NUMBER})*"
+_CITED = re.compile(
+    rf"[\[【]{_NUMBERS}[\]】]|\((?=[^)\d]*[a-z]){_NUMBERS}\)|\b(?:passages?|evidence)\s+{_NUMBERS}", re.IGNORECASE
 )
-_INSUFFICIENT = "insufficient"
+"""Numbers of evidence in brackets or after its name: ``[E1, E2]``, ``[1]``, ``(Passage 1)``, ``Passages 1 and 2``."""
+_RANGE = re.compile(r"(\d+)(?:\s*[–-]\s*\D*(\d+))?")
+_EXPLANATION = re.compile(
+    r"^[^\w\n]*explanation\b[^\w\n]*(?::|$)[*_\s]*|\b(?-i:Explanation)[\"'*_]*:[\"'*_\s]*", re.MULTILINE | re.IGNORECASE
+)
 
 
 def _numbered_evidence(name: str, evidence: Sequence[EvidenceItem]) -> str:
@@ -53,16 +67,27 @@ def parse_explanation(text: str, evidence: Sequence[EvidenceItem]) -> tuple[Chai
     """Parse the lines of an explanation, with the evidence that each cites by number.
 
     An unknown evidence number becomes a citation of ``evidence N``, for which the citation check returns ``absent``.
+
+    >>> parse_explanation("It does [Passages 1 and 2].", ())[0].cited
+    ('evidence 1', 'evidence 2')
     """
-    lines = [_MARK.sub("", line).strip() for line in text.splitlines() if line.strip()]
-    if len(lines) > MAX_STEPS:
-        raise UnusableReply(f"it has {len(lines)} steps, more than {MAX_STEPS}")
     steps = []
-    for line in lines:
-        numbers = [int(number) for number in _CITED.findall(line)]
+    for line in _lines(text):
+        numbers = _cited_numbers(line)
         cited = (evidence[n - 1].evidence_id if 0 < n <= len(evidence) else f"evidence {n}" for n in numbers)
         steps.append(ChainStep(line, tuple(dict.fromkeys(cited))))
     return tuple(steps)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with words, without list marks."""
+    return [_MARK.sub("", line).strip() for line in text.splitlines() if re.search(r"\w", line)]
+
+
+def _cited_numbers(line: str) -> Iterator[int]:
+    for citation in _CITED.finditer(line):
+        for first, last in _RANGE.findall(citation[0]):
+            yield from range(int(first), int(last or first) + 1)
 
 
 # Chapter 7: a chain for each option, then one choice from all chains -------------------------------------------------
@@ -75,7 +100,6 @@ def chain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
         question=fenced_question(task),
         answer=fence("proposed answer", task.option),
         evidence=fence("evidence", _numbered_evidence("E", task.evidence) or "none"),
-        negated=negation_field(task),
     )
 
 
@@ -92,7 +116,6 @@ def choice_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
         question=fenced_question(task),
         answers=fenced_options(task),
         chains="\n\n".join(chains),
-        negated=negation_field(task),
         labels=" or ".join(task.labels),
     )
 
@@ -109,13 +132,12 @@ def _parse_choice(reply: str, task: ChooseAnswer) -> Choice:
 
 
 def case_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
-    """Request the explanation of one label or option from the collapsed table."""
-    if not is_table_task(task):
-        raise ValueError("there are no cells to explain from")
+    """Request the explanation of one label or option from the collapsed table, which may be a caption only."""
     return prompts.customize(CASE).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
         table=fenced_table(task.evidence, with_ids=False),
+        claim="claim" if is_claim(task) else "",
         option="" if is_claim(task) else fence("option", task.option),
         **stance_fields(task),
     )
@@ -123,19 +145,48 @@ def case_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
 
 def verdict_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request exactly one label from the collapsed table and the explanations."""
-    items = {item.evidence_id: item for group in task.evidence.values() for item in group}
-    if not is_table_task(task):
-        raise ValueError("there are no cells to decide from")
-    cases = [fence(f"explanation {c.hypothesis}", "\n".join(s.text for s in c.steps)) for c in task.chains]
-    return prompts.customize(VERDICT).request(
-        VERDICT_TOKENS,
-        task.labels,
-        question=fenced_question(task),
-        table=fenced_table(tuple(items.values()), with_ids=False),
-        options=fenced_options(task),
-        cases="\n\n".join(cases),
-        labels=", ".join(task.labels),
+    fields = _verdict_fields(task)
+    bare = "" if fields["cases"] else "bare"
+    if is_claim(task):
+        labels = ", ".join(reversed(task.labels))  # chapter 3 ends with NOT ENOUGH INFORMATION, REFUTES, SUPPORTS
+        template = prompts.customize(CLAIM_VERDICT)
+        return template.request(VERDICT_TOKENS, task.labels, **fields, bare=bare, labels=labels)
+    template, labels = prompts.customize(VERDICT), ", ".join(task.labels)
+    return template.request(
+        VERDICT_TOKENS, task.labels, **fields, bare=bare, options=fenced_options(task), labels=labels
     )
+
+
+def several_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
+    """Request all options that the table supports; exactly one label of a claim."""
+    if is_claim(task):
+        return verdict_request(task, prompts)
+    return prompts.customize(SEVERAL).request(
+        VERDICT_TOKENS, **_verdict_fields(task), options=fenced_options(task), labels=", ".join(task.labels)
+    )
+
+
+def _verdict_fields(task: ChooseAnswer) -> dict[str, str]:
+    """Claim or question, table, and explanations in the order of the labels."""
+    items = {item.evidence_id: item for group in task.evidence.values() for item in group}
+    chains = sorted(task.chains, key=lambda c: (*task.labels, c.hypothesis).index(c.hypothesis))
+    cases = [fence(f"explanation {c.hypothesis}", "\n".join(s.text for s in c.steps)) for c in chains]
+    return {
+        "question": fenced_question(task),
+        "table": fenced_table(tuple(items.values()), with_ids=False),
+        "cases": "\n\n".join(cases),
+    }
+
+
+def parse_verdict(reply: str, task: ChooseAnswer) -> Choice:
+    """Parse one label; if a question's reply names several options, the first one is the ambiguous answer."""
+    try:
+        return _parse_option(reply, task)
+    except UnusableReply:
+        labels = () if is_claim(task) else parse_answers(reply, task.labels, task.options)
+        if len(labels) < 2:
+            raise
+        return replace(build_choice(task, labels[0]), status="ambiguous", supported=labels)
 
 
 # Chapter 6: one call that gives answer and explanation; without retrieval, a plain question --------------------------
@@ -150,20 +201,31 @@ def passages_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request
         answers=fenced_options(task),
         passages=fence("passages", _numbered_evidence("Passage ", passages)) if passages else "",
         none="" if passages else "none",
-        negated=negation_field(task),
         labels=" or ".join(task.labels),
     )
 
 
 def parse_answer_and_explanation(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
-    """Parse answer and explanation of a reply; the answer is an option or ``insufficient``."""
-    match = _REPLY.search(reply)
-    if match is None or not match["why"].strip():
-        raise UnusableReply("it has no line that begins with Answer: and one after it that begins with Explanation:")
-    answer_text = match["answer"].strip()
-    is_insufficient = answer_text.strip("*_.\"'()[] ").casefold().removeprefix("the evidence is ") == _INSUFFICIENT
-    answer = None if is_insufficient else parse_answer(answer_text, task.labels, task.options)
-    chain = Chain(answer or "", parse_explanation(match["why"], task.facts))
+    """Parse answer and explanation, in any order; the answer is an option or None if the evidence is insufficient.
+
+    A missing explanation is an omission of the chain.
+    """
+    heading = _EXPLANATION.search(reply)
+    answer_text = reply[: heading.start()] if heading else reply
+    explanation = reply[heading.end() :] if heading else reply
+    if not answer_text.strip():
+        answer_text = explanation
+    answer: str | None
+    try:
+        answer = parse_choice(answer_text, task)
+    except UnusableReply:
+        if not INSUFFICIENT_EVIDENCE.search(answer_text):
+            raise
+        answer = None
+    lines = [line for line in explanation.splitlines() if _CITED.search(line) or not ANSWER_LINE.match(line)]
+    steps = parse_explanation("\n".join(lines), task.facts)
+    omissions = () if steps else (Omission("missing", "text", "the reply has no explanation"),)
+    chain = Chain(answer or "", steps, omissions=omissions)
     return build_choice(replace(task, chains=(chain,), evidence={chain.hypothesis: task.facts}), answer), chain
 
 
@@ -173,7 +235,6 @@ def question_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request
         task.labels,
         question=fenced_question(task),
         answers=fenced_options(task),
-        negated=negation_field(task),
         labels=", ".join(task.labels),
     )
 
@@ -181,7 +242,7 @@ def question_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request
 _ExplainTask = PromptedTask[ExplainOption, Chain]
 _ChooseTask = PromptedTask[ChooseAnswer, Choice]
 
-STYLES = {
+STYLES: dict[str, PromptStyle] = {
     "": DEFAULT_STYLE,
     "chains": PromptStyle(
         _ExplainTask(
@@ -189,6 +250,7 @@ STYLES = {
             (CHAIN,),
             chain_request,
             lambda reply, task: Chain(task.hypothesis, parse_explanation(reply, task.evidence)),
+            accepts_truncated=True,
         ),
         _ChooseTask("published_choice", (CHOICE, PASSAGES), choice_request, _parse_choice),
     ),
@@ -197,18 +259,20 @@ STYLES = {
             "published_case",
             (CASE,),
             case_request,
-            lambda reply, task: Chain(task.hypothesis, parse_explanation(reply, ())),
+            lambda reply, task: Chain(task.hypothesis, tuple(map(ChainStep, _lines(reply)))),
+            accepts_truncated=True,
         ),
-        _ChooseTask(
-            "published_verdict",
-            (VERDICT,),
-            verdict_request,
-            lambda reply, task: build_choice(task, parse_label(reply, task.labels)),
-        ),
+        _ChooseTask("published_verdict", (CLAIM_VERDICT, VERDICT), verdict_request, parse_verdict),
     ),
     "passages": PromptStyle(
-        None, None, AnswerTask("published_answer", (PASSAGES,), passages_request, parse_answer_and_explanation)
+        None,
+        None,
+        AnswerTask(
+            "published_answer", (PASSAGES,), passages_request, parse_answer_and_explanation, accepts_truncated=True
+        ),
     ),
     "question": PromptStyle(None, _ChooseTask("published_question", (QUESTION,), question_request, _parse_option)),
 }
 """Prompt styles by name; the empty name is the default style."""
+_SEVERAL_TASK = _ChooseTask("published_verdict_several", (SEVERAL, CLAIM_VERDICT), several_request, parse_verdict)
+STYLES["cases_several"] = PromptStyle(STYLES["cases"].explain, _SEVERAL_TASK)

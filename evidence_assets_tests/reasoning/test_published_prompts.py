@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
 from evidence_assets import systems
 from evidence_assets.experiment.variants import variants, variants_of
-from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.protocols import Request
+from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning import published_prompts
-from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.model_calls import LanguageModel, find_cut
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSolver
 from evidence_assets.reasoning.published_prompts import STYLES, parse_answer_and_explanation
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import Prompts
-from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
+from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
 
 EVIDENCE = (
     EvidenceItem("e1", "chunk", "d", "0:24", "Aspirin may treat pain."),
@@ -46,13 +45,9 @@ def in_order(text: str, *parts: str) -> bool:
     [("chains", CHOOSE, "Answer: A"), ("question", CHOOSE, "A"), ("cases", CLAIM, "NOT ENOUGH INFORMATION")],
 )
 def test_the_model_selects_the_answer_regardless_of_its_citations(style: str, task: ChooseAnswer, reply: str) -> None:
-    (default_choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), CompletionStore())).choose(
-        [CHOOSE]
-    )
+    (default_choice,) = scripted_solver("A").choose([CHOOSE])
     assert isinstance(default_choice, Choice) and default_choice.status == "insufficient", "our own way withholds it"
-    (choice,) = PromptedSolver(
-        LanguageModel(ScriptedGenerator(lambda _: reply), CompletionStore()), STYLES[style]
-    ).choose([task])
+    (choice,) = scripted_solver(reply, STYLES[style]).choose([task])
     assert isinstance(choice, Choice)
     assert (choice.answer, choice.status) == (reply.removeprefix("Answer: "), "answered")
     assert choice.supported == () and choice.confidence == 0.0
@@ -63,13 +58,8 @@ def test_chains_are_prose_from_numbered_evidence_and_compared_without_it() -> No
     request = published_prompts.chain_request(explain)
     assert in_order(request.user, "What treats pain?", "aspirin", "[E1] Aspirin may", "[E2] gold is", "Reasoning:")
     assert not request.json_schema and not request.choices
-    (chain,) = PromptedSolver(
-        LanguageModel(
-            ScriptedGenerator(lambda _: "1) Pain is treated [E1].\n2) Metal is not [E2], nor this [E9]."),
-            CompletionStore(),
-        ),
-        STYLES["chains"],
-    ).explain([explain])
+    reply = "1) Pain is treated [E1].\n2) Metal is not [E2], nor this [E9]."
+    (chain,) = scripted_solver(reply, STYLES["chains"]).explain([explain])
     assert isinstance(chain, Chain) and chain.prompt_hash and chain.reply
     assert [(step.text, step.cited) for step in chain.steps] == [
         ("Pain is treated [E1].", ("e1",)),
@@ -88,11 +78,230 @@ def test_a_claim_is_explained_for_each_label_before_one_verdict() -> None:
     assert len(set(texts.values())) == 3
     assert all(in_order(text, "Aspirin costs 2.", "Drug | Price\naspirin | 2") for text in texts.values())
     assert not any("[r1c1]" in text for text in texts.values()), "marks for citations are ours"
-    request = published_prompts.verdict_request(CLAIM)
+    # Chains are stored by name: NOT ENOUGH INFORMATION, REFUTES, SUPPORTS.
+    stored = dataclasses.replace(CLAIM, chains=tuple(sorted(CASES, key=lambda chain: chain.hypothesis)))
+    request = published_prompts.verdict_request(stored)
     assert in_order(request.user, "Aspirin costs 2.", "Drug | Price", *(f"Because {label}." for label in LABELS))
+    assert request.user.endswith(f": {LABELS[2]}, {LABELS[1]}, {LABELS[0]}"), "the printed order of the labels"
+    assert "fewest" not in request.user, "this rule is chapter 4's"
     assert request.choices == LABELS and request.max_tokens == 32
     alone = published_prompts.verdict_request(dataclasses.replace(CLAIM, chains=()))
     assert "explanation" not in alone.user
+
+
+TABLE_QUESTION = ChooseAnswer(
+    "Which is a drug?",
+    ("A", "B"),
+    ("aspirin", "gold"),
+    tuple(Chain(label, (ChainStep(f"For {label}."),)) for label in "BA"),
+    dict.fromkeys("AB", CELLS),
+    "table_qa",
+)
+
+
+def test_a_table_question_is_decided_by_the_cells_of_its_explanations() -> None:
+    request = published_prompts.verdict_request(TABLE_QUESTION)
+    assert in_order(request.user, "Which is a drug?", "Drug | Price", "A) aspirin", "For A.", "For B.", "A, B")
+    assert "REFUTES" not in request.user and request.choices == ("A", "B")
+    alone = published_prompts.verdict_request(dataclasses.replace(TABLE_QUESTION, chains=()))
+    assert "explanation" not in alone.user
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "supported"),
+    [("A", "A", ()), ("B, A", "B", ("B", "A")), ("A and B", "A", ("A", "B")), ("A) aspirin\nB) gold", "A", ("A", "B"))],
+)
+@pytest.mark.parametrize("style", ["cases", "cases_several"])
+def test_a_reply_with_several_labels_is_ambiguous(
+    style: str, reply: str, answer: str, supported: tuple[str, ...]
+) -> None:
+    (choice,) = scripted_solver(reply, STYLES[style]).choose([TABLE_QUESTION])
+    assert isinstance(choice, Choice) and choice.answer == answer
+    assert (choice.status, choice.supported) == ("ambiguous" if supported else "answered", supported)
+
+
+def test_all_supported_options_are_requested_without_a_constraint_to_one() -> None:
+    several, single = published_prompts.several_request(TABLE_QUESTION), verdict(TABLE_QUESTION)
+    assert not several.choices and "separated by commas" in several.user and "single" not in several.user
+    assert published_prompts.several_request(CLAIM) == verdict(CLAIM), "a claim has one label"
+    variants_several = [v.name for v in variants_of("ucret") if v.method == "ucret_several"]
+    assert variants_several == ["ucret_js_several"] and single.choices
+
+
+verdict = published_prompts.verdict_request
+S2, S3, PASSAGE = "thesis 3.3.2, stage 2", "thesis 3.3.2, stage 3", "thesis 6.4.6"
+PRINTED_PARTS: dict[str, list[tuple[str, str]]] = {
+    "published_case": [
+        (f"{S2}, role", "?claim experienced claims"),
+        ("thesis 4.3.2, role", "?option experienced questions"),
+        (f"{S2}, SUPPORTS, task", "?supports why claim borne"),
+        (f"{S2}, REFUTES, task", "?refutes why claim contradicted"),
+        (f"{S2}, NEI, task", "?unsettled why not enough"),
+        ("thesis 4.3.2, task", "?option why right answer alone"),
+        (f"{S2} and 4.3.2, claim or question", "$question"),
+        ("thesis 4.3.2, option", "$option"),
+        (f"{S2} and 4.3.2, table", "$table"),
+        (f"{S2}, SUPPORTS, facts", "?supports step facts values rows confirm"),
+        (f"{S2}, SUPPORTS, contribution", "?supports each adds"),
+        (f"{S2}, SUPPORTS, form", "?supports logical exact content"),
+        (f"{S2}, REFUTES, facts", "?refutes step parts contradict"),
+        (f"{S2}, REFUTES, conflicts", "?refutes inconsistent conflicts follow"),
+        (f"{S2}, REFUTES, form", "?refutes clear rows values"),
+        (f"{S2}, NEI, rows", "?unsettled step rows context not enough"),
+        ("thesis 4.3.2, facts", "?option step facts values rows"),
+        ("thesis 4.3.2, cells", "?option cell filters matches compares adds"),
+        ("thesis 4.3.2, form", "?option logical exact content"),
+    ],
+    "published_claim_verdict": [
+        (f"{S3}, role", "experienced facts"),
+        (f"{S3}, given", "?cases claim table explanation each label"),
+        ("thesis 3.4.4, without CCoE", "?bare claim table"),
+        (f"{S3}, given, SUPPORTS", "?cases SUPPORTS assumes supports"),
+        (f"{S3}, given, REFUTES", "?cases REFUTES assumes refutes"),
+        (f"{S3}, given, NEI", "?cases NOT ENOUGH INFORMATION assumes little"),
+        (f"{S3}, goal", "supported refuted lack information"),
+        (f"{S3}, claim", "$question"),
+        (f"{S3}, evidence", "$table"),
+        (f"{S3}, explanations", "$cases"),
+        (f"{S3}, task 1", "1. claim"),
+        (f"{S3}, task 2", "2. evidence"),
+        (f"{S3}, task 2, SUPPORTS", "SUPPORTS confirms true"),
+        (f"{S3}, task 2, REFUTES", "REFUTES contradicts false"),
+        (f"{S3}, task 2, NEI", "NOT ENOUGH INFORMATION little confirm contradict"),
+        (f"{S3}, task 3", "3. comparison finally"),
+        (f"{S3}, answer", "only one label $labels"),
+    ],
+    "published_verdict": [
+        ("thesis 4.3.3, role", "experienced answer question"),
+        ("thesis 4.3.3, question", "$question"),
+        ("thesis 4.3.3, evidence", "$table"),
+        ("thesis 4.3.3, options", "$options"),
+        ("thesis 4.3.3, explanations", "$cases"),
+        ("thesis 4.3.3, goal", "?cases single option table explanations alone"),
+        ("thesis 4.4.3, without CCoE", "?bare single option table alone"),
+        ("thesis 4.3.3, cells", "?cases step cells explanation each relies"),
+        ("thesis 4.3.3, choice", "?cases agrees fewest clearest cells assumes nothing"),
+        ("thesis 4.3.3, output", "only one label $labels"),
+    ],
+    "published_passages": [
+        (f"{PASSAGE}, role", "biomedical"),
+        (f"{PASSAGE}, goal", "question answers passages most accurate"),
+        (f"{PASSAGE}, question", "$question"),
+        (f"{PASSAGE}, options", "$answers"),
+        (f"{PASSAGE}, passages", "$passages"),
+        (f"{PASSAGE}, task 1", "1. all passages understand"),
+        (f"{PASSAGE}, task 2", "2. directly supports contradicts each"),
+        (f"{PASSAGE}, task 3", "3. select support most"),
+        (f"{PASSAGE}, task 4", "4. join several"),
+        (f"{PASSAGE}, guideline 1", "passages alone not other knowledge assumptions"),
+        (f"{PASSAGE}, guideline 2", "no passage evidence insufficient"),
+        (f"{PASSAGE}, guideline 3", "two to four sentences"),
+        (f"{PASSAGE}, guideline 4", "factual logical clear"),
+        (f"{PASSAGE}, format", "Answer: Explanation: Passage"),
+    ],
+    "judge": [
+        ("thesis 5.4.2, precision, tuple and prompt sentence", "$statement"),
+        ("thesis 5.4.2, precision, binary label", "correct wrong"),
+    ],
+    "short_answer": [
+        ("kaping-background 4.2.5, facts", "?facts facts triples $facts"),
+        ("kaping-background 4.2.5, form of the answer", "no explanation N/A"),
+        ("kaping-background 4.2.5, question", "$question"),
+        ("kaping-background 4.2.5, reply", "Answer:"),
+    ],
+    "entities": [
+        ("kaping-background 4.2.3, first prompt, task", "entities question"),
+        ("kaping-background 4.2.3, first prompt, question", "$question"),
+        ("kaping-background 4.2.3, first prompt, reply", "Entities:"),
+    ],
+    "relations": [
+        ("kaping-background 4.2.3, second prompt, task", "relations question"),
+        ("kaping-background 4.2.3, second prompt, question", "$question"),
+        ("kaping-background 4.2.3, second prompt, reply", "Relations:"),
+    ],
+    "triples": [
+        ("kaping-background 4.2.3, third prompt, task", "triples subject relation object entities relations"),
+        ("kaping-background 4.2.3, third prompt, question", "$question"),
+        ("kaping-background 4.2.3, third prompt, entities", "$entities"),
+        ("kaping-background 4.2.3, third prompt, relations", "$relations"),
+        ("kaping-background 4.2.3, third prompt, reply", "Triples:"),
+    ],
+    "published_grade": [
+        ("4stepfocus 2, reranker, question", "$question"),
+        ("4stepfocus 2, reranker, background of a result", "$entry"),
+        ("4stepfocus 2, reranker, score", "score 0 1 answer"),
+    ],
+    "triplets": [
+        ("4stepfocus 3, algorithm 1, line 1, types", "$node_types $edge_types"),
+        ("4stepfocus 3, algorithm 1, line 1, triplets", "head edge tail variable target"),
+        ("4stepfocus 3, algorithm 1, line 1, question", "$question"),
+    ],
+    "published_question": [
+        ("thesis 6.5.3, without knowledge retrieval", "multiple-choice"),
+        ("thesis 6.5.3, question", "$question"),
+        ("thesis 6.5.3, options", "$answers"),
+    ],
+    "published_chain": [
+        ("thesis 7.3.3, role", "step question evidence answer"),
+        ("thesis 7.3.3, question", "$question"),
+        ("thesis 7.3.3, candidate", "$answer"),
+        ("thesis 7.3.3, evidence", "$evidence"),
+        ("thesis 7.3.3, task", "chain steps from question to proposed answer"),
+        ("thesis 7.3.3, integration", "texts graph"),
+        ("thesis 7.3.3, guideline 1", "chain nothing else"),
+        ("thesis 7.3.3, guideline 2", "never right"),
+        ("thesis 7.3.3, guideline 3", "complete key fact question evidence"),
+        ("thesis 7.3.3, start", "Reasoning:"),
+    ],
+    "published_choice": [
+        ("thesis 7.3.4, role", "compare chains most plausible"),
+        ("thesis 7.3.4, question", "$question"),
+        ("thesis 7.3.4, candidates", "$answers"),
+        ("thesis 7.3.4, chains", "$chains"),
+        ("thesis 7.3.4, task 1", "1. read chains every"),
+        ("thesis 7.3.4, task 2", "2. support most"),
+        ("thesis 7.3.4, task 3", "3. coherent facts much"),
+        ("thesis 7.3.4, task 4", "4. choose best"),
+        ("thesis 7.3.4, guideline 1", "good consistent not how many"),
+        ("thesis 7.3.4, guideline 2", "facts logic question"),
+        ("thesis 7.3.4, format", "Answer: X"),
+    ],
+}
+"""The printed parts of each prompt in the printed order: the passage that asks for a part, and words of ours for it."""
+
+
+@pytest.mark.parametrize("name", PRINTED_PARTS)
+def test_a_published_prompt_has_every_printed_part_in_order(name: str) -> None:
+    template = next(template for template in systems.load_templates() if template.name == name)
+    texts = [text for message in (template.system, template.user) for text in message.split("\n\n")]
+    parts = [(source, text) for source, text in zip(template.sources, texts, strict=True) if source]
+    assert [source for source, _ in parts] == [source for source, _ in PRINTED_PARTS[name]]
+    for (source, text), (_, words) in zip(parts, PRINTED_PARTS[name], strict=True):
+        assert all(word.casefold() in text.casefold() for word in words.split()), (source, text)
+
+
+def test_every_published_prompt_names_its_passages() -> None:
+    published = {t.name for s in STYLES.values() if s is not DEFAULT_STYLE for task in s.tasks for t in task.templates}
+    assert published <= PRINTED_PARTS.keys() | {"published_verdict_several"}
+    named = {template.name for template in systems.load_templates() if any(template.sources)}
+    assert named == PRINTED_PARTS.keys() | {"published_verdict_several"}
+    default_names = {template.name for task in DEFAULT_STYLE.tasks for template in task.templates}
+    for template in systems.load_templates():
+        assert not (template.name in default_names and any(template.sources))
+        assert "@" not in template.system + template.user
+
+
+def test_published_prompts_have_no_hint_for_questions_that_ask_for_an_exception() -> None:
+    negated = dataclasses.replace(CHOOSE, negated=True)
+    assert DEFAULT_STYLE.choose and DEFAULT_STYLE.choose.build_request(negated, Prompts()).user.count("NOT fit") == 1
+    explain = ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE)
+    for build, task in (
+        (published_prompts.chain_request, explain),
+        (published_prompts.choice_request, CHOOSE),
+        (published_prompts.passages_request, CHOOSE),
+        (published_prompts.question_request, CHOOSE),
+    ):
+        assert build(dataclasses.replace(task, negated=True)) == build(task)  # type: ignore[operator,type-var]
 
 
 def test_answer_and_explanation_come_from_one_call_with_all_passages() -> None:
@@ -103,10 +312,52 @@ def test_answer_and_explanation_come_from_one_call_with_all_passages() -> None:
     assert (chain.hypothesis, chain.steps[0].cited) == ("A", ("e1",))
     choice, chain = parse_answer_and_explanation("Answer: insufficient\nExplanation: No passage tells.", CHOOSE)
     assert (choice.answer, choice.status, chain.hypothesis) == (None, "insufficient", "")
+    choice, chain = parse_answer_and_explanation("Answer: A", CHOOSE)
+    assert (choice.answer, chain.steps) == ("A", ()) and chain.omissions[0].kind == "missing"
+
+
+class CutGenerator(ScriptedGenerator):
+    """Replies that end at the token limit."""
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return [dataclasses.replace(each, finish_reason="length") for each in super().generate(requests)]
+
+
+@pytest.mark.parametrize("style", ["chains", "cases"])
+def test_a_truncated_explanation_is_kept_and_marked(style: str) -> None:
+    generator, cache = CutGenerator(lambda _: "Pain is treated [E1], and so"), CompletionStore()
+    solver = PromptedSolver(LanguageModel(generator, cache), STYLES[style])
+    task = ExplainOption(CLAIM.question, "REFUTES", "REFUTES", CELLS, "verification")
+    if style == "chains":
+        task = ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE)
+    (chain,) = solver.explain([task])
+    assert isinstance(chain, Chain) and chain.steps[0].text == "Pain is treated [E1], and so"
+    assert [(each.kind, each.part) for each in chain.omissions] == [("cut", "end")]
+    assert len(generator.requests) == 1 and len(cache) == 1, "neither repaired nor asked again"
+    (choice,) = solver.choose([CHOOSE if style == "chains" else CLAIM])
+    assert isinstance(choice, Failure), "a truncated choice is no answer"
+
+
+def test_a_truncated_explanation_after_the_answer_is_kept() -> None:
+    (answer,) = (task for task in STYLES["passages"].tasks if task.name == "published_answer")
+    generator = CutGenerator(lambda _: "Answer: A\nExplanation: It treats pain [Passage 1], and")
+    ((result, reply),) = answer.ask_with_cost(LanguageModel(generator), [CHOOSE])
+    assert not isinstance(result, Failure) and result[0].answer == "A"
+    assert [each.kind for each in find_cut(reply, "end")] == ["cut"] and len(generator.requests) == 1
+
+
+def test_a_table_without_cells_is_judged_by_its_caption() -> None:
+    caption = (EvidenceItem("c", "caption", "t", "caption", "Prices of drugs"),)
+    for evidence in (caption, ()):
+        explain = ExplainOption(CLAIM.question, "REFUTES", "REFUTES", evidence, "verification")
+        verdict = dataclasses.replace(CLAIM, evidence=dict.fromkeys(LABELS, evidence))
+        for request in (published_prompts.case_request(explain), published_prompts.verdict_request(verdict)):
+            assert "Aspirin costs 2." in request.user
+            assert ("Caption: Prices of drugs" in request.user) == bool(evidence)
 
 
 def test_variants_that_are_compared_with_printed_figures_use_printed_prompts() -> None:
-    styles = {v.key: v.asks_as_published for v in variants() if v.family in ("mcqa", "table")}
+    styles = {v.key: v.uses_published_prompts for v in variants() if v.family in ("mcqa", "table")}
     for place in ("mcqa/uscrake_published", "mcqa/ugat_published", "mcqa/closed_book", "table/ucret_published"):
         assert styles[place], place
     assert not styles["mcqa/uscrake"] and not styles["table/ucret"] and not styles["mcqa/ugat"]
@@ -121,67 +372,3 @@ def test_variants_that_are_compared_with_printed_figures_use_printed_prompts() -
 
 
 # The user's prompts --------------------------------------------------------------------------------------------------
-
-
-def test_user_prompts_are_sent_and_change_the_version(tmp_path: Path) -> None:
-    (tmp_path / "published_question.txt").write_text("Be brief.\n---\n$question $answers $labels\n\n?negated NOT.")
-    requests: list[Request] = []
-    model = LanguageModel(
-        ScriptedGenerator(lambda r: requests.append(r) or "A"), CompletionStore(), prompts=Prompts((tmp_path,))
-    )
-    solver = PromptedSolver(model, STYLES["question"])
-    solver.choose([CHOOSE])
-    assert requests[0].system == "Be brief." and "Reply with the label" not in requests[0].user
-    assert solver.version != PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A")), STYLES["question"]).version
-
-
-def test_a_variant_sets_token_limits_and_temperature() -> None:
-    requests: list[Request] = []
-    prompts = Prompts(tokens={"published_question": 7}, temperature=0.7)
-    solver = PromptedSolver(
-        LanguageModel(ScriptedGenerator(lambda r: requests.append(r) or "?"), CompletionStore(), prompts=prompts),
-        STYLES["question"],
-    )
-    solver.choose([CHOOSE])
-    assert [(request.max_tokens, request.temperature) for request in requests] == [(7, 0.7)] * 2, "the repair, too"
-    versions = {
-        PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), prompts=each), STYLES["question"]).version
-        for each in (
-            Prompts(),
-            prompts,
-            Prompts(tokens=prompts.tokens),
-            Prompts(temperature=0.7),
-            Prompts(tokens={"entities": 7}),
-        )
-    }
-    assert len(versions) == 4, "a limit of another prompt is none of this one's"
-    variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
-    assert variant.prompt_settings.temperature == 0.7
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is missing"),
-        ("publishd_question", "S\n---\n$question", "no prompt 'publishd_question'; did you mean 'published_question'"),
-    ],
-)
-def test_invalid_user_prompts_are_rejected_with_file_and_field(
-    name: str, text: str, message: str, tmp_path: Path
-) -> None:
-    (tmp_path / f"{name}.txt").write_text(text)
-    with pytest.raises(BadInput, match=message):
-        Prompts((tmp_path,)).check(systems.load_templates())
-
-
-@pytest.mark.parametrize(
-    ("prompts", "message"),
-    [
-        (Prompts((Path("absent"),)), "no such folder of prompts"),
-        (Prompts(tokens={"entitys": 7}), "'entities'"),
-        (Prompts(tokens={"entities": 0}), "must be at least 1"),
-    ],
-)
-def test_invalid_prompt_settings_are_rejected(prompts: Prompts, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        prompts.check(systems.load_templates())
