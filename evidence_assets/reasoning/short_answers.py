@@ -15,16 +15,19 @@ from evidence_assets.models.protocols import Encoder, FloatArray, Request
 from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.extractive import Statement, split_statements
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
+from evidence_assets.reasoning.spans.choice import find_answer, load_span_weights
+from evidence_assets.reasoning.spans.features import Passage
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.negation import is_denial
-from evidence_assets.text.sentences import detect_language
+from evidence_assets.text.sentences import detect_language, sentence_spans
 
-VERSION = "7"
+VERSION = "9"
 """Raise it whenever equal input may get a different answer."""
 MIN_WEIGHT = 0.36
-"""Minimum weight of a reading to be answered. These five thresholds were tuned on the first half of the sample's
-questions without their options: docs/measured.md."""
+"""Minimum weight of a reading (:class:`ExtractiveShortAnswers`) that is answered. These five thresholds were tuned on
+the first half of the sample's questions without their options: docs/measured.md."""
 MIN_WEIGHT_WITH_TEXT = 0.30
 """Minimum weight of a reading that a text confirms."""
 MIN_RELATION_COSINE = 0.18
@@ -32,7 +35,7 @@ MIN_RELATION_COSINE = 0.18
 TIE_MARGIN = 0.06
 """Readings with a smaller difference in weight are tied."""
 MIN_TEXT_COSINE = 0.72
-"""Minimum cosine of a text's statement that answers a question."""
+"""Minimum cosine of a text's statement that confirms a fact."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class _Path:
     def relations(self) -> str:
         return " and ".join(fact.relation_words for fact in self.facts)
 
-    def rest(self, question: str) -> str:
+    def mask_start(self, question: str) -> str:
         """The question with the start of the path replaced by "it"."""
         return re.sub(re.escape(self.start), "it", question, flags=re.IGNORECASE)
 
@@ -114,27 +117,32 @@ class ExtractiveShortAnswers:
     and all its ends are supported. The confidence is its weight divided by the sum of its weight and the next
     reading's, or :data:`MIN_WEIGHT` if that is larger.
 
-    With texts, the statement most similar to the question must reach :data:`MIN_TEXT_COSINE`. The answer is the first
-    end of the best reading that this statement names; without facts it is the statement itself. Negated questions get
-    no answer, because a fact says nothing about its negation.
+    With texts and facts, the statement most similar to the question must reach :data:`MIN_TEXT_COSINE`; the answer is
+    the first end of the best reading that this statement names. With texts alone, the answer is a span of a sentence
+    (:mod:`.spans.choice`), and the confidence its expected F1. Negated questions get no answer, because a fact says
+    nothing about its negation.
     """
 
     name = "extractive"
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder, self.model_id = encoder, f"extractive+{encoder.model_id}"
-        self.version = content_id("short_answers", VERSION, encoder.model_id, encoder.revision)
+        self._weights = load_span_weights()
+        self.version = content_id("short_answers", VERSION, encoder.model_id, encoder.revision, self._weights.version)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer per task, in order."""
         paths = [_find_paths(task) for task in tasks]
-        statement_lists = [[s for item in task.texts for s in split_statements(item)] for task in tasks]
+        statement_lists = [
+            [s for item in task.texts for s in split_statements(item)] if _has_sourced_facts(task) else []
+            for task in tasks
+        ]
         texts = dict.fromkeys(
             text
             for task, task_paths, statements in zip(tasks, paths, statement_lists, strict=True)
             for text in (
                 task.question,
-                *(t for p in task_paths for t in (p.text, p.relations, p.rest(task.question))),
+                *(t for p in task_paths for t in (p.text, p.relations, p.mask_start(task.question))),
                 *(statement.text for statement in statements),
             )
         )
@@ -146,15 +154,30 @@ class ExtractiveShortAnswers:
             if is_denial(task.question):
                 answers.append(NO_ANSWER)
                 continue
-            fact_answer = self._best(task, task_paths, vectors)
-            answers.append(_answer_from_text(task, fact_answer, statements, vectors) if statements else fact_answer)
+            if task.texts and not _has_sourced_facts(task):
+                answers.append(self._answer_by_span(task))
+                continue
+            fact_answer = self._answer_by_facts(task, task_paths, vectors)
+            answers.append(_confirm_by_text(task, fact_answer, statements, vectors) if statements else fact_answer)
         return answers
 
-    def _best(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
+    def _answer_by_span(self, task: ShortTask) -> ShortAnswer:
+        passages = [
+            Passage(item.evidence_id, item.source_id, item.text[start:end], rank)
+            for rank, item in enumerate(task.texts)
+            for start, end in sentence_spans(item.text)
+        ]
+        choice = find_answer(task.question, passages, self._encoder, self._weights)
+        if choice is None:
+            return NO_ANSWER
+        answer, passage = choice.candidate.text, choice.candidate.passage
+        return ShortAnswer(answer, "answered", (answer,), (passage.evidence_id,), choice.confidence)
+
+    def _answer_by_facts(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
         readings: dict[tuple[str, tuple[tuple[str, bool], ...]], list[tuple[float, _Path]]] = {}
         cosines: dict[_Path, float] = {}
         for path in paths:
-            pairs = ((task.question, path.text), (path.rest(task.question), path.relations))
+            pairs = ((task.question, path.text), (path.mask_start(task.question), path.relations))
             if all(text in vectors for pair in pairs for text in pair):
                 text_cosine, cosines[path] = (float(vectors[a] @ vectors[b]) for a, b in pairs)
                 readings.setdefault((path.start, path.steps), []).append(
@@ -190,22 +213,24 @@ def _proper_names(question: str) -> list[str]:
     ]
 
 
-def _answer_from_text(
+def _has_sourced_facts(task: ShortTask) -> bool:
+    return any(fact.sourced for fact in task.facts)
+
+
+def _confirm_by_text(
     task: ShortTask, fact_answer: ShortAnswer, statements: Sequence[Statement], vectors: dict[str, FloatArray]
 ) -> ShortAnswer:
-    """Answer from the most similar statement: the answer of the facts if it names it; without facts the statement."""
-    nearness = {s: float(vectors[task.question] @ vectors[s.text]) for s in statements if s.text in vectors}
-    nearest = max(nearness, key=lambda s: nearness[s], default=None) if task.question in vectors else None
-    if nearest is None or nearness[nearest] < MIN_TEXT_COSINE:
+    """The first supported answer of the facts that the most similar statement names."""
+    cosines = {s: float(vectors[task.question] @ vectors[s.text]) for s in statements if s.text in vectors}
+    nearest = max(cosines, key=lambda s: cosines[s], default=None) if task.question in vectors else None
+    if nearest is None or cosines[nearest] < MIN_TEXT_COSINE:
         return NO_ANSWER
-    confidence = round(min(1.0, nearness[nearest]), 6)
-    if any(fact.sourced for fact in task.facts):
-        answer = next((end for end in fact_answer.supported if contains_quote(end, nearest.quote)), None)
-        if answer is None:
-            return NO_ANSWER
-        evidence_ids = (nearest.evidence_id, *fact_answer.evidence_ids)
-        return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
-    return ShortAnswer(nearest.quote, "answered", (nearest.quote,), (nearest.evidence_id,), confidence)
+    answer = next((end for end in fact_answer.supported if contains_quote(end, nearest.quote)), None)
+    if answer is None:
+        return NO_ANSWER
+    evidence_ids = (nearest.evidence_id, *fact_answer.evidence_ids)
+    confidence = round(min(1.0, cosines[nearest]), 6)
+    return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
 
 
 def _find_paths(task: ShortTask) -> list[_Path]:
@@ -246,11 +271,12 @@ def answer_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
 
 
 def parse_short_answer(reply: str) -> str | None:
-    """The reply as an answer; None for N/A. An empty reply raises :class:`UnusableReply`."""
-    text = reply.strip()
+    """The reply as an answer, without markup; None for N/A or too few facts. Raises UnusableReply if it is empty."""
+    text = re.sub(r"^\W*answer\W*:", "", reply, flags=re.IGNORECASE).strip(" \n*_`")
     if not text:
         raise UnusableReply("the reply is empty")
-    return None if re.fullmatch(r"n\s*/?\s*a\.?", text, flags=re.IGNORECASE) else text
+    is_missing = re.fullmatch(r"n\s*/?\s*a\.?", text, re.IGNORECASE) or INSUFFICIENT_EVIDENCE.search(text)
+    return None if is_missing else text
 
 
 def _parse_reply(text: str, task: ShortTask) -> ShortAnswer:

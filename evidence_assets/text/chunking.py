@@ -23,7 +23,7 @@ class Chunk:
 
 
 def _split_span(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[tuple[Span, int]]:
-    """Split a span into parts within ``limit``, at spaces, or inside a word that alone is too long."""
+    """Split a span into spans within ``limit``, at spaces, or inside a word that alone is too long."""
     pending = [span]
     while pending:
         start, end = trim_span(text, pending.pop())
@@ -53,24 +53,24 @@ def split_chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
 
     A sentence above the limit is split at spaces. Every character except white space is in exactly one chunk.
     """
-    parts: list[tuple[Span, int]] = []
+    pieces: list[tuple[Span, int]] = []
     spans = sentence_spans(text)
     short = [span for span in spans if span[1] - span[0] <= 20 * limit]
     token_counts = dict(zip(short, _count_in_batches(text, short, count), strict=True))
     for span in spans:
         tokens = token_counts.get(span, limit + 1)
         if tokens <= limit:
-            parts.append((span, tokens))
+            pieces.append((span, tokens))
         else:
-            parts += _split_span(text, span, count, limit)
+            pieces += _split_span(text, span, count, limit)
     groups: list[list[tuple[Span, int]]] = []
     total = limit + 1
-    for part in parts:
-        if total + part[1] > limit:
+    for piece in pieces:
+        if total + piece[1] > limit:
             groups.append([])
             total = 0
-        groups[-1].append(part)
-        total += part[1]
+        groups[-1].append(piece)
+        total += piece[1]
     # Token counts are not exactly additive over sentences: groups above the limit are halved until they fit.
     finished: list[Chunk] = []
     while groups:

@@ -37,9 +37,8 @@ def sentence_spans(text: str) -> list[Span]:
             word = match_before.group(1).lower() if match_before else ""
             next_character = text[end : end + 40].lstrip()[:1]
             is_initial = len(word) == 1 and word.isalpha() and match.group() == "."
-            if (word in _ABBREVIATIONS or is_initial or next_character.islower()) and match.group().rstrip(
-                "\"'”’)]"
-            ) == ".":
+            is_one_stop = match.group().rstrip("\"'”’)]") == "."
+            if is_one_stop and (word in _ABBREVIATIONS or is_initial or next_character.islower()):
                 continue
         spans.append((start, end))
         start = end
@@ -68,8 +67,8 @@ def split_clauses(sentence: str) -> list[str]:
     return [clause for clause in _CLAUSE_END.split(sentence) if clause.strip()]
 
 
-_WORDS = read_word_lists("small_words.txt")
-MIN_SMALL_WORDS, MIN_LEAD = 2, 1.5
+_FUNCTION_WORDS = read_word_lists("function_words.txt")
+MIN_FUNCTION_WORDS, MIN_LEAD = 2, 1.5
 """Minimum function words of a language in a text, and their minimum ratio to the next language."""
 
 
@@ -89,7 +88,7 @@ def detect_language(text: str) -> str:
         if script not in ("LATIN", "") and count > len(letters) / 2:
             return f"{script.title()} script"
     words = re.findall(r"[^\W\d_]+", text.casefold())
-    counts = sorted(((sum(w in small for w in words), language) for language, small in _WORDS.items()), reverse=True)
-    (best, language), (second, _) = counts[:2]
-    min_count = 1 if len(words) in (4, 5) else MIN_SMALL_WORDS  # in shorter texts a match may be a name
+    counts = ((sum(w in listed for w in words), language) for language, listed in _FUNCTION_WORDS.items())
+    (second, _), (best, language) = sorted(counts)[-2:]
+    min_count = 1 if len(words) in (4, 5) else MIN_FUNCTION_WORDS  # in shorter texts a match may be a name
     return language if best >= min_count and best >= MIN_LEAD * second and best > second else ""

@@ -16,8 +16,8 @@ def read_word_lists(file: str) -> dict[str, frozenset[str]]:
     """Word lists of a file in this package, by heading."""
     text = (resources.files(__package__) / file).read_text(encoding="utf-8")
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
-    _, *parts = re.split(r"^\[(\w+)\]$", text, flags=re.MULTILINE)
-    return {name: frozenset(words.split()) for name, words in zip(parts[::2], parts[1::2], strict=True)}
+    _, *sections = re.split(r"^\[(\w+)\]$", text, flags=re.MULTILINE)
+    return {name: frozenset(words.split()) for name, words in zip(sections[::2], sections[1::2], strict=True)}
 
 
 _LISTS = read_word_lists("stop_words.txt")
@@ -29,9 +29,10 @@ GENERIC_TERMS = _LISTS["generic"]
 """Generic nouns and adjectives, which are never linked to a graph."""
 NUMBER_WORDS = _LISTS["numbers"]
 
-# Everything except spaces and punctuation; Python's \w would split words at combining vowel signs.
+# Words of a name: everything except spaces and punctuation; \w would split words at combining vowel signs.
 _NAME_WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+")
-_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+# Words of a sentence, with inner hyphens and apostrophes.
+_SENTENCE_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _APOSTROPHES = "'\u2019"
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -62,7 +63,7 @@ def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
 
 def split_words(text: str) -> list[str]:
     """The words and numbers of ``text`` in order, without punctuation; hyphens and apostrophes join words."""
-    return _WORD.findall(text)
+    return _SENTENCE_WORD.findall(text)
 
 
 def is_word(text: str) -> bool:
@@ -71,7 +72,7 @@ def is_word(text: str) -> bool:
     >>> is_word("well-known"), is_word("##ing"), is_word("42nd"), is_word("[PAD]")
     (True, False, False, False)
     """
-    return _WORD.fullmatch(text) is not None and not any(map(str.isdecimal, text))
+    return _SENTENCE_WORD.fullmatch(text) is not None and not any(map(str.isdecimal, text))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -112,11 +113,11 @@ def variant_keys(name: str, limit: int = 16) -> Iterator[str]:
     They drop a leading article and reduce ``-ing`` and ``-ed`` to possible verb stems (``making`` → ``mak``, ``make``;
     ``running`` → ``runn``, ``runne``, ``run``).
     """
-    parts = name_key(name).split(" ")
-    if len(parts) > 1 and parts[0] in _ARTICLES:
-        parts = parts[1:]
-        yield " ".join(parts)
-    forms_by_word = [[part, *_verb_stems(part)] for part in parts]
+    words = name_key(name).split(" ")
+    if len(words) > 1 and words[0] in _ARTICLES:
+        words = words[1:]
+        yield " ".join(words)
+    forms_by_word = [[word, *_verb_stems(word)] for word in words]
     if all(len(forms) == 1 for forms in forms_by_word):
         return
     for count, choice in enumerate(product(*forms_by_word)):

@@ -8,11 +8,11 @@ from pkgutil import walk_packages
 
 import pytest
 
-from evidence_assets import graphs, retrieval, text, transport
+from evidence_assets import graphs, reasoning, retrieval, systems, text, transport
 
 MODULES = [
     module.name
-    for package in (graphs, retrieval, text, transport)
+    for package in (graphs, reasoning, retrieval, systems, text, transport)
     for module in walk_packages(package.__path__, f"{package.__name__}.")
 ]
 

@@ -1,0 +1,165 @@
+"""Questions with short answers from EVIDENCE_DEV_DATA, and the evidence that ``evidence ask`` finds for them.
+
+SQuAD's three articles with their unanswerable questions, HotpotQA's 100 questions on its passages, and questions of one
+article that are put to the next article, which does not answer them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evidence_assets import systems
+from evidence_assets.benchmarks.corpora import group_files
+from evidence_assets.benchmarks.records import QuestionRecord, question_rows
+from evidence_assets.cli.ask import select_variant
+from evidence_assets.experiment.ad_hoc_questions import BENCHMARK, AdHocContext, QuestionSource
+from evidence_assets.experiment.corpus_building import build_corpus
+from evidence_assets.experiment.scores.metrics import normalise_answer, token_f1
+from evidence_assets.experiment.stages import build_stages
+from evidence_assets.lake.store import Lake
+
+OTHERS = 60
+"""Questions of the previous article that are put to an article."""
+
+
+@dataclass(frozen=True)
+class AnswerableQuestion:
+    """A question to a corpus; without ``golds`` the corpus does not answer it. ``half`` is 1 or 2."""
+
+    text: str
+    golds: tuple[str, ...]
+    corpus: str
+    kind: str
+    """``squad``, ``hotpot`` or ``other`` for a question on another article."""
+    half: int
+
+
+Documents = list[dict[str, str]]
+
+
+def read_squad(file: Path) -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
+    """Paragraphs by article, and all questions; the first two articles are half 1."""
+    corpora: dict[str, Documents] = {}
+    questions: list[AnswerableQuestion] = []
+    for number, article in enumerate(json.loads(file.read_text(encoding="utf-8"))["data"]):
+        name = re.sub(r"[^a-z0-9]+", "_", article["title"].casefold()).strip("_")
+        title = article["title"].replace("_", " ")
+        corpora[name] = [
+            {"doc_id": f"{name}-{i}", "title": title, "text": paragraph["context"]}
+            for i, paragraph in enumerate(article["paragraphs"])
+        ]
+        for row in (row for paragraph in article["paragraphs"] for row in paragraph["qas"]):
+            golds = tuple(dict.fromkeys(answer["text"] for answer in row["answers"]))
+            questions.append(AnswerableQuestion(row["question"], golds, name, "squad", 1 if number < 2 else 2))
+    return corpora, list({(q.corpus, " ".join(q.text.split())): q for q in questions}.values())
+
+
+def read_sets(root: Path) -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
+    """Documents by corpus, and all questions. SQuAD's first two articles are half 1, the third is half 2."""
+    corpora, questions = read_squad(root / "squad_small/dev_3_articles.json")
+    names = list(corpora)
+    for number, name in enumerate(names):
+        half, previous = (2 if number == 2 else 1), names[number - 1]
+        answerable = [question for question in questions if question.corpus == previous and question.golds]
+        for question in answerable[:: len(answerable) // OTHERS][:OTHERS]:
+            questions.append(AnswerableQuestion(question.text, (), name, "other", half))
+    passages = json.loads((root / "hotpotqa-100/hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
+    corpora["hotpot"] = [{"doc_id": t, "title": t, "text": "".join(s)} for t, s in passages.items()]
+    for number, row in enumerate(json.loads((root / "hotpotqa-100/hotpotqa_train.json").read_text(encoding="utf-8"))):
+        golds, half = (row["answer"],), 1 + (number >= 50)
+        questions.append(AnswerableQuestion(row["question"], golds, "hotpot", "hotpot", half))
+    return corpora, list({(q.corpus, " ".join(q.text.split())): q for q in questions}.values())
+
+
+def read_development_sets() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
+    """The sets in EVIDENCE_DEV_DATA."""
+    return read_sets(Path(os.environ["EVIDENCE_DEV_DATA"]))
+
+
+def build_lake(root: Path, corpora: dict[str, Documents]) -> Lake:
+    """A lake with each corpus; one that exists is reused."""
+    lake = Lake.create(root, question_shards=1, corpus_shards=1)
+    for name, documents in corpora.items():
+        with tempfile.TemporaryDirectory() as folder:
+            lines = (json.dumps(document, ensure_ascii=False) + "\n" for document in documents)
+            Path(folder, "documents.jsonl").write_text("".join(lines), encoding="utf-8")
+            build_corpus(lake, name, group_files(Path(folder)), lambda text: None)
+    return lake
+
+
+def run_stages(
+    lake: Lake, questions: Sequence[AnswerableQuestion], table: str
+) -> Iterator[tuple[AnswerableQuestion, list[dict[str, Any]]]]:
+    """Run the stages of ``evidence ask`` up to a table for all questions; yields each with its rows of the table."""
+    for corpus in dict.fromkeys(question.corpus for question in questions):
+        source, partition = QuestionSource(corpus=corpus), f"{BENCHMARK}|{corpus}"
+        records = {
+            question: QuestionRecord(BENCHMARK, str(source), "test", "kgqa", " ".join(question.text.split()), ())
+            for question in questions
+            if question.corpus == corpus
+        }
+        lake.write("questions/graph", partition, {"questions": question_rows(list(records.values()), "test", 0, 1)})
+        variant = select_variant("graph", source, "", "")
+        rows_of: dict[str, list[dict[str, Any]]] = {}
+        for stage in build_stages(systems.load(variant.system), variant):
+            if stage.table not in ("evidence", table):
+                continue
+            context = AdHocContext(lake, stage.table, stage.key, partition, print, print, source=source, task="kgqa")
+            output = stage.run(context)
+            rows = {stage.table: output.rows, **output.other_tables}
+            lineage = {} if output.lineage is None else {"lineage_edges": output.lineage}
+            lake.write(stage.key, partition, rows | lineage)
+            if stage.table == table:
+                for row in lake.read(table, stage.key, partition).iter_rows(named=True):
+                    rows_of.setdefault(row["question_id"], []).append(row)
+        for question, record in records.items():
+            yield question, rows_of.get(record.question_id, [])
+
+
+class Outcome(NamedTuple):
+    """A question with the best answer and its confidence."""
+
+    question: AnswerableQuestion
+    answer: str | None
+    confidence: float
+
+
+def print_outcomes(title: str, outcomes: Sequence[Outcome], thresholds: Sequence[float]) -> None:
+    """Print share answered, exact match and F1 of the answered, and false answers."""
+    headers = "| set | answerable + unanswerable | threshold | answered | exact match | F1 | false answers |"
+    print(f"\n{title}\n{headers}\n|---|---|---|---|---|---|---|")
+    sets = {
+        "SQuAD": (("squad", True), ("squad", False)),
+        "another article": ((), ("other", False)),
+        "HotpotQA": (("hotpot", True), ()),
+    }
+    for name, (answerable, unanswerable) in sets.items():
+        kinds = [(outcome, (outcome.question.kind, bool(outcome.question.golds))) for outcome in outcomes]
+        right = [outcome for outcome, kind in kinds if kind == answerable]
+        wrong = [outcome for outcome, kind in kinds if kind == unanswerable]
+        for threshold in thresholds if right or wrong else ():
+            answered = [o for o in right if o.answer and o.confidence >= threshold]
+            false = [float(bool(o.answer) and o.confidence >= threshold) for o in wrong]
+            f1 = [token_f1(o.answer or "", o.question.golds) for o in answered]
+            exact = [
+                float(normalise_answer(o.answer or "") in map(normalise_answer, o.question.golds)) for o in answered
+            ]
+            print(
+                f"| {name} | {len(right)} + {len(wrong)} | {threshold:.2f} | {_percent(len(answered), len(right))} "
+                f"| {_percent(sum(exact), len(exact))} | {_percent(sum(f1), len(f1))} "
+                f"| {_percent(sum(false), len(false))} |"
+            )
+
+
+def _percent(count: float, n: int) -> str:
+    """A share in per cent."""
+    if not n:
+        return ""
+    return f"{100 * count / n:.1f}"

@@ -1,0 +1,100 @@
+"""The choice among spans: the one with the largest expected token F1, if that is large enough."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+import numpy as np
+
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.reasoning.spans.candidates import analyze_question
+from evidence_assets.reasoning.spans.features import MISSING_NAMES, Passage, SpanCandidate, find_spans
+
+WEIGHTS_FILE = "weights.json"
+MAX_COMPARED = 25
+"""Most probable spans whose expected F1 is computed."""
+MAX_LOGIT = 30.0
+
+
+@dataclass(frozen=True)
+class SpanWeights:
+    """Weights of the features of a span; fitted by ``bench/fit_short_answers.py``.
+
+    ``threshold``: Minimum expected F1 of a span that is an answer.
+    """
+
+    bias: float
+    weights: Mapping[str, float]
+    threshold: float
+
+    @property
+    def version(self) -> str:
+        return content_id("span weights", self.bias, sorted(self.weights.items()), self.threshold)
+
+    def probabilities(self, candidates: Sequence[SpanCandidate]) -> FloatArray:
+        """Probability that each span is the answer: ``exp(s_i) / (1 + Σ exp(s_j))``, where 1 stands for no answer."""
+        weights = self.weights
+        logits = [
+            self.bias + sum(weights.get(name, 0.0) * value for name, value in candidate.features.items())
+            for candidate in candidates
+        ]
+        odds = np.exp(np.clip(np.array(logits, dtype=np.float64), -MAX_LOGIT, MAX_LOGIT))
+        return np.asarray(odds / (1 + odds.sum()), dtype=np.float32)
+
+
+@lru_cache
+def load_span_weights() -> SpanWeights:
+    """The packaged weights."""
+    fields = json.loads(resources.files(__package__).joinpath(WEIGHTS_FILE).read_text(encoding="utf-8"))
+    return SpanWeights(fields["bias"], fields["weights"], fields["threshold"])
+
+
+@dataclass(frozen=True)
+class SpanChoice:
+    """The best span and its expected F1, ``confidence``."""
+
+    candidate: SpanCandidate
+    confidence: float
+
+
+def find_answer(
+    question: str, passages: Sequence[Passage], encoder: Encoder, weights: SpanWeights
+) -> SpanChoice | None:
+    """The span that answers the question; None if its expected F1 is below the threshold."""
+    best = find_best_span(question, find_spans(question, passages, encoder), weights)
+    return best if best is not None and best.confidence >= weights.threshold else None
+
+
+def find_best_span(question: str, candidates: Sequence[SpanCandidate], weights: SpanWeights) -> SpanChoice | None:
+    """The best span; None if the question is not simple or the text is on something else.
+
+    Every name and number of the question must be in the sentence of the span or in another passage of its source: a
+    text on something else answers nothing, however similar it is.
+    """
+    choice = choose_span(candidates, weights) if analyze_question(question).is_simple else None
+    return None if choice is None or choice.candidate.features.get(MISSING_NAMES) else choice
+
+
+def choose_span(candidates: Sequence[SpanCandidate], weights: SpanWeights) -> SpanChoice | None:
+    """The span with the largest expected F1, ``Σ_j p_j F1(i, j)``, whether or not it reaches the threshold."""
+    if not candidates:
+        return None
+    probabilities = weights.probabilities(candidates)
+    order = np.argsort(-probabilities, kind="stable")[:MAX_COMPARED]
+    words = [Counter(candidates[i].text.casefold().split()) for i in order]
+    expected = [
+        math.fsum(float(probabilities[j]) * _f1(a, b) for j, b in zip(order, words, strict=True)) for a in words
+    ]
+    best = max(range(len(order)), key=lambda position: expected[position])
+    return SpanChoice(candidates[order[best]], round(min(1.0, expected[best]), 6))
+
+
+def _f1(a: Counter[str], b: Counter[str]) -> float:
+    return 2 * sum((a & b).values()) / (a.total() + b.total())

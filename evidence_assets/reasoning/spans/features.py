@@ -1,0 +1,335 @@
+"""Features of the spans of sentences that may answer a question, from rules of English and an encoder's vectors."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
+from evidence_assets.models.vectors import unit_rows
+from evidence_assets.reasoning.spans.candidates import (
+    AUXILIARIES,
+    DETERMINERS,
+    PREPOSITIONS,
+    QuestionFocus,
+    Word,
+    analyze_question,
+    candidate_kind,
+    find_candidates,
+    split_tokens,
+)
+from evidence_assets.text.words import read_word_lists
+
+REACH = 4.0
+"""Words over which the nearness of a span to a matched word falls to 1/e."""
+_PLACE_PREPOSITIONS = read_word_lists("answer_words.txt")["place_prepositions"]
+MISSING_NAMES = "missing names in context"
+"""Feature: names and numbers of the question that are in no passage of the sentence's source."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A sentence of the evidence, with its row, its source and its position in the ranking from 0."""
+
+    evidence_id: str
+    source_id: str
+    text: str
+    rank: int
+
+
+@dataclass(frozen=True)
+class SpanCandidate:
+    """A span of a passage and its features by name; those of value 0 are left out."""
+
+    passage: Passage
+    start: int
+    end: int
+    features: Mapping[str, float]
+
+    @property
+    def text(self) -> str:
+        return self.passage.text[self.start : self.end]
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    passage: Passage
+    words: list[Word]
+    vectors: FloatArray
+    """Of each word."""
+    cosine: float
+    """Of the sentence and the question."""
+
+
+def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> list[SpanCandidate]:
+    """All spans of the passages that may answer the question, with their features."""
+    focus = analyze_question(question)
+    texts = list(dict.fromkeys([question, *(passage.text for passage in passages)]))
+    counts = encoder.count_tokens(texts)
+    short = [text for text, count in zip(texts, counts, strict=True) if 0 < count <= encoder.max_tokens]
+    if question not in short or not passages:
+        return []
+    tokens = dict(zip(short, encoder.encode_tokens(short), strict=True))
+    pooled = {text: unit_rows(vectors.vectors.mean(axis=0)) for text, vectors in tokens.items()}
+    sentences = []
+    for passage in passages:
+        if passage.text in tokens and (words := split_tokens(passage.text)):
+            cosine = float(pooled[passage.text] @ pooled[question])
+            sentences.append(_Sentence(passage, words, _word_vectors(words, tokens[passage.text]), cosine))
+    query = _Query.of(focus, _word_vectors(focus.words, tokens[question]), pooled[question], sentences)
+    best = max((sentence.cosine for sentence in sentences), default=0.0)
+    all_texts = [f" {' '.join(word.lower for word in sentence.words)} " for sentence in sentences]
+    candidates = []
+    for sentence in sentences:
+        words = sentence.words
+        spans = [span for span in find_candidates(words) if _is_possible(focus, words, *span)]
+        shared = _match_sentence(query, sentence, sentences, best)
+        for (first, last), features in zip(spans, _span_features(query, shared, spans), strict=True):
+            key = f" {' '.join(word.lower for word in words[first:last])} "
+            features["agreement"] = math.log1p(sum(key in text for text in all_texts) - 1)
+            start, end = words[first].start, words[last - 1].end
+            nonzero = {name: round(float(value), 6) for name, value in features.items() if value}
+            candidates.append(SpanCandidate(sentence.passage, start, end, nonzero))
+    return candidates
+
+
+def _is_possible(focus: QuestionFocus, words: Sequence[Word], first: int, last: int) -> bool:
+    """Whether a span is of a kind that the question asks for, and says more than the question."""
+    span = words[first:last]
+    is_new = any(word.is_content and word.stem not in focus.stems for word in span)
+    return is_new and focus.admits(candidate_kind(span, is_start=not first))
+
+
+def _word_vectors(words: Sequence[Word], tokens: TokenVectors) -> FloatArray:
+    """Unit vectors of words, each the mean of its tokens' vectors; zero for a word without tokens."""
+    vectors = np.zeros((len(words), tokens.vectors.shape[1]), dtype=np.float32)
+    starts, ends = tokens.offsets[:, 0], tokens.offsets[:, 1]
+    for number, word in enumerate(words):
+        inside = (starts < word.end) & (ends > word.start)
+        if inside.any():
+            vectors[number] = tokens.vectors[inside].mean(axis=0)
+    return unit_rows(vectors)
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A question with the vectors and weights of its content words."""
+
+    focus: QuestionFocus
+    vector: FloatArray
+    stems: list[str]
+    vectors: FloatArray
+    weights: FloatArray
+    """Rare words of the passages weigh more; the sum is 1."""
+    is_name: list[bool]
+    n_unknown: int
+    """Content words that are in no passage."""
+    head_stems: frozenset[str]
+    head: FloatArray | None
+    wh: FloatArray | None
+
+    @classmethod
+    def of(
+        cls, focus: QuestionFocus, vectors: FloatArray, pooled: FloatArray, sentences: Sequence[_Sentence]
+    ) -> _Query:
+        content = list(focus.content)
+        stems = [focus.words[n].stem for n in content]
+        stem_sets = [{word.stem for word in sentence.words} for sentence in sentences]
+        counts = [sum(stem in stem_set for stem_set in stem_sets) for stem in stems]
+        weights = np.array([math.log((len(sentences) + 1.5) / (count + 0.5)) for count in counts], dtype=np.float32)
+        head = focus.head
+        return cls(
+            focus,
+            pooled,
+            stems,
+            vectors[content],
+            weights / max(float(weights.sum()), 1e-6),
+            [n > 0 and (focus.words[n].is_capital or focus.words[n].is_number) for n in content],
+            counts.count(0),
+            frozenset(focus.words[n].stem for n in head),
+            unit_rows(vectors[list(head)].mean(axis=0, keepdims=True))[0] if head else None,
+            vectors[focus.wh] if focus.wh >= 0 else None,
+        )
+
+
+@dataclass(frozen=True)
+class _Matched:
+    """A sentence with the match of each of its words with each content word of the question."""
+
+    sentence: _Sentence
+    equal: FloatArray
+    """1 for words of the same stem, content words × words."""
+    similar: FloatArray
+    """Cosine of the words, at least 0."""
+    stems: list[str]
+    features: dict[str, float]
+
+
+def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sentence], best: float) -> _Matched:
+    stems = [word.stem for word in sentence.words]
+    equal = np.array([[float(a == b) for b in stems] for a in query.stems], dtype=np.float32)
+    equal = equal.reshape(len(query.stems), len(stems))
+    similar = np.maximum(query.vectors @ sentence.vectors.T, 0.0)
+    similar = np.maximum(similar, equal)
+    context = {
+        word.stem
+        for other in sentences
+        if other.passage.source_id == sentence.passage.source_id
+        for word in other.words
+    }
+    weights = query.weights
+    has, best_similar = equal.max(axis=1, initial=0.0), similar.max(axis=1, initial=0.0)
+    in_context = np.array([stem in context for stem in query.stems], dtype=np.float32)
+    names = np.array(query.is_name, dtype=np.float32)
+    features = {
+        "words in no sentence": query.n_unknown / 4,
+        "long question": len(query.stems) / 10,
+        f"asked {query.focus.kind}": 1.0,
+        "sentence cosine": sentence.cosine,
+        "sentence rank": 1 / (1 + sentence.passage.rank),
+        "sentence gap": best - sentence.cosine,
+        "matched": float(weights @ has),
+        "matched in context": float(weights @ np.maximum(has, in_context)),
+        "similar": float(weights @ best_similar),
+        "least similar": float(best_similar.min(initial=1.0)),
+        "missing words": float(np.sum((1 - has) * (best_similar < 0.5))) / 4,
+        "missing names": float(names @ (1 - has)) / 2,
+        MISSING_NAMES: float(names @ (1 - np.maximum(has, in_context))) / 2,
+        "long sentence": len(stems) / 40,
+    }
+    return _Matched(sentence, equal, similar, stems, features)
+
+
+def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, int]]) -> Iterator[dict[str, float]]:
+    """Features of each span of a sentence, with those of the sentence."""
+    words, focus = matched.sentence.words, query.focus
+    if not spans:
+        return
+    numeric = _place_spans(query, matched, np.array(spans))
+    kinds = [candidate_kind(words[first:last], is_start=not first) for first, last in spans]
+    maximal = _maximal_kinds(spans, kinds)
+    question_kind, role = focus.kind, "subject" if focus.is_subject else "object"
+    for number, ((first, last), kind) in enumerate(zip(spans, kinds, strict=True)):
+        features = dict(matched.features)
+        features.update({name: float(values[number]) for name, values in numeric.items()})
+        left = features.pop("left")
+        stems = matched.stems[first:last]
+        content = [stem for stem, word in zip(stems, words[first:last], strict=True) if word.is_content]
+        adverb = last - first == 1 and words[first].lower.endswith("ly") and kind == "phrase"
+        overlap = sum(stem in focus.stems for stem in content)
+        features |= {
+            f"{question_kind}: {kind}": 1.0,
+            f"kind {kind}": 1.0,
+            "length": math.log(last - first),
+            f"{kind} length": math.log(last - first),
+            "adverb": float(adverb),
+            "words of the question": overlap / max(1, len(content)),
+            "a word of the question": float(overlap > 0),
+            f"{role} left": left - 0.5,
+            f"{question_kind} left": left - 0.5,
+            "only one of its kind": float(maximal[kind] == 1),
+            f"{question_kind} only {kind}": float(maximal[kind] == 1),
+        }
+        if focus.head:
+            heads = query.head_stems
+            features |= {
+                "ends with head": float(stems[-1] in heads),
+                "head inside": float(bool(heads & {*stems})),
+                "head before": float(bool(heads & {*matched.stems[max(0, first - 3) : first]})),
+                "head after": float(bool(heads & {*matched.stems[last : last + 2]})),
+                f"{question_kind} head after {kind}": float(bool(heads & {*matched.stems[last : last + 2]})),
+                "head in sentence": float(bool(heads & {*matched.stems})),
+            }
+        before = _word_class(words[first - 1]) if first else "start"
+        after = _word_class(words[last]) if last < len(words) else "end"
+        features |= {
+            f"after {before}": 1.0,
+            f"before {after}": 1.0,
+            f"{question_kind}: after {before}": 1.0,
+            f"first {_content_class(words[first])}": 1.0,
+            f"last {_content_class(words[last - 1])}": 1.0,
+            f"{kind}: after {before}": 1.0,
+            f"{kind}: before {after}": 1.0,
+        }
+        yield features
+
+
+def _maximal_kinds(spans: Sequence[tuple[int, int]], kinds: Sequence[str]) -> Counter[str]:
+    """Number of spans of each kind that are in no other span of the kind."""
+    counts: Counter[str] = Counter()
+    for number, ((first, last), kind) in enumerate(zip(spans, kinds, strict=True)):
+        inside = any(
+            a <= first and last <= b and other == kind and k != number
+            for k, ((a, b), other) in enumerate(zip(spans, kinds, strict=True))
+        )
+        counts[kind] += not inside
+    return counts
+
+
+def _place_spans(query: _Query, matched: _Matched, spans: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
+    """Numeric features of the spans of a sentence: nearness to the words of the question, and vectors."""
+    n, weights = len(matched.stems), query.weights
+    first, last, positions = spans[:, :1], spans[:, 1:], np.arange(n)[None, :]
+    distance = np.maximum(np.maximum(first - positions, positions - last + 1), 0)
+    outside = (distance > 0).astype(np.float32)
+    near = np.exp(-(distance - 1) / REACH) * outside
+
+    def best(similarity: FloatArray, factor: FloatArray) -> FloatArray:
+        """Weighted mean over the words of the question of their best match, for each span."""
+        if not len(weights):
+            return np.zeros(len(spans), dtype=np.float32)
+        return np.asarray((similarity[None] * factor[:, None, :]).max(axis=2) @ weights, dtype=np.float32)
+
+    inside = 1 - outside
+    vectors = unit_rows(inside @ matched.sentence.vectors)
+    alignment = matched.similar[None] * outside[:, None, :]
+    left = np.full(len(spans), 0.5, dtype=np.float32)
+    if len(weights):
+        left = (alignment.argmax(axis=2) < first).astype(np.float32) @ weights
+    features = {
+        "near equal": best(matched.equal, near),
+        "near similar": best(matched.similar, near),
+        "similar outside": best(matched.similar, outside),
+        "similar inside": best(matched.similar, inside),
+        "left": left,
+        "span and question": vectors @ query.vector,
+    }
+    if query.wh is not None:
+        features[f"span and question word {query.focus.kind}"] = vectors @ query.wh
+    if query.head is not None:
+        features["span and head"] = vectors @ query.head
+        features["last word and head"] = matched.sentence.vectors[spans[:, 1] - 1] @ query.head
+    return features
+
+
+def _word_class(word: Word) -> str:
+    """Class of a word beside a span."""
+    if word.is_mark:
+        return {",": "comma", "(": "bracket", ")": "bracket", '"': "quote", "“": "quote"}.get(word.text, "mark")
+    if word.lower in ("by", "of", "to", "from", "as", "and", "or", "for", "with", "the"):
+        return word.lower
+    if word.lower in _PLACE_PREPOSITIONS:
+        return "in"
+    if word.lower in DETERMINERS:
+        return "determiner"
+    if word.lower in AUXILIARIES:
+        return "auxiliary"
+    if word.lower in PREPOSITIONS:
+        return "preposition"
+    if word.is_function:
+        return "function word"
+    return _content_class(word)
+
+
+def _content_class(word: Word) -> str:
+    """Class of a content word by its form."""
+    if word.is_number:
+        return "number"
+    if word.is_capital:
+        return "name"
+    return next((f"-{ending}" for ending in ("ed", "ing", "ly", "s") if word.lower.endswith(ending)), "word")
