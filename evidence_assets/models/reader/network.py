@@ -1,0 +1,246 @@
+"""The network of a trained reader: an encoder whose upper layers and linear head are trained, on inputs of two texts.
+
+The lower layers stay as they are, so their output is computed once and stored for the training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.encoders import EMBEDDED_ENCODER
+from evidence_assets.models.inference import (
+    equal_length_batches,
+    explain_load_errors,
+    find_minilm_folder,
+    map_single_threaded,
+    pretrained_options,
+)
+from evidence_assets.models.protocols import FloatArray
+
+FEATURES = ("nearest fact", "association", "question and fact")
+"""Features of an option beside the text: cosine of question and option with the nearest fact, of the question with the
+option, and of the question with its nearest fact."""
+_TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
+_ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
+_MIN_ROWS = 8
+"""Smaller batches use other kernels, whose last digits differ."""
+QUERY_SHARE = 2 / 3
+"""Largest share of the tokens for question and option; the beginning of a longer question is cut."""
+
+
+@dataclass(frozen=True)
+class OptionInput:
+    """A question with one of its options, and the facts found for both, nearest first."""
+
+    question: str
+    option: str
+    facts: tuple[str, ...] = ()
+
+    @property
+    def query(self) -> str:
+        return f"{self.question} {self.option}".strip()
+
+
+@dataclass(frozen=True)
+class EncodedInput:
+    """Token ids of an input with those of its segments, and whether a text was cut."""
+
+    ids: list[int]
+    segments: list[int]
+    is_cut: bool
+
+
+class _PassThrough(torch.nn.Module):
+    """Replaces the embeddings of a network that continues from hidden states."""
+
+    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> torch.Tensor:
+        return inputs_embeds
+
+
+class ReaderNetwork:
+    """The lower layers of an encoder, its ``layers`` upper layers, and a linear head over pooled vector and features.
+
+    Any encoder with a list of layers ``encoder.layer`` works: BERT, RoBERTa, MPNet and their descendants.
+    """
+
+    def __init__(
+        self, base: str, *, revision: str | None = None, layers: int = 2, max_tokens: int = 192, device: str = "cpu"
+    ) -> None:
+        from transformers import AutoModel, AutoTokenizer  # here, because the definitions import this module
+
+        options: dict[str, Any] = {"local_files_only": True}
+        path = str(find_minilm_folder()) if base == EMBEDDED_ENCODER else base
+        if base != EMBEDDED_ENCODER:
+            options, _ = pretrained_options(base, revision)
+        with explain_load_errors(f"the encoder {base!r}"):
+            network = AutoModel.from_pretrained(path, dtype=torch.float32, **options)
+            tokenizer = AutoTokenizer.from_pretrained(path, **options)
+        blocks = getattr(getattr(network, "encoder", None), "layer", None)
+        if blocks is None or not hasattr(network, "embeddings") or not getattr(tokenizer, "is_fast", False):
+            raise ModelUnavailable(
+                f"a reader cannot be trained on {base!r}: it needs a BERT, RoBERTa or MPNet with a fast tokenizer"
+            )
+        if not 1 <= layers <= len(blocks):
+            raise BadInput(f"{base} has {len(blocks)} layers. Train 1 to {len(blocks)} of them, not {layers}")
+        self._tokenizer = tokenizer.backend_tokenizer
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
+        self._uses_segments = "token_type_ids" in tokenizer.model_input_names
+        positions = int(network.config.max_position_embeddings)
+        if "roberta" in network.config.model_type:  # its positions start after the padding id
+            positions -= int(network.config.pad_token_id) + 1
+        self.max_tokens = min(max_tokens, positions)
+        self._n_special = tokenizer.num_special_tokens_to_add(pair=True)
+        self.device = torch.device(device)
+        network.pooler = None
+        self.upper = deepcopy(network)
+        self.upper.embeddings = _PassThrough()
+        self.upper.encoder.layer = torch.nn.ModuleList(list(blocks)[-layers:])
+        network.encoder.layer = torch.nn.ModuleList(list(blocks)[:-layers])
+        self.lower = network.to(self.device).eval()
+        self.upper.to(self.device).eval()
+        self.dimensions = int(network.config.hidden_size)
+        self.head = torch.nn.Linear(self.dimensions + len(FEATURES), 1).to(self.device)
+        for parameter in self.lower.parameters():
+            parameter.requires_grad_(False)
+
+    @property
+    def trained(self) -> torch.nn.ModuleDict:
+        """The trained part: upper layers and head."""
+        return torch.nn.ModuleDict({"layers": self.upper.encoder.layer, "head": self.head})
+
+    def encode(self, inputs: Sequence[OptionInput]) -> list[EncodedInput]:
+        """Token ids of question and option, then of the facts; texts above the limit are cut."""
+        room = self.max_tokens - self._n_special
+        queries = self._tokenizer.encode_batch([each.query for each in inputs], add_special_tokens=False)
+        facts = self._tokenizer.encode_batch([" ".join(each.facts) for each in inputs], add_special_tokens=False)
+        results = []
+        for query, fact in zip(queries, facts, strict=True):
+            query_room = max(int(room * QUERY_SHARE), room - len(fact))
+            is_cut = len(query) > query_room or len(fact) > room - min(len(query), query_room)
+            query.truncate(query_room, direction="left")
+            fact.truncate(room - len(query))
+            encoding = self._tokenizer.post_process(query, fact)
+            results.append(EncodedInput(encoding.ids, encoding.type_ids, is_cut))
+        return results
+
+    def _run_lower(self, encoded: Sequence[EncodedInput]) -> torch.Tensor:
+        """Hidden states below the upper layers, of inputs with equally many tokens."""
+        features = {"input_ids": torch.tensor([each.ids for each in encoded], device=self.device)}
+        if self._uses_segments:
+            features["token_type_ids"] = torch.tensor([each.segments for each in encoded], device=self.device)
+        hidden: torch.Tensor = self.lower(**features).last_hidden_state
+        return hidden
+
+    def pool(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Mean of the upper layers' token vectors."""
+        states = self.upper(inputs_embeds=hidden, attention_mask=mask).last_hidden_state.float()
+        weights = mask[..., None].float()
+        pooled: torch.Tensor = (states * weights).sum(1) / weights.sum(1)
+        return pooled
+
+    def _batches(self, encoded: Sequence[EncodedInput]) -> list[list[int]]:
+        kind = "cuda" if self.device.type == "cuda" else "cpu"
+        lengths = [len(each.ids) for each in encoded]
+        return list(
+            equal_length_batches(
+                lengths, lambda length: max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length))
+            )
+        )
+
+    def lower_states(self, encoded: Sequence[EncodedInput], file: Path) -> LowerStates:
+        """Compute the output of the lower layers once, in half precision, in a memory-mapped file."""
+        starts = np.cumsum([0, *(len(each.ids) for each in encoded)])
+        states = np.memmap(file, np.float16, "w+", shape=(max(1, int(starts[-1])), self.dimensions))
+
+        def run(rows: list[int]) -> FloatArray:
+            with torch.inference_mode(), fast_products(self.device):
+                values: FloatArray = self._run_lower([encoded[row] for row in rows]).half().cpu().numpy()
+            return values
+
+        batches = self._batches(encoded)
+        for rows, hidden in zip(batches, map_single_threaded(run, batches, self.device.type), strict=True):
+            for row, values in zip(rows, hidden, strict=True):
+                states[starts[row] : starts[row + 1]] = values
+        return LowerStates(states, starts)
+
+    def scores(self, encoded: Sequence[EncodedInput], features: FloatArray) -> FloatArray:
+        """The head's output for each input, independent of the other inputs on a CPU."""
+        scores = np.empty(len(encoded), np.float32)
+
+        def run(rows: list[int]) -> FloatArray:
+            padded = [*rows, *[rows[0]] * (_MIN_ROWS - len(rows))]
+            with torch.inference_mode():
+                hidden = self._run_lower([encoded[row] for row in padded])
+                pooled = self.pool(hidden, torch.ones(hidden.shape[:2], device=self.device))
+                values: FloatArray = self.head(self._join(pooled, features[padded]))[: len(rows), 0].cpu().numpy()
+            return values
+
+        batches = self._batches(encoded)
+        for rows, values in zip(batches, map_single_threaded(run, batches, self.device.type), strict=True):
+            scores[rows] = values
+        if not np.isfinite(scores).all():
+            raise ModelUnavailable("the reader returned scores that are not numbers. Train it again with a lower rate")
+        return scores
+
+    def _join(self, pooled: torch.Tensor, features: FloatArray) -> torch.Tensor:
+        return torch.cat([pooled, torch.from_numpy(features).to(self.device)], dim=-1)
+
+    def train_scores(self, states: LowerStates, rows: Sequence[int], features: FloatArray) -> torch.Tensor:
+        """The head's output for stored inputs, padded to the longest, with gradients."""
+        hidden, mask = states.pad(rows)
+        with fast_products(self.device):
+            pooled = self.pool(hidden.to(self.device), mask.to(self.device))
+        scores: torch.Tensor = self.head(self._join(pooled, features[list(rows)]))[:, 0]
+        return scores
+
+
+@dataclass(frozen=True)
+class LowerStates:
+    """Hidden states of inputs, one after another: those of input i are at ``starts[i]:starts[i + 1]``."""
+
+    states: np.memmap[Any, Any]
+    starts: np.ndarray[Any, Any]
+
+    def length(self, row: int) -> int:
+        """Number of tokens of an input."""
+        return int(self.starts[row + 1] - self.starts[row])
+
+    def pad(self, rows: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """States of these inputs, padded to the longest, and the mask of their tokens."""
+        longest = max(map(self.length, rows))
+        hidden = np.zeros((len(rows), longest, self.states.shape[1]), np.float32)
+        mask = np.zeros((len(rows), longest), np.float32)
+        for number, row in enumerate(rows):
+            size = self.length(row)
+            hidden[number, :size] = self.states[self.starts[row] : self.starts[row + 1]]
+            mask[number, :size] = 1
+        return torch.from_numpy(hidden), torch.from_numpy(mask)
+
+
+def fast_products(device: torch.device) -> torch.autocast:
+    """Products in bfloat16 during training, where the hardware has it."""
+    is_native = device.type == "cuda" or bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+    return torch.autocast(device.type, torch.bfloat16, enabled=is_native)
+
+
+def similar_length_batches(order: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Batches of ``size`` items of similar length, which need little padding; ``order`` is a random order of all.
+
+    >>> list(similar_length_batches([2, 0, 3, 1], [5, 1, 5, 1], 2))
+    [[3, 1], [2, 0]]
+    """
+    pool = 16 * size
+    for start in range(0, len(order), pool):
+        items = sorted(order[start : start + pool], key=lambda item: lengths[item])
+        batches = [items[i : i + size] for i in range(0, len(items), size)]
+        yield from sorted(batches, key=lambda batch: order.index(batch[0], start, start + pool))

@@ -1,0 +1,207 @@
+"""The stage ``models/reader``: trains one reader per benchmark on the benchmark's own training questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.benchmarks.dataset_info import load_datasets
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, benchmarks_of_family
+from evidence_assets.benchmarks.readers import read_benchmark_questions
+from evidence_assets.benchmarks.records import QuestionRecord
+from evidence_assets.experiment.evidence.selection import NoEvidence, Question, SelectedEvidence, Selector
+from evidence_assets.experiment.evidence.sources import (
+    CosineChunks,
+    missing_source_reason,
+    open_benchmark_corpus,
+    source_inputs,
+)
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.inference import train_if_changed
+from evidence_assets.models.reader.network import OptionInput
+from evidence_assets.models.reader.training import VERSION as NETWORK_VERSION
+from evidence_assets.models.reader.training import (
+    WEIGHTS_FILE,
+    EncoderName,
+    TrainingQuestion,
+    TrainingSettings,
+    is_held_out,
+    train_reader,
+)
+from evidence_assets.models.registry import get_encoder, model_key
+from evidence_assets.retrieval.bm25 import lowercase_words
+from evidence_assets.systems.reader import READER_ASSET, VERSION
+
+TRAINING_SPLIT = "train"
+BATCH = 256
+"""Questions per call of the selector."""
+
+QuestionKey = tuple[object, ...]
+
+
+def reader_stages(variant: Variant, settings: TrainingSettings) -> list[Stage]:
+    """The stage ``models/reader``, partitioned by benchmark."""
+
+    def make(context: StageContext) -> StageOutput:
+        return _train(context, settings)
+
+    about = (
+        "A small reader of options and facts, trained on the benchmark's own training questions. Training stops when "
+        "held-out questions are no longer answered better."
+    )
+    files = [StageInput(key) for key in sorted({b.raw_asset for b in benchmarks_of_family("mcqa")})]
+    inputs = [*files, *source_inputs("mcqa", ("corpus",))]
+    encoder = variant.profile.encoder
+    version = f"{VERSION}:{NETWORK_VERSION}:{content_id(asdict(settings))[:12]}:{encoder.name}@{encoder.revision}"
+    stage = Stage(variant.key, "models", make, about, inputs, version, "mcqa", "benchmarks", "gpu", ("pytorch",))
+    return [stage]
+
+
+def _train(context: StageContext, settings: TrainingSettings) -> StageOutput:
+    benchmark, encoding = context.benchmark, context.profile.encoder
+    if encoding.base_url:
+        raise BadInput(f"the encoder {encoding.name} is behind a server: a reader is trained from an encoder on disk")
+    records, dropped = read_training_questions(context.lake, benchmark)
+    selector = open_chunk_selector(context, settings.facts)
+    questions = build_training_questions(records, selector, context)
+    encoder = get_encoder(encoding)
+    base = EncoderName(encoding.name, encoding.revision)
+    inputs = [asdict(question) for question in questions]
+    input_hash = content_id("reader", VERSION, NETWORK_VERSION, model_key(encoder), asdict(settings), inputs)
+    folder = reader_folder(context.lake, benchmark.name)
+    report = train_if_changed(
+        folder, input_hash, lambda into: train_reader(encoder, base, questions, into, settings, context.inform)
+    )
+    name, revision = f"reader-{benchmark.name}", file_id(folder / WEIGHTS_FILE)[:12]
+    row = {
+        "model_id": f"{name}@{revision}",
+        "name": name,
+        "revision": revision,
+        "task": "reader",
+        "sentences": len(questions),
+        "held_out_accuracy": report["held_out_accuracy"],
+        "input_hash": report["input_hash"],
+    }
+    rows = training_rows(records, benchmark, settings.held_out)
+    lineage = [
+        edge("model", row["model_id"], DERIVED, "training_question", question_id, question_id)
+        for question_id in sorted({each["question_id"] for each in rows})
+    ]
+    licence = load_datasets()[benchmark.reader].licence if benchmark.reader in load_datasets() else "the user's own"
+    metadata = {**report, "epochs": str(report["epochs"]), "licence": licence, "left_out_because_tested": dropped}
+    return StageOutput([row], lineage, metadata, other_tables={"training_questions": rows})
+
+
+def reader_folder(lake: Lake, benchmark: str) -> Path:
+    """Folder of the reader of a benchmark."""
+    return lake.index_folder(READER_ASSET) / benchmark
+
+
+def open_chunk_selector(context: StageContext, facts: int) -> Selector:
+    """The selector of facts, in training and for answers: the chunks nearest to question and option."""
+    if reason := missing_source_reason(("corpus",), context.benchmark):
+        return NoEvidence(reason)
+    return CosineChunks(open_benchmark_corpus(context), get_encoder(context.profile.encoder), facts, VERSION)
+
+
+def build_training_questions(
+    records: Sequence[QuestionRecord], selector: Selector, context: StageContext
+) -> list[TrainingQuestion]:
+    """Graded questions with the facts of each option, in the order of their ids."""
+    ordered = sorted(records, key=lambda record: record.question_id)
+    progress, questions = context.progress("questions"), list[TrainingQuestion]()
+    for start in range(0, len(ordered), BATCH):
+        batch = ordered[start : start + BATCH]
+        batch_questions = [Question(r.question_id, r.benchmark, r.task, r.text, r.options) for r in batch]
+        for record, evidence in zip(batch, selector.select(batch_questions), strict=True):
+            facts = facts_by_option(evidence)
+            options = tuple(
+                OptionInput(record.text, option, facts.get(label, ()))
+                for label, option in zip(record.labels, record.options, strict=True)
+            )
+            questions.append(TrainingQuestion(record.question_id, options, record.labels.index(record.gold[0])))
+        progress(len(questions), len(ordered))
+    return questions
+
+
+def facts_by_option(evidence: Iterable[SelectedEvidence]) -> dict[str, tuple[str, ...]]:
+    """Texts of the evidence by option, best first."""
+    facts: dict[str, tuple[str, ...]] = {}
+    for item in evidence:
+        facts[item.option] = (*facts.get(item.option, ()), item.text)
+    return facts
+
+
+# Training questions, and questions that a reader has seen -----------------------------------------------------------
+
+
+def read_training_questions(lake: Lake, benchmark: Benchmark) -> tuple[list[QuestionRecord], int]:
+    """The graded questions of the training split, and how many were left out because the benchmark tests them."""
+    base = all_benchmarks()[benchmark.base_name].model_copy(update={"split": TRAINING_SPLIT})
+    records = [q for q in read_benchmark_questions(lake, base) if q.split == TRAINING_SPLIT]
+    graded = [q for q in records if len(q.gold) == 1 and len(q.options) > 1]
+    tested: set[QuestionKey] = set()
+    for question in read_benchmark_questions(lake, benchmark):
+        if question.split == benchmark.split:
+            tested |= question_keys(dataset_of(benchmark), question.source_id, question.text, question.options)
+    unseen = [q for q in graded if not tested & question_keys(dataset_of(benchmark), q.source_id, q.text, q.options)]
+    if not unseen:
+        raise BadInput(
+            f"the benchmark {benchmark.name} has no graded questions of the split {TRAINING_SPLIT!r} that it does not "
+            f'also test. Add some: in your own file, questions with "split": "{TRAINING_SPLIT}"',
+            file=lake.raw_path(base.files[0]),
+        )
+    return unseen, len(graded) - len(unseen)
+
+
+def dataset_of(benchmark: Benchmark) -> str:
+    """The dataset that the ids of a benchmark's questions belong to."""
+    return benchmark.base_name if benchmark.reader == "own" else benchmark.reader
+
+
+def question_keys(dataset: str, source_id: str, text: str, options: Sequence[str]) -> set[QuestionKey]:
+    """Two keys of a question: its id in its dataset, and its words with those of its options in any order."""
+    words = tuple(sorted(tuple(lowercase_words(option)) for option in options))
+    return {("id", dataset, source_id), ("text", tuple(lowercase_words(text)), words)}
+
+
+def training_rows(records: Iterable[QuestionRecord], benchmark: Benchmark, held_out: float) -> list[dict[str, Any]]:
+    """Rows of ``training_questions``."""
+    return [
+        {
+            "question_id": record.question_id,
+            "benchmark": record.benchmark,
+            "dataset": dataset_of(benchmark),
+            "source_id": record.source_id,
+            "text": record.text,
+            "options": list(record.options),
+            "gold": list(record.gold),
+            "held_out": is_held_out(record.question_id, held_out),
+        }
+        for record in records
+    ]
+
+
+def refuse_seen_questions(reader: str, training: pl.DataFrame, questions: pl.DataFrame, benchmark: Benchmark) -> None:
+    """Raise BadInput if a reader was trained on one of these questions, by id or by text."""
+    seen_keys = {key for row in training.iter_rows(named=True) for key in _keys_of_row(row, row["dataset"])}
+    rows = questions.iter_rows(named=True)
+    repeated = [row["source_id"] for row in rows if seen_keys & _keys_of_row(row, dataset_of(benchmark))]
+    if repeated:
+        raise BadInput(
+            f"{reader} has seen {len(repeated)} of the questions of {benchmark.name} in its training, such as "
+            f"{repeated[0]!r}. Train it again without them: evidence train reader --on {benchmark.base_name}"
+        )
+
+
+def _keys_of_row(row: Mapping[str, Any], dataset: str) -> set[QuestionKey]:
+    return question_keys(dataset, row["source_id"], row["text"], row["options"])

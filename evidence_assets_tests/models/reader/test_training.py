@@ -1,0 +1,160 @@
+"""The trained reader: its network equals the encoder, it learns from facts, and a score depends on one input alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel
+
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.encoders import load_encoder
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.reader.network import OptionInput, ReaderNetwork
+from evidence_assets.models.reader.training import (
+    CARD_FILE,
+    WEIGHTS_FILE,
+    EncoderName,
+    TrainedReader,
+    TrainingQuestion,
+    TrainingSettings,
+    fit_temperature,
+    is_held_out,
+    option_features,
+    train_reader,
+)
+from evidence_assets_tests.models.tiny import make_encoder
+
+THINGS = ("aspirin", "ibuprofen", "insulin", "glucose", "pain", "fever")
+SETTINGS = TrainingSettings(layers=1, epochs=3, batch=8, rate=1e-2, held_out=0.2)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> EncoderName:
+    return EncoderName(str(make_encoder(tmp_path_factory.mktemp("tiny"))))
+
+
+@pytest.fixture(scope="module")
+def encoder(base: EncoderName) -> Encoder:
+    return load_encoder(base.name, device="cpu", dtype="float32")
+
+
+def make_questions(n: int) -> list[TrainingQuestion]:
+    """Questions whose right option has a fact that says "answer", while the other's says "the"."""
+    questions = []
+    for i in range(n):
+        right, wrong = THINGS[i % 6], THINGS[(i * 5 + 1) % 6]
+        options = [(right, ("answer answer answer",)), (wrong, ("the the the",))]
+        gold = i % 2
+        ordered = options if gold == 0 else options[::-1]
+        inputs = tuple(OptionInput(f"question {i}", option, facts) for option, facts in ordered)
+        questions.append(TrainingQuestion(f"q{i}", inputs, gold))
+    return questions
+
+
+@pytest.fixture(scope="module")
+def trained(base: EncoderName, encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reader")
+    train_reader(encoder, base, make_questions(60), folder, SETTINGS)
+    return folder
+
+
+def test_lower_and_upper_layers_together_are_the_encoder(base: EncoderName) -> None:
+    network = ReaderNetwork(base.name, layers=1)
+    (encoded,) = network.encode([OptionInput("fever and pain", "aspirin", ("aspirin may treat pain",))])
+    ids, segments = torch.tensor([encoded.ids]), torch.tensor([encoded.segments])
+    assert set(encoded.segments) == {0, 1} and not encoded.is_cut
+    whole = AutoModel.from_pretrained(base.name, dtype=torch.float32).eval()
+    with torch.inference_mode():
+        expected = whole(input_ids=ids, token_type_ids=segments).last_hidden_state.mean(1)
+        hidden = network.lower(input_ids=ids, token_type_ids=segments).last_hidden_state
+        assert torch.allclose(network.pool(hidden, torch.ones_like(ids)), expected, atol=1e-6)
+        padded = torch.cat([hidden, torch.full_like(hidden[:, :3], 9.0)], 1)
+        mask = torch.cat([torch.ones_like(ids), torch.zeros(1, 3, dtype=torch.long)], 1)
+        assert torch.allclose(network.pool(padded, mask), expected, atol=1e-5), "padding has no influence"
+
+
+def test_it_learns_what_the_facts_say(trained: Path, encoder: Encoder) -> None:
+    card = json.loads((trained / CARD_FILE).read_text())
+    assert card["epochs"][-1]["loss"] < card["epochs"][0]["loss"] and card["held_out_accuracy"] == 1.0
+    reader = TrainedReader(trained, "reader-x", device="cpu")
+    new = make_questions(80)[60:]
+    right = 0
+    for question in new:
+        scores = reader.score(question.options, option_features(encoder, question.options))
+        right += int(scores.argmax()) == question.gold
+    assert right == len(new)
+    assert (trained / WEIGHTS_FILE).stat().st_size == card["bytes"] < 40_000, "only the trained part is stored"
+
+
+def test_equal_inputs_give_equal_bytes(base: EncoderName, encoder: Encoder, trained: Path, tmp_path: Path) -> None:
+    train_reader(encoder, base, make_questions(60), tmp_path, SETTINGS)
+    assert (tmp_path / WEIGHTS_FILE).read_bytes() == (trained / WEIGHTS_FILE).read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [WEIGHTS_FILE, CARD_FILE]
+    other = tmp_path / "other"
+    other.mkdir()
+    train_reader(encoder, base, make_questions(60), other, replace(SETTINGS, seed=1))
+    assert (other / WEIGHTS_FILE).read_bytes() != (trained / WEIGHTS_FILE).read_bytes()
+
+
+def test_a_score_depends_on_its_input_alone(trained: Path, encoder: Encoder) -> None:
+    reader = TrainedReader(trained, "reader-x", device="cpu")
+    inputs = [option for question in make_questions(12) for option in question.options]
+    inputs.append(OptionInput("what is a fever", "pain"))
+    features = option_features(encoder, inputs)
+    scores = reader.score(inputs, features)
+    single_scores = [float(reader.score([each], features[i : i + 1])[0]) for i, each in enumerate(inputs)]
+    assert scores.tolist() == single_scores
+    assert reader.score([], features[:0]).shape == (0,)
+
+
+def test_features_are_cosines_and_zero_without_facts(encoder: Encoder) -> None:
+    plain, same = OptionInput("fever", "pain"), OptionInput("fever", "fever", ("fever", "the insulin"))
+    features = option_features(encoder, [plain, same])
+    assert features[0, 0] == features[0, 2] == 0 and features[0, 1] != 0
+    vectors = encoder.encode_sentences(["fever fever", "fever"])
+    assert features[1].tolist() == pytest.approx([float(vectors[0] @ vectors[1]), 1.0, 1.0], abs=1e-5)
+
+
+def test_a_long_question_loses_its_beginning_and_facts_their_end(base: EncoderName) -> None:
+    network = ReaderNetwork(base.name, layers=1, max_tokens=30)
+    (encoded,) = network.encode([OptionInput("fever " * 40, "aspirin", ("pain " * 40,))])
+    (end,) = network.encode([OptionInput("fever", "aspirin")])
+    assert len(encoded.ids) == 30 and encoded.is_cut
+    query = [i for i, segment in zip(encoded.ids, encoded.segments, strict=True) if segment == 0]
+    assert query[-2:] == end.ids[2:4], "the option is never cut"
+    (short,) = network.encode([OptionInput("fever", "aspirin", ("pain " * 40,))])
+    assert len(short.ids) == 30 and short.is_cut, "a short question leaves its room to the facts"
+
+
+@pytest.mark.parametrize(
+    ("n", "change", "message"),
+    [(10, {}, "are too few to train a reader"), (60, {"layers": 3}, "has 2 layers. Train 1 to 2 of them, not 3")],
+)
+def test_invalid_trainings_are_explained(
+    n: int, change: dict[str, int], message: str, base: EncoderName, encoder: Encoder, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput, match=message):
+        train_reader(encoder, base, make_questions(n), tmp_path, replace(SETTINGS, **change))
+
+
+def test_another_kind_of_network_is_refused(tmp_path: Path) -> None:
+    from evidence_assets_tests.models.tiny import make_causal
+
+    with pytest.raises(ModelUnavailable, match="needs a BERT, RoBERTa or MPNet"):
+        ReaderNetwork(str(make_causal(tmp_path)))
+
+
+def test_the_temperature_maximises_the_likelihood() -> None:
+    scores = [np.array([4.0, 0.0])] * 4
+    assert fit_temperature(scores, [0, 0, 0, 1]) == pytest.approx(4 / np.log(3), rel=0.05)
+    assert fit_temperature(scores, [0, 0, 0, 0]) == pytest.approx(0.25)
+
+
+def test_the_fold_depends_on_the_id_alone() -> None:
+    folds = [is_held_out(f"q{i}", 0.1) for i in range(2000)]
+    assert folds == [is_held_out(f"q{i}", 0.1) for i in range(2000)] and 150 < sum(folds) < 250

@@ -1,0 +1,194 @@
+"""A reader is trained on questions that its benchmark does not test, and refused on questions that it has seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.benchmarks.declarations import declarations
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark
+from evidence_assets.cli import app
+from evidence_assets.lake import connect
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.lineage import Node, trace
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.reader.training import WEIGHTS_FILE
+from evidence_assets.systems.reader.training import (
+    question_keys,
+    read_training_questions,
+    reader_folder,
+    refuse_seen_questions,
+    training_rows,
+)
+from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world
+from evidence_assets_tests.models.tiny import make_encoder
+
+THINGS = ("aspirin", "ibuprofen", "insulin", "glucose", "the patient", "fever")
+TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
+
+
+def question(number: int, split: str, gold: str = "A") -> dict[str, object]:
+    options = [THINGS[number % 6], THINGS[(number + 1) % 6]]
+    text = f"Question {number}: what may treat pain {number // 6}?"
+    return {"source_id": f"{split}{number}", "split": split, "text": text, "options": options, "gold": gold}
+
+
+QUESTIONS = [question(n, "train", "AB"[n % 2]) for n in range(60)] + [question(n, "test") for n in range(60, 64)]
+DECLARED = """\
+type: evidence_assets.assets.corpus.Corpus
+attributes: {name: mine, folder: mine/articles}
+---
+type: evidence_assets.assets.benchmark.Benchmark
+attributes: {name: mine, task: mcqa, path: mine/questions.jsonl, corpus: mine}
+"""
+
+
+def write_questions(lake: Path, questions: list[dict[str, object]]) -> None:
+    file = lake / "raw" / "mine" / "questions.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+    """A lake with a user's benchmark of 60 training questions and 4 test questions, answered by its reader."""
+    root = tmp_path_factory.mktemp("reader")
+    lake = root / "world" / "data_lake"
+    for path, text in {
+        "declarations/mine/defs.yaml": DECLARED,
+        "raw/mine/articles/drugs.md": "Aspirin may treat pain. Insulin lowers glucose. The patient has a fever.",
+    }.items():
+        (lake / path).parent.mkdir(parents=True)
+        (lake / path).write_text(text, encoding="utf-8")
+    write_questions(lake, QUESTIONS)
+    encoder = make_encoder(root / "tiny", positions=160)
+    lines = ["name: reader", "presets: [reader]", f"encoder: {{name: '{encoder}'}}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVIDENCE_LAKE", str(lake))
+        declarations.cache_clear()
+        with small_world(root / "world", lines) as small:
+            small.make("raw/benchmarks/mine", "raw/corpora/mine")
+            small.make("questions/mcqa", partition="mine|0")
+            small.make("corpus/mine/chunks", "corpus/mine/embeddings", partition="0")
+            small.make("corpus/mine/index")
+            small.make("models/reader", partition="mine")
+            small.make(*(f"{table}/mcqa/reader" for table in TABLES), partition="mine|0")
+            small.make("scores/mcqa/reader", partition="mine")
+            yield small
+    declarations.cache_clear()
+
+
+def test_the_reader_of_a_benchmark_answers_its_test_questions(world: SmallWorld) -> None:
+    (model,) = world.rows("models", "models/reader").to_dicts()
+    assert (model["name"], model["task"], model["sentences"]) == ("reader-mine", "reader", 60)
+    predictions = world.rows("predictions", "predictions/mcqa/reader")
+    assert predictions.height == 4 and set(predictions["status"]) <= {"answered", "insufficient"}
+    assert set(predictions["model_id"]) == {model["model_id"]} and set(predictions["reasoner"]) == {"reader"}
+    chains = world.rows("chains", "chains/mcqa/reader")
+    fact_steps = [step for row in chains["steps"] for step in row if step["cited"]]
+    assert fact_steps and all("without it" in step["text"] for step in fact_steps)
+    assert set(world.rows("citations", "citations/mcqa/reader")["verdict"]) == {"verified"}
+    answered = predictions.filter(pl.col("status") == "answered").height
+    assert world.rows("counterfactuals", "counterfactuals/mcqa/reader").height == answered
+    scores = world.rows("scores", "scores/mcqa/reader")
+    assert set(scores["model_id"]) == {model["model_id"]}
+
+
+def test_an_answer_is_traced_to_the_reader_and_its_training_questions(world: SmallWorld) -> None:
+    prediction = world.rows("predictions", "predictions/mcqa/reader")["prediction_id"][0]
+    with connect(world.lake.root, lazy=True) as connection:
+        root = trace(connection, prediction)
+    (reader,) = [node for node in root.next if node.kind == "model"]
+    sources = {node.content["source_id"] for node in reader.next if node.kind == "training_question"}
+    assert sources == {row["source_id"] for row in QUESTIONS if row["split"] == "train"}
+    assert isinstance(reader, Node) and reader.content["task"] == "reader"
+
+
+def test_the_same_questions_are_not_trained_on_again(world: SmallWorld) -> None:
+    weights = reader_folder(world.lake, "mine") / WEIGHTS_FILE
+    modified_ns = weights.stat().st_mtime_ns
+    world.make("models/reader", partition="mine")
+    assert weights.stat().st_mtime_ns == modified_ns
+
+
+def test_a_benchmark_that_tests_what_the_reader_has_seen_is_refused(world: SmallWorld) -> None:
+    moved = [row | {"split": "test"} if row["source_id"] == "train7" else row for row in QUESTIONS]
+    write_questions(world.lake.root, moved)
+    try:
+        world.make("questions/mcqa", partition="mine|0")
+        world.make("evidence/mcqa/reader", partition="mine|0")
+        result = world.make("chains/mcqa/reader", partition="mine|0", fails=True)
+        assert "has seen 1 of the questions of mine" in failures(result) and "'train7'" in failures(result)
+        world.make("models/reader", partition="mine")
+        world.make("chains/mcqa/reader", partition="mine|0")
+        assert world.rows("training_questions", "models/reader").height == 59
+    finally:
+        write_questions(world.lake.root, QUESTIONS)
+
+
+@pytest.mark.slow
+def test_the_command_trains_with_everything_upstream(world: SmallWorld, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DAGSTER_HOME", str(tmp_path))
+        result = CliRunner().invoke(app, ["train", "reader", "--on", "mine"])
+    assert result.exit_code == 0, result.output
+    assert "held out" in result.output and "evidence run mine --variants reader`" in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("mime", "did you mean 'mine'"), ("sample_kgqa", "answers questions with options")]
+)
+def test_the_command_explains_unsuitable_benchmarks(name: str, message: str, world: SmallWorld) -> None:
+    result = CliRunner().invoke(app, ["train", "reader", "--on", name])
+    assert result.exit_code == 1 and message in " ".join(result.output.split())
+
+
+def mine() -> Benchmark:
+    return Benchmark(name="mine", task="mcqa", path="mine/questions.jsonl")
+
+
+@pytest.fixture
+def own_lake(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    monkeypatch.setattr("evidence_assets.systems.reader.training.all_benchmarks", lambda: {"mine": mine()})
+    return lake
+
+
+def test_training_questions_that_are_tested_too_are_left_out(own_lake: Lake) -> None:
+    same_text = question(61, "train") | {"text": "question 61 — WHAT may treat pain 10", "gold": "B"}
+    same_text["options"] = list(reversed(same_text["options"]))  # type: ignore[call-overload]
+    write_questions(own_lake.root, [*QUESTIONS, same_text])
+    records, dropped = read_training_questions(own_lake, mine())
+    assert (len(records), dropped) == (60, 1)
+
+
+def test_without_training_questions_the_error_says_how_to_add_some(own_lake: Lake) -> None:
+    write_questions(own_lake.root, [question(1, "test")])
+    with pytest.raises(BadInput, match='questions with "split": "train"'):
+        read_training_questions(own_lake, mine())
+
+
+def test_seen_questions_are_refused_by_id_and_by_text(own_lake: Lake) -> None:
+    write_questions(own_lake.root, QUESTIONS)
+    records, _ = read_training_questions(own_lake, mine())
+    seen_questions = pl.DataFrame(training_rows(records, mine(), 0.1))
+    tested = pl.DataFrame([row | {"source_id": "new"} for row in QUESTIONS[-1:]]).select("source_id", "text", "options")
+    refuse_seen_questions("reader-mine", seen_questions, tested, mine())
+    for same in ({"source_id": "train3"}, {"text": QUESTIONS[3]["text"], "options": QUESTIONS[3]["options"]}):
+        with pytest.raises(BadInput, match="has seen 1 of the questions of mine"):
+            refuse_seen_questions(
+                "reader-mine", seen_questions, pl.DataFrame([{**tested.to_dicts()[0], **same}]), mine()
+            )
+    other = Benchmark(name="other", task="mcqa")
+    by_id = pl.DataFrame([{**tested.to_dicts()[0], "source_id": "train3"}])
+    refuse_seen_questions("reader-mine", seen_questions, by_id, other)
+
+
+def test_an_equal_stem_with_other_options_is_another_question() -> None:
+    first = question_keys("obqa", "1", "Which is true?", ["bees fly", "ants fly"])
+    assert not first & question_keys("obqa", "2", "Which is true?", ["bees fly", "cats fly"])
+    assert first & question_keys("obqa", "2", "which is true", ["Ants fly", "Bees fly."])
