@@ -4,7 +4,7 @@
 
 The weights are fitted on all development claims of SCITAB (120) and TabFact (1,024) together. ``--check`` prints
 held-out accuracies: each half of both sets with weights fitted on the other half, and five-fold cross-validation by
-table. ``three labels`` adds NOT ENOUGH INFORMATION to the labels of TabFact, where no statement is open.
+table. ``three labels`` adds NOT ENOUGH INFORMATION to the labels of TabFact, where every statement is true or false.
 
 The model is two logistic regressions (see `reasoning.tables.claims`). Penalties, sample weights and features were
 chosen on both halves, so the accuracies are slightly too high. Deterministic; weights are rounded to two digits.
@@ -27,9 +27,9 @@ from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.reasoning.tables.claims import ClaimFeatures, Weights, check_claim, label_probabilities
 from evidence_assets.reasoning.tables.table import TableView
 
-# Sample weight of a SCITAB claim for truth, of a TabFact statement for openness; 1 for the other benchmark.
+# Sample weights of a SCITAB claim (truth) and a TabFact statement (NOT ENOUGH INFORMATION); 1 for the other benchmark.
 SCITAB_WEIGHT, TABFACT_WEIGHT = 3.0, 0.06
-TRUTH_C, OPENNESS_C = 0.2, 5.0
+TRUTH_C, NOT_ENOUGH_C = 0.2, 5.0
 N_FOLDS, N_REPEATS = 5, 10
 
 
@@ -63,20 +63,20 @@ def build_samples(claims: Sequence[Claim]) -> list[Sample]:
 
 def fit(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
     """Maximum likelihood weights from the claims that no operation settles."""
-    unsettled = [one for one in samples if one.features.verdict is None]
-    closed = [one for one in unsettled if CLAIM_LABELS[one.gold] != "NOT ENOUGH INFORMATION"]
+    unsettled = [sample for sample in samples if sample.features.settled_as is None]
+    decided = [sample for sample in unsettled if CLAIM_LABELS[sample.gold] != "NOT ENOUGH INFORMATION"]
     return {
         "truth": _regression(
-            [one.features.truth for one in closed],
-            [one.gold == 0 for one in closed],
-            [SCITAB_WEIGHT if one.has_three_labels else 1.0 for one in closed],
+            [sample.features.truth for sample in decided],
+            [sample.gold == 0 for sample in decided],
+            [SCITAB_WEIGHT if sample.has_three_labels else 1.0 for sample in decided],
             TRUTH_C,
         ),
-        "openness": _regression(
-            [one.features.openness for one in unsettled],
-            [one.gold == 2 for one in unsettled],
-            [1.0 if one.has_three_labels else TABFACT_WEIGHT for one in unsettled],
-            OPENNESS_C,
+        "not enough": _regression(
+            [sample.features.not_enough for sample in unsettled],
+            [sample.gold == 2 for sample in unsettled],
+            [1.0 if sample.has_three_labels else TABFACT_WEIGHT for sample in unsettled],
+            NOT_ENOUGH_C,
         ),
     }
 
@@ -93,42 +93,42 @@ def _regression(
 
 def cross_validate(samples: Sequence[Sample]) -> dict[str, float]:
     """Mean accuracy on each benchmark over repeated cross-validation with disjoint tables."""
-    tables = sorted({one.claim.table.table_id for one in samples})
+    tables = sorted({sample.claim.table.table_id for sample in samples})
     n_right: dict[str, float] = {}
     for seed in range(N_REPEATS):
         order = np.random.default_rng(seed).permutation(len(tables))
         for fold in range(N_FOLDS):
             test_tables = {tables[k] for k in order[fold::N_FOLDS]}
-            weights = fit([one for one in samples if one.claim.table.table_id not in test_tables])
-            for one in samples:
-                if one.claim.table.table_id in test_tables:
-                    name = one.claim.question.benchmark
-                    n_right[name] = n_right.get(name, 0.0) + one.is_right(weights) / N_REPEATS
-    sizes = Counter(one.claim.question.benchmark for one in samples)
+            weights = fit([sample for sample in samples if sample.claim.table.table_id not in test_tables])
+            for sample in samples:
+                if sample.claim.table.table_id in test_tables:
+                    name = sample.claim.question.benchmark
+                    n_right[name] = n_right.get(name, 0.0) + sample.is_right(weights) / N_REPEATS
+    sizes = Counter(sample.claim.question.benchmark for sample in samples)
     return {name: count / sizes[name] for name, count in n_right.items()}
 
 
 def print_check(samples: Sequence[Sample]) -> None:
     """Print held-out accuracies."""
-    halves = [[one for one in samples if one.claim.is_first_half is first] for first in (True, False)]
+    halves = [[sample for sample in samples if sample.claim.is_first_half is first] for first in (True, False)]
     for title, train, test in (("first half", halves[1], halves[0]), ("second half", halves[0], halves[1])):
         weights = fit(train)
-        for name in sorted({one.claim.question.benchmark for one in test}):
-            part = [one for one in test if one.claim.question.benchmark == name]
-            settled_part = [one for one in part if one.features.verdict is not None]
+        for name in sorted({sample.claim.question.benchmark for sample in test}):
+            rows = [sample for sample in test if sample.claim.question.benchmark == name]
+            settled_part = [sample for sample in rows if sample.features.settled_as is not None]
             print(
-                f"{name}, {title}: accuracy {accuracy(part, weights)} of {len(part)}, three labels "
-                f"{accuracy(part, weights, n_labels=3)}, {len(settled_part)} settled, "
+                f"{name}, {title}: accuracy {accuracy(rows, weights)} of {len(rows)}, three labels "
+                f"{accuracy(rows, weights, n_labels=3)}, {len(settled_part)} settled, "
                 f"accuracy of these {accuracy(settled_part, weights)}"
             )
-    for title, part in (("first halves", halves[0]), ("all", list(samples))):
-        shares = ", ".join(f"{name} {100 * value:.1f}" for name, value in sorted(cross_validate(part).items()))
+    for title, rows in (("first halves", halves[0]), ("all", list(samples))):
+        shares = ", ".join(f"{name} {100 * value:.1f}" for name, value in sorted(cross_validate(rows).items()))
         print(f"cross-validation, {title}: {shares}")
 
 
 def accuracy(samples: Sequence[Sample], weights: Weights, *, n_labels: int | None = None) -> str:
     """The percentage of samples that are right with these weights."""
-    n_right = sum(one.is_right(weights, n_labels=n_labels) for one in samples)
+    n_right = sum(sample.is_right(weights, n_labels=n_labels) for sample in samples)
     return f"{100 * n_right / max(1, len(samples)):.1f}"
 
 

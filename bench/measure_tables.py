@@ -24,6 +24,7 @@ from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.scores.metrics import accuracy
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_tokens, collect_words
 from evidence_assets.reasoning.tables.solver import TableSolver, parse_locator
@@ -86,8 +87,8 @@ def answer_question(question: QuestionRecord, evidence: TableEvidence, caption: 
     return Result(question, evidence, choice, explanations)
 
 
-def format_percent(part: float, total: float) -> str:
-    return f"{100 * part / total:5.1f}" if total else "    –"
+def format_percent(count: float, total: float) -> str:
+    return f"{100 * count / total:5.1f}" if total else "    –"
 
 
 def locate_gold_cell(question: QuestionRecord) -> tuple[int, int]:
@@ -125,8 +126,8 @@ def answer_by_overlap(grid: Grid, question: QuestionRecord) -> Result:
     header, rows = grid
     for i, words in enumerate(rows, 1):
         for j, cell in enumerate(words):
-            rest = frozenset().union(*(w for k, w in enumerate(words) if k != j), *header[j : j + 1])
-            context = 2 * len(question_words & rest) / max(1, len(question_words))
+            other_words = frozenset().union(*(w for k, w in enumerate(words) if k != j), *header[j : j + 1])
+            context = 2 * len(question_words & other_words) / max(1, len(question_words))
             for o, option in enumerate(options):
                 match = 2 * len(option & cell) / (len(option) + len(cell)) if option & cell else 0.0
                 if match and match + context > best[0]:
@@ -146,8 +147,8 @@ def format_mcq_line(name: str, results: Sequence[Result]) -> str:
     share = accuracy([r.is_right for r in results])
     ties = [1 / len(r.choice.supported) for r in results if r.question.gold[0] in r.choice.supported]
     n_precise, n_precise_consistent = (
-        sum(r.cited_cells[-1] == locate_gold_cell(r.question) for r in part)
-        for part in (cited_results, consistent_results)
+        sum(r.cited_cells[-1] == locate_gold_cell(r.question) for r in rows)
+        for rows in (cited_results, consistent_results)
     )
     status = Counter(r.choice.status for r in results)
     figures = [
@@ -168,16 +169,11 @@ MCQ_HEADER = (
 )
 
 
-VARIANT_NAMES = (
-    "ucret_published",
-    "ucret_js_published",
-    "ucret",
-    "ucret_js",
-    "keep_all",
-    "jaccard_only",
-    "bidirectional",
-)
-VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for name in VARIANT_NAMES}
+VARIANTS: dict[str, UcretSettings] = {
+    variant.name: load_settings(variant.key)
+    for variant in variants_of("ucret")
+    if variant.explain and not variant.method and not any("grids" in preset for preset in variant.presets)
+}
 ERROR_VARIANTS = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 
 
@@ -202,14 +198,14 @@ def print_tabmcq(results: dict[str, list[Result]]) -> None:
     questions = results["keep_all"]
     half = len(questions) // 2
     print(f"\nTabMCQ, {len(questions)} questions; {TABMCQ_FLOOR}")
-    for title, part in (
+    for title, half_slice in (
         ("first half (tuned on)", slice(0, half)),
         ("second half", slice(half, None)),
         ("all", slice(None)),
     ):
         print(f" {title}\n{MCQ_HEADER}")
         for name, rows in results.items():
-            print(format_mcq_line(name, rows[part]))
+            print(format_mcq_line(name, rows[half_slice]))
 
 
 def measure_sample(encoder: MiniLm) -> None:
@@ -237,9 +233,9 @@ def measure_sample(encoder: MiniLm) -> None:
                 share = format_percent(sum(len(e.columns.kept_lines) for e in selections), n_columns)
                 halves = []
                 for split in ("dev", "test"):
-                    part = [row for row in rows if row.question.split == split]
-                    n_answered = sum(row.choice.status != "insufficient" for row in part)
-                    halves.append(f"{sum(row.is_right for row in part):3d} {n_answered:3d} of {len(part)}")
+                    split_rows = [row for row in rows if row.question.split == split]
+                    n_answered = sum(row.choice.status != "insufficient" for row in split_rows)
+                    halves.append(f"{sum(row.is_right for row in split_rows):3d} {n_answered:3d} of {len(split_rows)}")
                 print(f"  {variant:22s} {share} | " + " | ".join(halves))
 
 

@@ -24,8 +24,8 @@ _RAISED = re.compile(r"(?<=\d)((?:</[a-z]+>)*\s?)<sup(?:\s[^<>]*)?>\s?([+\-−�
 _TO_SUPERSCRIPT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 # Keep narrow and non-breaking spaces inside numbers: they separate thousands.
 _SPACE = re.compile(r"(?!(?<=\d)[\u00a0\u202f\u2009]\d{3}(?!\d))\s+")
-# "F1" is one token; a number keeps its decimal point and separators.
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
+# Unlike in text.words, a number keeps its decimal point and separators, and a hyphen separates tokens.
+_TABLE_TOKEN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _ASCII_SIGNS = dict(zip("٫٬−﹣－＋％٪∗＊．＜＞＝", ".,---+%%**.<>=", strict=True))
 _FINAL_BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
@@ -56,7 +56,7 @@ def normalize_digits(text: str) -> str:
 
 def tokenize_with_offsets(plain: str) -> list[tuple[str, int, int]]:
     """Tokens of a plain text with their offsets: NFKC, case-folded, ASCII digits."""
-    matches = _TOKEN.finditer(normalize_digits(plain))
+    matches = _TABLE_TOKEN.finditer(normalize_digits(plain))
     return [(unicodedata.normalize("NFKC", match[0]).casefold(), *match.span()) for match in matches]
 
 
@@ -84,7 +84,7 @@ def stem_content_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def collect_words(text: str) -> frozenset[str]:
-    """The set of content stems of a text, or of all its stems if it has only stop words."""
+    """The set of stems of a text, without stop words unless it has no other words."""
     return frozenset(stem_content_words(text) or map(stem, tokenize(text)))
 
 
@@ -96,9 +96,9 @@ def trigrams(text: str) -> frozenset[str]:
 
 
 def split_alternatives(text: str) -> list[str]:
-    """The text, and its parts if semicolons separate alternatives."""
-    parts = [part for part in re.split(r"\s*;\s*", text) if part]
-    return [text, *parts] if len(parts) > 1 else [text]
+    """The text, and the alternatives in it, which semicolons separate."""
+    alternatives = [phrase for phrase in re.split(r"\s*;\s*", text) if phrase]
+    return [text, *alternatives] if len(alternatives) > 1 else [text]
 
 
 def strip_unit(header: str) -> str:

@@ -30,7 +30,7 @@ class CellValue:
 
     @property
     def is_bound(self) -> bool:
-        """Whether the text gives a bound only; "up to 97" states the value itself."""
+        """Whether the text states only a bound; "up to 97" states the value itself."""
         return self.comparator in {">", "≥", "<", "≤"} and not self.text.lower().startswith("up to")
 
     def states(self, value: float) -> bool:
@@ -107,8 +107,8 @@ _PATTERN = re.compile(
     rf"""
     (?P<p_value>\bp(?:[\s-]?values?)?\s*(?:<=|>=|[<>=≤≥:]|of|was|is)\s*(?:0,\d+(?![\d,])|\d*\.?\d+)(?:e[+-]?\d+)?)
   | (?P<date>(?<!\d)\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}\s+\d{{4}}(?!\d)
-      |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)|(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])
-      |(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
+      |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)
+      |(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])|(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
   | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>{_SPREAD}\s?)?(?P<currency>[$€£])?
       (?P<val>{_NUMBER})

@@ -43,7 +43,7 @@ def pattern(key: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class DegreeWord:
-    """A comparative or superlative; without offsets until it is found in a text."""
+    """A comparative or superlative; its offsets are 0 until it is found in a text."""
 
     kind: DegreeKind
     direction: int  # 1 for greater numbers, -1 for smaller ones

@@ -29,7 +29,7 @@ class Mention:
     names: tuple[CellLocation, ...] = ()  # cells that name rows
     columns: tuple[int, ...] = ()
     cells: tuple[CellLocation, ...] = ()  # other cells
-    is_whole: bool = True  # not "depth" for "Greatest depth"
+    is_whole: bool = True  # False for "depth" if the name is "Greatest depth"
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ def _find_whole_names(view: TableView, plain: str, words: Sequence[Word]) -> lis
 
 
 def _is_function_word(span: Sequence[Word]) -> bool:
-    """Whether a name could also be a function word or a letter: "no", "I", "C"; not "3 - 2"."""
+    """Whether a name may be a function word or a letter instead: "no", "I", "C"; not "3 - 2"."""
     if len(span) > 1 and all(word.token.isdigit() for word in span):
         return False
     return all(word.token in STOP_WORDS or word.token in _NEVER_NAMES or len(word.token) == 1 for word in span)

@@ -86,12 +86,12 @@ def measure_trend(view: TableView, column: int, along: int, direction: int = 1) 
 
 def _check_trend(analysis: TextAnalysis) -> Outcome | None:
     """One column moves in a direction while another one does."""
-    text, measures, marker = analysis.text, analysis.measures, pattern("order_marker").search(analysis.text)
-    later = sorted((mention.start, j) for j, mention in measures.items() if marker and mention.start >= marker.end())
+    text, columns, marker = analysis.text, analysis.numeric_mentions, pattern("order_marker").search(analysis.text)
+    later = sorted((mention.start, j) for j, mention in columns.items() if marker and mention.start >= marker.end())
     if analysis.rows or marker is None or not later:
         return None
     start, along = later[0]
-    column = next((column for column in measures if column != along), along)
+    column = next((column for column in columns if column != along), along)
     comma = text.find(",", start)
     end = later[1][0] if len(later) > 1 else comma if comma >= 0 else len(text)
     movements = [(marker.start() <= k < end, sign) for k, sign in find_movements(text) if not analysis.is_masked(k)]
@@ -154,7 +154,7 @@ def _check_difference(analysis: TextAnalysis) -> Outcome | None:
         return None
     view, number = analysis.view, next(iter(analysis.numbers), None)
     comparative = analysis.degree("comparative")
-    column = analysis.find_measure(next(iter(analysis.degrees), None))
+    column = analysis.find_measured_column(next(iter(analysis.degrees), None))
     if column is None and number is not None:
         column = analysis.find_column(number)
     is_ratio = analysis.has_phrase("ratio")
@@ -193,7 +193,7 @@ def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
     """A row has the greatest or smallest value: "the greatest", "none is greater", "greater than any other"."""
     view, mentioned = analysis.view, list(analysis.rows)
     degree = analysis.degree("superlative") if analysis.is_question else next(iter(analysis.degrees), None)
-    column = analysis.find_measure(degree)
+    column = analysis.find_measured_column(degree)
     if degree is None or column is None or not (analysis.is_question or len(mentioned) == 1):
         return None
     if degree.kind == "comparative":
@@ -210,15 +210,15 @@ def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
 
 
 def compare_cells(
-    view: TableView, pairs: Sequence[tuple[CellLocation, CellLocation, int]], ties: float = 0.5
+    view: TableView, pairs: Sequence[tuple[CellLocation, CellLocation, int]], tie_share: float = 0.5
 ) -> Outcome | None:
     """The share of cell pairs in which the first is greater (direction 1) or smaller (-1).
 
-    Equal cells count as ``ties``: 0.5 for a comparison, which they neither confirm nor contradict; 1 for a superlative.
+    Equal cells count as ``tie_share``: 0.5 in a comparison, which they neither support nor refute; 1 in a superlative.
     """
     numbers = [(view.number_at(a), view.number_at(b), direction) for a, b, direction in pairs]
     shares = [
-        ties if a == b else float((a > b) == (direction > 0))
+        tie_share if a == b else float((a > b) == (direction > 0))
         for a, b, direction in numbers
         if a is not None and b is not None
     ]
@@ -237,7 +237,7 @@ def compare_cells(
 def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     """One row has more than others; for a question, the rows with more than a row or number, or with the most."""
     view, rows, degree = analysis.view, analysis.rows, analysis.degree("comparative")
-    column = analysis.find_measure(degree)
+    column = analysis.find_measured_column(degree)
     asks_for_rows = analysis.is_question and analysis.has_phrase("row_question") and not rows
     conditions = analysis.find_conditions() if asks_for_rows else []
     if degree is None:
@@ -292,7 +292,7 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
         return None
     if analysis.has_phrase("exclusivity") or not all(cells or column is not None for column, cells in items):
         return None
-    if analysis.numbers and not set(analysis.measures) <= set(columns):
+    if analysis.numbers and not set(analysis.numeric_mentions) <= set(columns):
         return None  # "the precision and the recall are above 60" states one number of two columns
     outcome = find_joint_row(analysis.view, items)
     expected = 0.0 if analysis.has_phrase("joint_negation") else 1.0

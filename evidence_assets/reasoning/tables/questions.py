@@ -13,7 +13,7 @@ from evidence_assets.reasoning.tables.operations import Outcome, apply_operation
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.text_analysis import analyze_text
 
-# Weights of a cell's features, each in [0, 1], tuned on the first half of the TabMCQ subset.
+# Weights of the features of a cell, each in [0, 1], tuned on the first half of the TabMCQ subset.
 _MATCH_WEIGHT, _OPTION_SPELLING_WEIGHT = 1.0, 0.1  # the cell has the option's words; its trigrams
 _ROW_WEIGHT = 1.0  # the rest of the row has the question's words, weighted by rarity
 _KEY_WEIGHT = 0.3  # the question has the whole text of another cell in the row
@@ -33,17 +33,17 @@ _OTHER_BOUND_MATCH = 0.5  # of an option and a cell with the same number but ano
 @lru_cache(maxsize=1 << 16)
 def rate_match(option: str, cell: str) -> float:
     """Match of an option and a cell or its best alternative: equal numbers for amounts, else Dice overlap of words."""
-    return max((_rate_part(option, part) for part in split_alternatives(cell)), default=0.0)
+    return max((_rate_alternative(option, text) for text in split_alternatives(cell)), default=0.0)
 
 
-def _rate_part(option: str, part: str) -> float:
-    amounts = [cell.quantity for cell in (parse_cell(option), parse_cell(part)) if cell.is_one_amount]
+def _rate_alternative(option: str, text: str) -> float:
+    amounts = [cell.quantity for cell in (parse_cell(option), parse_cell(text)) if cell.is_one_amount]
     units = {stem(amount.unit.casefold()) for amount in amounts if amount and amount.unit}
     a, b = amounts if len(amounts) == 2 and len(units) < 2 else (None, None)
     if a and b and (a.value == b.value or a.scale == b.scale):
         has_same_bound = a.comparator.replace("≈", "") == b.comparator.replace("≈", "")
         return float(a.value == b.value) * (1.0 if has_same_bound else _OTHER_BOUND_MATCH)
-    words, other = collect_words(option), collect_words(part)
+    words, other = collect_words(option), collect_words(text)
     n_shared = len(words & other) + sum(any(is_same_word(x, y) for y in other - words) for x in words - other)
     return 2 * min(n_shared, len(words), len(other)) / (len(words) + len(other)) if words and other else 0.0
 
@@ -67,7 +67,7 @@ def _locate_option(view: TableView, option: str, rows: Sequence[int]) -> CellLoc
 
 
 class CellMatch(NamedTuple):
-    """A cell that may state an option, with the cell that relates its row to the question."""
+    """A cell that may state an option, and ``key``, the cell that relates its row to the question."""
 
     support: float
     location: CellLocation
@@ -115,11 +115,11 @@ def _dice(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def _rate_key(text: str, words: frozenset[str]) -> float:
-    """The largest share of the words of a cell, or of an alternative, that is in the question."""
-    parts = filter(None, map(collect_words, split_alternatives(text)))
+    """The largest share of the words of a cell, or of an alternative in it, that are in the question."""
+    alternatives = filter(None, map(collect_words, split_alternatives(text)))
     # All numbers must be in the question: "7 days" does not partly match "1 day".
-    candidates = (part for part in parts if not any(word[0].isdigit() for word in part - words))
-    return max((len(part & words) / len(part) for part in candidates), default=0.0)
+    candidates = (a for a in alternatives if not any(word[0].isdigit() for word in a - words))
+    return max((len(a & words) / len(a) for a in candidates), default=0.0)
 
 
 def explain_options(
@@ -135,7 +135,7 @@ def explain_options(
 
 
 def _explain_outcome(view: TableView, outcome: Outcome, option: str, chain: TableChain) -> TableChain:
-    """The chain of an option if an operation decides: the outcome, and whether the option agrees with it."""
+    """The chain of an option for an outcome: the outcome, and whether the option agrees with it."""
     numbers = _parse_option(option)
     location, cells = None, outcome.cells
     if outcome.operation == "trend":

@@ -112,11 +112,11 @@ class TableSolver:
 def _choose_label(support: dict[str, float]) -> Choice:
     """The most probable of the offered labels; answered if an operation settled the claim."""
     best = max(support, key=lambda label: support[label])
-    is_decided = claims.is_decided(support)
-    supported = (best,) if is_decided or best == claims.NOT_ENOUGH else ()
+    is_settled = claims.is_settled(support)
+    supported = (best,) if is_settled or best == claims.NOT_ENOUGH else ()
     weights = {label: log(max(share, _MIN_PROBABILITY)) for label, share in support.items()}
     confidence = support[best] / max(fsum(support.values()), _MIN_PROBABILITY)
-    return Choice(best, supported, "answered" if is_decided else "insufficient", confidence, weights=weights)
+    return Choice(best, supported, "answered" if is_settled else "insufficient", confidence, weights=weights)
 
 
 def _choose_option(task: ChooseAnswer, support: dict[str, float]) -> Choice:

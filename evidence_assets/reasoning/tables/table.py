@@ -148,7 +148,7 @@ class TableView:
 
     @cached_property
     def upright(self) -> TableView:
-        """The table with one record per row: a simple table with one record per column is transposed."""
+        """The table with one record per row; a simple table with one record per column is transposed."""
         if self.header_rows != (0,) or self.row_headers != (0,) or self.sections or not self.is_sideways:
             return self
         columns = [[row[j].text for row in self.grid] for j in range(self.width)]

@@ -61,7 +61,7 @@ def _first_mentions(pairs: Iterable[tuple[int, Mention]]) -> dict[int, Mention]:
 
 
 def _gap(mention: Mention, start: int, end: int) -> tuple[int, bool]:
-    """Distance between a mention and a span; at equal distance a mention before the span is nearer."""
+    """Sort key of the distance between a mention and a span; at equal distance, a mention before the span is first."""
     return (start - mention.end, False) if mention.start <= start else (mention.start - end, True)
 
 
@@ -105,8 +105,8 @@ class TextAnalysis:
         return _first_mentions((column, m) for column, m in self._column_names if m not in self._value_columns)
 
     @property
-    def measures(self) -> dict[int, Mention]:
-        """The numeric columns among the mentioned ones."""
+    def numeric_mentions(self) -> dict[int, Mention]:
+        """The first mention of each mentioned numeric column."""
         return {column: mention for column, mention in self.columns.items() if column in self.view.numeric_columns}
 
     @cached_property
@@ -150,8 +150,8 @@ class TextAnalysis:
 
     def find_column(self, number: CellValue) -> int | None:
         """The mentioned numeric column nearest to a number, or the only one with the number's unit."""
-        if self.measures:
-            return min(self.measures.items(), key=lambda item: _gap(item[1], number.start, number.end))[0]
+        if self.numeric_mentions:
+            return min(self.numeric_mentions.items(), key=lambda item: _gap(item[1], number.start, number.end))[0]
         columns = self.view.numeric_columns if number.unit else ()
         return single_item(j for j in columns if extract_unit(self.view.labels[j]) == number.unit)
 
@@ -162,10 +162,10 @@ class TextAnalysis:
         highest = max(counts.values(), default=0)
         return single_item(j for j, count in counts.items() if count == highest) if highest else None
 
-    def find_measure(self, degree: DegreeWord | None) -> int | None:
-        """The numeric column that a degree word measures; for a question, else the only measure column."""
+    def find_measured_column(self, degree: DegreeWord | None) -> int | None:
+        """The numeric column that a degree word refers to; for a question, by default the only measure column."""
         view, start = self.view, degree.start if degree is not None else 0
-        mentions = self.measures.items()
+        mentions = self.numeric_mentions.items()
         mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
         column = self._hinted_column(degree)
         orders_dates = degree is not None and degree.time_direction != 0
@@ -190,7 +190,7 @@ class TextAnalysis:
         between = self.text[degree.end : number.start] if degree else ""
         is_adjacent = degree and (degree.is_verb or degree.time_direction) and not between.strip()
         if degree and (is_adjacent or re.fullmatch(r"\s*(?:\w+\s+){0,5}?than\s+", between)):
-            column = self.find_measure(degree)
+            column = self.find_measured_column(degree)
             if column is None:
                 return None
             sign = number.comparator or (">" if self.direction(degree, column) > 0 else "<")
@@ -198,9 +198,9 @@ class TextAnalysis:
         column = self.find_column(number)
         return None if column is None else Condition(column, number=number)
 
-    def find_conditions(self, without: CellValue | None = None) -> list[Condition]:
-        """The conditions on rows: those of its numbers, then those of its values."""
-        conditions = [self._find_condition(number) for number in self.numbers if number is not without]
+    def find_conditions(self, excluded: CellValue | None = None) -> list[Condition]:
+        """The conditions on rows: those of its numbers, except one, then those of its values."""
+        conditions = [self._find_condition(number) for number in self.numbers if number is not excluded]
         for mention, column in self._value_columns.items():
             if column is None:
                 column = Counter(j for _, j in mention.cells).most_common(1)[0][0]

@@ -11,7 +11,7 @@ from evidence_assets.reasoning.tables.claims import (
     REFUTES,
     SUPPORTS,
     ClaimFeatures,
-    is_decided,
+    is_settled,
     label_probabilities,
 )
 from evidence_assets.reasoning.tables.table import TableView
@@ -143,14 +143,14 @@ _FEATURES = st.dictionaries(
 
 
 @given(_FEATURES, st.floats(-9, 9), st.booleans())
-def test_a_claim_is_decided_if_and_only_if_it_is_settled(truth: dict[str, float], weight: float, is_true: bool) -> None:
-    weights = {"truth": dict.fromkeys(("intercept", "negation", "number", "comparison"), weight), "openness": {}}
-    for verdict in (None, is_true):
-        probabilities = label_probabilities(ClaimFeatures(truth, {}, verdict), weights)
+def test_probabilities_show_whether_a_claim_is_settled(truth: dict[str, float], weight: float, is_true: bool) -> None:
+    weights = {"truth": dict.fromkeys(("intercept", "negation", "number", "comparison"), weight), "not enough": {}}
+    for settled_as in (None, is_true):
+        probabilities = label_probabilities(ClaimFeatures(truth, {}, settled_as), weights)
         assert sum(probabilities) == pytest.approx(1.0)
         support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities, strict=True))
         for labels in (support, {label: support[label] for label in (SUPPORTS, REFUTES)}):
-            assert is_decided(labels) == (verdict is not None)
+            assert is_settled(labels) == (settled_as is not None)
     assert max(support, key=lambda label: support[label]) == (SUPPORTS if is_true else REFUTES)
 
 

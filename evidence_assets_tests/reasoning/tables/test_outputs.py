@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +11,7 @@ from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets_tests.conftest import run_python
 from evidence_assets_tests.reasoning.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 
 SAMPLE = Path(evidence_assets.__file__).parent / "sample" / "full"
@@ -78,14 +76,4 @@ def test_outputs_change_only_with_the_version() -> None:
 def test_output_is_equal_across_hash_seeds() -> None:
     """Iteration order of sets differs between processes; outputs must not."""
     code = "from evidence_assets_tests.reasoning.tables.test_outputs import digest; print(digest())"
-    runs = (
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": str(seed)},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in range(2)
-    )
-    assert len(set(runs)) == 1
+    assert len({run_python("-c", code, env={"PYTHONHASHSEED": str(seed)}) for seed in range(2)}) == 1
