@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.text.negation import asks_for_exception, is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses
@@ -37,7 +37,7 @@ NON_FINDING_WEIGHT = 0.1
 LOG_ODDS_OFFSETS = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
 LOG_ODDS_SLOPES = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
 MIN_SHARE = 0.50
-"""Minimum share of a supported label."""
+"""Minimum probability of a supported label."""
 
 
 def answer_kind_stems(question: str) -> frozenset[str]:
@@ -92,10 +92,10 @@ def is_yes_no_maybe(option: str) -> bool:
 def explain_yes_no_maybe(
     task: ExplainOption, cosines: Mapping[Statement, float], documents: Mapping[str, str]
 ) -> Chain:
-    """The chain for one label, with its share, from the document with the statement most similar to the question.
+    """The chain for one label, from the document with the statement most similar to the question.
 
-    A source that is not in ``documents`` is its own document. The share of a label l is the softmax of ``a_l + b_l·x``,
-    where x is the share of the document's findings that are negative.
+    A source that is not in ``documents`` is its own document. The support of label l is its probability, the softmax of
+    ``a_l + b_l·x``, where x is the share of the document's findings that are negative.
     """
     label = task.option.strip().casefold()
     source = {item.evidence_id: documents.get(item.source_id, item.source_id) for item in task.evidence}
@@ -106,30 +106,28 @@ def explain_yes_no_maybe(
     weights = {s: 1.0 if _FINDING.search(s.quote) else NON_FINDING_WEIGHT for s in document}
     negative = {s for s in document if _NO_FINDING.search(s.quote)}
     negative_share = sum(weights[s] for s in negative) / sum(weights.values())
-    odds = {each: math.exp(LOG_ODDS_OFFSETS[each] + LOG_ODDS_SLOPES[each] * negative_share) for each in YES_NO_MAYBE}
+    odds = {name: math.exp(LOG_ODDS_OFFSETS[name] + LOG_ODDS_SLOPES[name] * negative_share) for name in YES_NO_MAYBE}
     support = round(odds[label] / sum(odds.values()), 6)
     matching = [s for s in document if weights[s] == 1.0 and label != "maybe" and (s in negative) == (label == "no")]
     if not matching:
         return Chain(task.hypothesis, (ChainStep(f"No finding of the evidence says “{label}”."),), support)
     best = max(matching, key=lambda statement: cosines[statement])
     verdict = "is found against it" if label == "no" else "is found"
-    return Chain(
-        task.hypothesis, (ChainStep(f"This {verdict}: {best.quote}", (best.evidence_id,), (best.quote,)),), support
-    )
+    step = ChainStep(f"This {verdict}: {best.quote}", (best.evidence_id,), (best.quote,))
+    return Chain(task.hypothesis, (step,), support)
 
 
 def choose_yes_no_maybe(task: ChooseAnswer, support: Mapping[str, float]) -> Choice:
-    """The label with the largest share; supported if it is at least :data:`MIN_SHARE`."""
+    """The most probable label; supported if its probability is at least :data:`MIN_SHARE`."""
     weights = {label: math.log(max(support[label], 1e-6)) for label in task.labels}
     answer = max(task.labels, key=lambda label: weights[label])
     is_supported = support[answer] >= MIN_SHARE
-    return Choice(
-        answer, (answer,) if is_supported else (), "answered" if is_supported else "insufficient", weights=weights
-    )
+    status = "answered" if is_supported else "insufficient"
+    return Choice(answer, (answer,) if is_supported else (), status, weights=weights)
 
 
-VERSION = "10"
-"""Raise it whenever a chain or a choice may change."""
+VERSION = "11"
+"""Bump when equal input gives other chains or choices."""
 
 TEXT_KINDS = ("chunk", "sentence")
 
@@ -137,8 +135,8 @@ TEXT_KINDS = ("chunk", "sentence")
 STATEMENT_WEIGHT = 3.2
 """Weight of the cosine of the most similar statement, for questions with texts in their evidence."""
 FACT_WEIGHT = 6.0
-"""The same for evidence of triples and paths only, times the share of options without any: evidence that all options
-have does not discriminate. On CommonsenseQA with ConceptNet no weight beats zero (docs/measured.md)."""
+"""Weight of that cosine for evidence of triples and paths only, multiplied by the share of options without evidence:
+evidence for all options does not rank them. On CommonsenseQA with ConceptNet no weight beats 0 (docs/measured.md)."""
 ASSOCIATION_WEIGHT = 5.0
 """Weight of the cosine of question and option, for evidence without texts."""
 LENGTH_WEIGHT = 3.1
@@ -176,46 +174,31 @@ class ExtractiveSolver:
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain per option: its most similar statement, quoted and cited."""
         statement_lists = [[s for item in task.evidence for s in split_statements(item)] for task in tasks]
-        vectors = self._vectors(
+        vectors = encode_ends(
+            self.encoder,
             [
                 *map(_question_and_option, tasks),
                 *(task.question for task in tasks),
                 *(s.text for group in statement_lists for s in group),
-            ]
+            ],
         )
         chunks = sorted({item.source_id for task in tasks if is_yes_no_maybe(task.option) for item in task.evidence})
         documents = self.documents(chunks) if chunks else {}
         results: list[Chain | Failure] = []
         for task, statements in zip(tasks, statement_lists, strict=True):
             if is_yes_no_maybe(task.option):
-                nearness = {s: float(vectors[s.text] @ vectors[task.question]) for s in statements}
-                results.append(explain_yes_no_maybe(task, nearness, documents))
+                cosines = {s: float(vectors[s.text] @ vectors[task.question]) for s in statements}
+                results.append(explain_yes_no_maybe(task, cosines, documents))
             else:
-                results.append(_explain_by_nearest(task, statements, vectors))
+                results.append(_quote_nearest(task, statements, vectors))
         return results
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """The option with the largest weight; with the smallest if the question asks for the exception."""
-        vectors = self._vectors([text for t in tasks if not _has_relevant_text(t) for text in (t.question, *t.options)])
+        vectors = encode_ends(
+            self.encoder, [text for t in tasks if not _has_relevant_text(t) for text in (t.question, *t.options)]
+        )
         return [self._choice(task, vectors) for task in tasks]
-
-    def _vectors(self, texts: Iterable[str]) -> dict[str, FloatArray]:
-        """Unit vectors of distinct texts; of a text above the token limit, its end is encoded."""
-        distinct = list(dict.fromkeys(texts))
-        counts = self.encoder.count_tokens(distinct)
-        limit = self.encoder.max_tokens
-        inputs = [text if count <= limit else self._end_of(text) for text, count in zip(distinct, counts, strict=True)]
-        if not distinct:
-            return {}
-        return dict(zip(distinct, unit_rows(self.encoder.encode_sentences(inputs)), strict=True))
-
-    def _end_of(self, text: str) -> str:
-        """The last sentences within the token limit, else the last words: the question is at the end."""
-        ends = [text[start:] for start, _ in sentence_spans(text)]
-        words = text.split()
-        ends += [" ".join(words[-count:]) for count in (200, 100, 50, 25, 12)] + [text[-100:]]
-        counts = self.encoder.count_tokens(ends)
-        return next((end for end, n in zip(ends, counts, strict=True) if n <= self.encoder.max_tokens), text[-20:])
 
     def _choice(self, task: ChooseAnswer, vectors: Mapping[str, FloatArray]) -> Choice:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
@@ -271,24 +254,24 @@ def _has_clear_lead(support: Mapping[str, float]) -> bool:
 
 def _has_relevant_text(task: ChooseAnswer) -> bool:
     """Whether the evidence has a text, and some option has support."""
-    is_near = any(chain.support for chain in task.chains)
-    return is_near and any(item.kind in TEXT_KINDS for items in task.evidence.values() for item in items)
+    has_support = any(chain.support for chain in task.chains)
+    return has_support and any(item.kind in TEXT_KINDS for items in task.evidence.values() for item in items)
 
 
-def _explain_by_nearest(task: ExplainOption, quotes: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:
+def _quote_nearest(task: ExplainOption, statements: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:
     """The chain that quotes the most similar statement; a negated statement supports only a negated option."""
     target, is_negated = vectors[_question_and_option(task)], is_denial(task.option)
-    nearness = {s: float(vectors[s.text] @ target) for s in quotes if is_negated or not s.is_denial}
-    best = max(nearness, key=lambda statement: nearness[statement], default=None)
-    if best is None or nearness[best] < MIN_CITED_COSINE:
+    cosines = {s: float(vectors[s.text] @ target) for s in statements if is_negated or not s.is_denial}
+    best = max(cosines, key=lambda statement: cosines[statement], default=None)
+    if best is None or cosines[best] < MIN_CITED_COSINE:
         return Chain(task.hypothesis, (ChainStep(f"No evidence links the question to “{task.option}”."),), 0.0)
     step = ChainStep(
         f"Nearest to “{task.option}” the evidence states: {best.quote}", (best.evidence_id,), (best.quote,)
     )
-    return Chain(task.hypothesis, (step,), round(min(1.0, max(0.0, nearness[best])), 6))
+    return Chain(task.hypothesis, (step,), round(min(1.0, max(0.0, cosines[best])), 6))
 
 
-TOP_SCORE_VERSION = "2"
+TOP_SCORE_VERSION = "3"
 TIE_MARGIN = 1e-9
 """Weights with a smaller difference are tied."""
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Completion, CompletionStore, Generator, Request
-from evidence_assets.reasoning.tasks import Failure, ReplyCost
+from evidence_assets.reasoning.tasks import Failure, Omission, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence
 
 REPAIR = Template.load(__package__, "repair", "system request reason reply")
@@ -21,8 +21,10 @@ _BATCH_SIZE = 512
 """Requests per batch, for generators that return a batch at once."""
 _MAX_REPLY_CHARACTERS = 20_000
 """Longer replies are unusable; the longest expected reply has about 1,000 tokens."""
+REACHED_LIMIT = "length"
+"""Finish reason of a reply that ends at the token limit."""
 _TRUNCATION_REASONS = {
-    "length": "it was cut off at the token limit",
+    REACHED_LIMIT: "it was cut off at the token limit",
     "content_filter": "the server's content filter broke it off",
 }
 
@@ -40,6 +42,7 @@ class _StreamingGenerator(Protocol):
 def completion_key(generator: Generator, request: Request) -> str:
     """Cache key of a completion: the model, its revision and parameters, and the request."""
     fields_ = asdict(request)
+    del fields_["parts"]  # a note about the messages
     if not request.temperature:
         del fields_["temperature"]  # keys from before this field existed stay valid
     return content_id(generator.model_id, generator.revision, generator.parameters, fields_)
@@ -66,7 +69,7 @@ class Usage:
         """Count a reply."""
         self.replies += 1
         self.cached_replies += is_cached
-        self.truncated_replies += completion.finish_reason == "length"
+        self.truncated_replies += completion.finish_reason == REACHED_LIMIT
         self.tokens_in += completion.prompt_tokens
         self.tokens_out += completion.completion_tokens
 
@@ -111,15 +114,18 @@ class LanguageModel:
         """Hash of everything that determines a reply, except the request."""
         self.usage = Usage()
 
-    def ask(self, requests: Sequence[Request], parse: Callable[[int, str], T]) -> list[tuple[T | Failure, ReplyCost]]:
+    def ask(
+        self, requests: Sequence[Request], parse: Callable[[int, str], T], *, accepts_truncated: bool = False
+    ) -> list[tuple[T | Failure, ReplyCost]]:
         """Send requests and parse the replies; returns results with their costs in the order of the requests.
 
+        ``accepts_truncated``: Also parse replies that end at the token limit; otherwise they are unusable.
         ``parse`` gets the number of a request and the text of its reply. If it raises :class:`UnusableReply`, the
         request is repeated once with the reason. If the second reply is unusable, too, the task fails with both
         reasons. Only usable replies are cached, so that a rerun repeats failed tasks. Replies are cached one by one, so
         that they survive a server failure.
         """
-        tasks = _PendingTasks(self.model_id, requests, parse)
+        tasks = _PendingTasks(self.model_id, requests, parse, accepts_truncated=accepts_truncated)
         self.usage.tasks += len(requests)
         self._ask_round(tasks, dict(enumerate(requests)))
         refusals, tasks.refusals = tasks.refusals, {}
@@ -168,8 +174,11 @@ class LanguageModel:
 class _PendingTasks(Generic[T]):
     """The tasks of a call by number, with their results, refusals (reason and reply) and costs."""
 
-    def __init__(self, model_id: str, requests: Sequence[Request], parse: Callable[[int, str], T]) -> None:
+    def __init__(
+        self, model_id: str, requests: Sequence[Request], parse: Callable[[int, str], T], *, accepts_truncated: bool
+    ) -> None:
         self.model_id, self.requests, self._parse = model_id, requests, parse
+        self._accepts_truncated = accepts_truncated
         self.results: dict[int, T | Failure] = {}
         self.refusals: dict[int, tuple[str, str]] = {}
         self.spent: dict[int, ReplyCost] = {}
@@ -184,7 +193,8 @@ class _PendingTasks(Generic[T]):
             self.results[number] = Failure(completion.finish_reason)
             return False
         try:
-            self.results[number] = self._parse(number, _checked_text(completion))
+            text = _checked_text(completion, accepts_truncated=self._accepts_truncated)
+            self.results[number] = self._parse(number, text)
         except UnusableReply as error:
             self.refusals[number] = (str(error), completion.text)
             return False
@@ -198,7 +208,9 @@ class PromptPreviewModel(LanguageModel):
         super().__init__(_NoGenerator(), prompts=prompts)
         self._requests = requests
 
-    def ask(self, requests: Sequence[Request], parse: Callable[[int, str], T]) -> list[tuple[T | Failure, ReplyCost]]:
+    def ask(
+        self, requests: Sequence[Request], parse: Callable[[int, str], T], *, accepts_truncated: bool = False
+    ) -> list[tuple[T | Failure, ReplyCost]]:
         self._requests += requests
         no_cost = ReplyCost(self.model_id, 0, 0, "shown")
         return [(_parse_placeholder(request, number, parse), no_cost) for number, request in enumerate(requests)]
@@ -241,10 +253,11 @@ def repair_request(request: Request, reply: str, reason: str, prompts: Prompts =
     )
 
 
-def _checked_text(completion: Completion) -> str:
+def _checked_text(completion: Completion, *, accepts_truncated: bool) -> str:
     """The text of a reply; raises UnusableReply if it is truncated, empty or too long."""
     text = completion.text.strip()
-    if completion.finish_reason in _TRUNCATION_REASONS:
+    is_accepted = accepts_truncated and completion.finish_reason == REACHED_LIMIT and bool(text)
+    if completion.finish_reason in _TRUNCATION_REASONS and not is_accepted:
         usage = f"{completion.completion_tokens} tokens after a prompt of {completion.prompt_tokens}"
         raise UnusableReply(
             f"{_TRUNCATION_REASONS[completion.finish_reason]} (finish reason {completion.finish_reason}, {usage})"
@@ -254,6 +267,13 @@ def _checked_text(completion: Completion) -> str:
     if len(text) > _MAX_REPLY_CHARACTERS:
         raise UnusableReply(f"it has {len(text)} characters, more than {_MAX_REPLY_CHARACTERS}")
     return text
+
+
+def find_cut(reply: ReplyCost | None, part: str) -> tuple[Omission, ...]:
+    """The omission of a reply's end, named ``part``, if the reply ends at the token limit."""
+    if reply is None or reply.finish_reason != REACHED_LIMIT:
+        return ()
+    return (Omission("cut", part, f"the reply ends after {reply.tokens_out} tokens"),)
 
 
 def _generate_each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
@@ -271,12 +291,14 @@ class PromptedTask(Generic[Task, T]):
 
     ``build_request`` writes a task as a request with the wording of ``templates`` or the user's prompts; it raises a
     ``ValueError`` if it cannot. ``parse`` reads a reply strictly or raises :class:`UnusableReply`.
+    ``accepts_truncated``: Parse a reply that ends at the token limit as it is, as papers do with explanations.
     """
 
     name: str
     templates: tuple[Template, ...]
     build_request: Callable[[Task, Prompts], Request]
     parse: Callable[[str, Task], T]
+    accepts_truncated: bool = False
 
     def __post_init__(self) -> None:
         if PROMPTED_TASKS.setdefault(self.name, self) is not self:
@@ -305,7 +327,11 @@ class PromptedTask(Generic[Task, T]):
             except ValueError as error:
                 results[number] = Failure(str(error)), None
         numbers = list(requests)
-        replies = model.ask(list(requests.values()), lambda i, reply: self.parse(reply, tasks[numbers[i]]))
+        replies = model.ask(
+            list(requests.values()),
+            lambda i, reply: self.parse(reply, tasks[numbers[i]]),
+            accepts_truncated=self.accepts_truncated,
+        )
         for number, result in zip(numbers, replies, strict=True):
             results[number] = result
         return [results[number] for number in range(len(tasks))]

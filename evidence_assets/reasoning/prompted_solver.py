@@ -6,6 +6,7 @@ Requests for the same question share a long prefix, so that a server can reuse i
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +17,8 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, object_schema
 from evidence_assets.reasoning import table_prompts
 from evidence_assets.reasoning.citations import check_citations
-from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.reply_parsing import parse_answer, parse_json_object, parse_label
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask, find_cut
+from evidence_assets.reasoning.reply_parsing import parse_answer, parse_json_object
 from evidence_assets.reasoning.table_prompts import is_table_task
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import (
@@ -30,7 +31,7 @@ from evidence_assets.reasoning.templates import (
     negation_field,
 )
 
-VERSION = "3"
+VERSION = "6"
 """Raise it whenever equal replies may be parsed differently."""
 NOT_ENOUGH_INFORMATION = "NOT ENOUGH INFORMATION"
 MAX_STEPS = 40
@@ -140,8 +141,6 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
 def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
     """Parse the label of a choice; None if the model finds the evidence insufficient."""
-    if is_table_task(task):
-        return parse_label(reply, task.labels)
     labels, options = list(task.labels), list(task.options)
     if task.task != "verification" and INSUFFICIENT not in labels:
         labels.append(INSUFFICIENT)
@@ -153,13 +152,12 @@ def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
 def _parse_step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> ChainStep:
     if not isinstance(step, dict) or not isinstance(step.get("text"), str) or not step["text"].strip():
         raise UnusableReply(f"its step {number} has no text")
-    numbers, quotes = step.get("evidence", []), step.get("quotes", [])
-    if not isinstance(numbers, list) or not all(
-        isinstance(item, int) and not isinstance(item, bool) for item in numbers
-    ):
-        raise UnusableReply(f"the evidence of its step {number} is no list of numbers")
+    quotes = step.get("quotes", [])
+    quotes = [quotes] if isinstance(quotes, str) else quotes
     if not isinstance(quotes, list) or not all(isinstance(item, str) for item in quotes):
         raise UnusableReply(f"the quotes of its step {number} are no list of texts")
+    # Models without constrained decoding also write 1, "1" or ["evidence 1"].
+    numbers = map(int, re.findall(r"(?<!\d)[0-9]{1,6}(?!\d)", json.dumps(step.get("evidence", []))))
     cited = (evidence[item - 1].evidence_id if 0 < item <= len(evidence) else f"evidence {item}" for item in numbers)
     return ChainStep(step["text"].strip(), tuple(dict.fromkeys(cited)), tuple(q for q in quotes if q.strip()))
 
@@ -230,9 +228,9 @@ class PromptedSolver:
         chains: list[Chain | Failure] = []
         for result, reply in self._style.explain.ask_with_cost(self._model, tasks):
             outcome = replace(result, reply=reply)
-            chains.append(
-                replace(outcome, prompt_hash=reply.prompt_hash) if isinstance(outcome, Chain) and reply else outcome
-            )
+            if isinstance(outcome, Chain) and reply:
+                outcome = replace(outcome, prompt_hash=reply.prompt_hash, omissions=find_cut(reply, "end"))
+            chains.append(outcome)
         return chains
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:

@@ -40,9 +40,10 @@ EXPLAIN = Template.load(__package__, "table_explain", "question table alone outs
 CHOOSE = Template.load(__package__, "table_choose", "question options table cases bare negated labels")
 EXPLAIN_TOKENS = 1024
 CHOOSE_TOKENS = 32
-_CITATION = re.compile(r"\[(r\d+c\d+|o\d+|caption)\]")
-_QUOTE = re.compile(_CITATION.pattern.replace("(", "(?:") + r"\s*[\"“]([^\"”]*)[\"”]")
-_STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+")
+_ID = r"(?:r\d+c\d+|o\d+|caption)"
+_CITATION = re.compile(rf"\[{_ID}(?:\s*[,;&]\s*{_ID})*\]")
+_QUOTE = re.compile(_CITATION.pattern + r"\s*[\"“]([^\"”]*)[\"”]")
+_STEP = re.compile(r"^(?:[*_#]*\s*(?:step\s+)?\d+\s*[.):][*_]*|[-*•])\s+", re.IGNORECASE)
 
 
 def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
@@ -116,15 +117,17 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     cited_ids = {f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))}
     cited_ids |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
     cited_ids |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
+    lines = [line.strip() for line in reply.splitlines() if line.strip()]
+    first = next((number for number, line in enumerate(lines) if _STEP.match(line)), 0)
     parts: list[str] = []
-    for line in filter(None, map(str.strip, reply.splitlines())):
+    for line in lines[first:]:  # an introduction before the first numbered step is no step
         if _STEP.match(line) or not parts:
             parts.append(_STEP.sub("", line))
         else:
             parts[-1] += " " + line
     if not parts:
         raise UnusableReply("the reply holds no explanation")
-    cited = [list(dict.fromkeys(_CITATION.findall(part))) for part in parts]
+    cited = [list(dict.fromkeys(re.findall(_ID, " ".join(_CITATION.findall(part))))) for part in parts]
     for cited_id in (cited_id for citations in cited for cited_id in citations):
         if cited_id not in cited_ids:
             raise UnusableReply(f"the reply cites {cited_id}, which is not in the table or beside it")

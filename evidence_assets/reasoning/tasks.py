@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Protocol
+from typing import Literal, Protocol
 
 from evidence_assets.lake.ids import content_id
 
@@ -104,6 +104,16 @@ class ReplyCost:
 
 
 @dataclass(frozen=True)
+class Omission:
+    """A part of an answer's input that is ``missing``, ``cut`` (truncated) or ``rejected``, with the reason."""
+
+    kind: Literal["missing", "cut", "rejected"]
+    part: str
+    """Such as ``explanation of B``."""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Chain:
     """Reasoning steps towards one hypothesis; ``support`` in [0, 1] is the solver's weight, if it gives one."""
 
@@ -112,6 +122,7 @@ class Chain:
     support: float | None = None
     prompt_hash: str = ""
     reply: ReplyCost | None = field(default=None, compare=False, repr=False)
+    omissions: tuple[Omission, ...] = ()
 
 
 @dataclass(frozen=True)

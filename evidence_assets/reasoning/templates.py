@@ -2,13 +2,14 @@
 
 A template is a text file in a folder ``prompts`` next to its code: the system message, a line ``---`` and the user
 message. ``$name`` is a field. A paragraph that starts with ``?name`` appears only if that field is not empty, and a
-paragraph with only empty fields is omitted.
+paragraph with only empty fields is omitted. A line ``@source`` before a paragraph names the passage of a paper that
+asks for it; it is shown beside the paragraph and never sent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
@@ -22,6 +23,7 @@ from evidence_assets.reasoning.tasks import ChooseAnswer, ExplainOption
 from evidence_assets.text.spelling import closest_name
 
 _CONDITION = re.compile(r"\?(\w+) ")
+_SOURCE = re.compile(r"(?:^|(?<=\n\n))@(.*)\n")
 _SALT = "2"
 """Part of every fence's hash; another salt would invalidate all cached completions."""
 
@@ -37,6 +39,8 @@ class Template:
     tokens: int = field(default=0, compare=False)
     """Maximum tokens of a reply; 0 uses the caller's limit."""
     temperature: float = field(default=0.0, compare=False)
+    sources: tuple[str, ...] = field(default=(), compare=False)
+    """For each paragraph of both messages the passage of a paper that asks for it; empty for our own."""
 
     @classmethod
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
@@ -59,13 +63,12 @@ class Template:
         self, max_tokens: int, choices: tuple[str, ...] = (), json_schema: str = "", /, **fields: str
     ) -> Request:
         """Fill the fields; a missing field raises KeyError."""
+        system, user = _fill(self.system, fields), _fill(self.user, fields)
+        texts = [("system", text) for text in system] + [("user", text) for text in user]
+        sources = self.sources or ("",) * len(texts)
+        parts = ((role, source, text) for source, (role, text) in zip(sources, texts, strict=True) if text is not None)
         return Request(
-            _fill(self.system, fields),
-            _fill(self.user, fields),
-            self.tokens or max_tokens,
-            choices,
-            json_schema,
-            self.temperature,
+            _join(system), _join(user), self.tokens or max_tokens, choices, json_schema, self.temperature, tuple(parts)
         )
 
 
@@ -77,7 +80,12 @@ def _read_template(path: Path, expected: frozenset[str]) -> Template:
         raise BadInput(f"cannot be read as a prompt: {error}", file=path) from error
     if len(parts) != 2:
         raise BadInput("a prompt must have a system message, one line with --- and a user message", file=path)
-    template = Template(parts[0], parts[1], path.stem)
+    sources = tuple(
+        match[1].strip() if (match := _SOURCE.match(paragraph)) else ""
+        for part in parts
+        for paragraph in part.split("\n\n")
+    )
+    template = Template(_SOURCE.sub("", parts[0]), _SOURCE.sub("", parts[1]), path.stem, sources=sources)
     for name in sorted(template.fields ^ expected):
         problem = "is missing" if name in expected else f"is unknown; the fields are {', '.join(sorted(expected))}"
         raise BadInput(f"the field ${name} {problem}", file=path, field=name)
@@ -120,16 +128,21 @@ class Prompts:
 PACKAGED = Prompts()
 
 
-def _fill(text: str, fields: dict[str, str]) -> str:
-    paragraphs = []
+def _fill(text: str, fields: dict[str, str]) -> list[str | None]:
+    """The filled paragraphs; None for those that are omitted."""
+    paragraphs: list[str | None] = []
     for paragraph in text.split("\n\n"):
         condition = _CONDITION.match(paragraph)
         if condition and not fields[condition[1]]:
+            paragraphs.append(None)
             continue
         filled = Fields(paragraph[condition.end() :] if condition else paragraph).substitute(fields)
-        if filled or not paragraph:
-            paragraphs.append(filled)
-    return "\n\n".join(paragraphs)
+        paragraphs.append(filled if filled or not paragraph else None)
+    return paragraphs
+
+
+def _join(paragraphs: Sequence[str | None]) -> str:
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph is not None)
 
 
 def fence(name: str, text: str) -> str:

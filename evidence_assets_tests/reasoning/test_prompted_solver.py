@@ -14,7 +14,7 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, completion_key, repair_request
 from evidence_assets.reasoning.prompted_solver import PromptedSolver, choose_request, explain_request
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
+from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
 
 EVIDENCE = (
     EvidenceItem("e1", "chunk", "d1", "0:22", "Aspirin may treat pain."),
@@ -37,7 +37,7 @@ def steps(*rows: tuple[str, list[int], list[str]]) -> str:
 
 def test_a_chain_cites_by_number_and_keeps_unknown_numbers() -> None:
     reply = steps(("It treats pain.", [1, 2, 1], ["may treat pain", " "]), ("More.", [7], []))
-    (chain,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: reply), CompletionStore())).explain([EXPLAIN])
+    (chain,) = scripted_solver(reply).explain([EXPLAIN])
     assert isinstance(chain, Chain) and chain.hypothesis == "A" and chain.support is None and chain.prompt_hash
     assert chain.steps == (
         ChainStep("It treats pain.", ("e1", "e2"), ("may treat pain",)),
@@ -47,21 +47,17 @@ def test_a_chain_cites_by_number_and_keeps_unknown_numbers() -> None:
 
 def test_the_model_selects_the_label_and_citations_decide_support() -> None:
     for reply in ("A", '{"answer": "A"}'):
-        (choice,) = PromptedSolver(
-            LanguageModel(ScriptedGenerator(lambda _, reply=reply: reply), CompletionStore())
-        ).choose([CHOOSE])
+        (choice,) = scripted_solver(reply).choose([CHOOSE])
         assert choice == Choice("A", ("A",), "answered", 0.5)
-    (choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "B"), CompletionStore())).choose([CHOOSE])
+    (choice,) = scripted_solver("B").choose([CHOOSE])
     assert choice == Choice("B", ("A",), "answered", 0.0)
 
 
 def test_insufficient_if_the_model_says_so_or_no_citation_is_verified() -> None:
-    (choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "INSUFFICIENT"), CompletionStore())).choose(
-        [CHOOSE]
-    )
+    (choice,) = scripted_solver("INSUFFICIENT").choose([CHOOSE])
     assert choice == Choice(None, ("A",), "insufficient", 0.0)
     unfounded = dataclasses.replace(CHOOSE, chains=CHAINS[1:])
-    (choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "B"), CompletionStore())).choose([unfounded])
+    (choice,) = scripted_solver("B").choose([unfounded])
     assert choice == Choice(None, (), "insufficient", 0.0)
 
 
@@ -69,9 +65,7 @@ def test_claims_have_no_extra_label() -> None:
     labels = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
     claim = ChooseAnswer("Gold heals.", labels, labels, (), {}, "verification")
     assert choose_request(claim).choices == labels
-    (choice,) = PromptedSolver(
-        LanguageModel(ScriptedGenerator(lambda _: "not enough information"), CompletionStore())
-    ).choose([claim])
+    (choice,) = scripted_solver("not enough information").choose([claim])
     assert isinstance(choice, Choice) and choice.answer == "NOT ENOUGH INFORMATION"
 
 
@@ -80,7 +74,7 @@ def test_repair_shows_the_reason_and_the_reply() -> None:
         return "B" if "was not usable: " in request.user else "Z" * 3000
 
     generator = ScriptedGenerator(reply)
-    (choice,) = PromptedSolver(LanguageModel(generator, CompletionStore())).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(generator)).choose([CHOOSE])
     assert isinstance(choice, Choice) and choice.answer == "B"
     _, second = generator.requests
     assert "[2600 more characters]" in second.user and "names no option" in second.user
@@ -96,7 +90,7 @@ def test_order_cache_and_duplicates() -> None:
     choices = solver.choose(tasks)
     assert [each.answer for each in choices if isinstance(each, Choice)] == list("ABAABAA")
     assert len(generator.requests) == len(cache) == 3 and progress[-1] == (7, 7) and progress == sorted(progress)
-    unusable_generator = ScriptedGenerator(lambda _: "no label")
+    unusable_generator = ScriptedGenerator("no label")
     assert (
         PromptedSolver(LanguageModel(unusable_generator, cache)).choose(tasks) == choices
         and not unusable_generator.requests
@@ -104,7 +98,7 @@ def test_order_cache_and_duplicates() -> None:
 
 
 def test_the_key_follows_model_settings_and_request() -> None:
-    base, other = ScriptedGenerator(lambda _: "A"), ScriptedGenerator(lambda _: "A")
+    base, other = ScriptedGenerator("A"), ScriptedGenerator("A")
     other.parameters = {"dtype": "bfloat16"}
     request = choose_request(CHOOSE)
     keys = {completion_key(base, request), completion_key(other, request)}

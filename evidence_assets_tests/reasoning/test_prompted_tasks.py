@@ -56,8 +56,8 @@ CHAINS = (Chain("A", ()), Chain("B", ()))
 EXAMPLES = {
     "explain": Example(
         ExplainOption(QUESTION, "A", "aspirin", EVIDENCE),
-        (STEPS, f"```json\n{STEPS}\n```", '{"steps": []}'),
-        ("It treats pain.", "[]", '{"steps": [{"text": ""}]}', STEPS + " I hope this helps."),
+        (STEPS, f"```json\n{STEPS}\n```", '{"steps": []}', STEPS + " I hope this helps."),
+        ("It treats pain.", "[]", '{"steps": [{"text": ""}]}', '{"steps": [{"text": "So.", "quotes": [1]}]}'),
     ),
     "choose": Example(
         ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), CHAINS, {"A": EVIDENCE}),
@@ -71,8 +71,8 @@ EXAMPLES = {
     ),
     "choose/claim": Example(
         ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),
-        ("NOT ENOUGH INFORMATION", "refutes.", '"Supports"'),
-        ("SUPPORTS or REFUTES", "The claim is SUPPORTS", "SUPPORT", "NEI"),
+        ("NOT ENOUGH INFORMATION", "refutes.", '"Supports"', "NEI", "The claim is supported."),
+        ("SUPPORTS or REFUTES", "The table does not support the claim."),
     ),
     "choose/option": Example(
         ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), (), dict.fromkeys("AB", CELLS), "table_qa"), ("B", "(b)"), ("E",)
@@ -84,8 +84,8 @@ EXAMPLES = {
     ),
     "recall_names": Example(
         NamesTask(QUESTION, "entities"),
-        ("- Bern\n2. Swiss franc", "None.", "currency"),
-        ("Here are the entities:\nBern", "The question asks about the money of Switzerland."),
+        ("- Bern\n2. Swiss franc", "None.", "currency", "Here are the entities:\nBern"),
+        ("The question asks about the money of Switzerland.",),
     ),
     "recall_triples": Example(
         TriplesTask(QUESTION, ("Bern",), ("capital of",)),
@@ -93,19 +93,20 @@ EXAMPLES = {
             "(Bern, capital of, Switzerland)",
             "- (Bern, is in, Switzerland).",
             "Bern | capital of | Canton Bern, CH",
+            "(Bern, capital of, Canton Bern, CH)",
             "none",
         ),
-        ("(Bern, capital of)", "Bern | capital of", "a | | c", "(Bern, capital of, Canton Bern, CH)"),
+        ("(Bern, capital of)", "Bern | capital of", "a | | c", "Sure, here you go, friend"),
     ),
     "grade": Example(
         GradeTask(QUESTION, NodeCard("aspirin", "drug", "It eases pain.", ())),
-        ("0.7", " 1.0\n", "0", "1", "0.25"),
-        ("1.1", "-0.2", "0.7 because", "high", "0,7", "10", "nan", "٠.٥", "0.٥"),
+        ("0.7", " 1.0\n", "0", "1", "0.25", "0.7 because", "0,7"),
+        ("1.1", "-0.2", "high", "10", "nan", "٠.٥", "0.٥"),
     ),
     "grade/number": Example(
         GradeTask(QUESTION, NodeCard("aspirin", "drug", "It eases pain.", ()), scale="number"),
         ("0.85", "1"),
-        ("1.1", "85 %"),
+        ("1.1", "850 %"),
     ),
     "published_chain": Example(
         ExplainOption(QUESTION, "A", "aspirin", EVIDENCE),
@@ -122,16 +123,28 @@ EXAMPLES = {
     ),
     "published_verdict": Example(
         ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),
-        ("NOT ENOUGH INFORMATION", "refutes."),
-        ("SUPPORTS or REFUTES", "NEI"),
+        ("NOT ENOUGH INFORMATION", "refutes.", "REFUTES\n\nThe table does not support the claim."),
+        ("SUPPORTS or REFUTES",),
+    ),
+    "published_verdict/option": Example(
+        ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), CHAINS, dict.fromkeys("AB", CELLS), "table_qa"),
+        ("B", "A, B"),
+        ("E", "neither"),
+    ),
+    "published_verdict_several": Example(
+        ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), CHAINS, dict.fromkeys("AB", CELLS), "table_qa"),
+        ("B, A", "A"),
+        ("E", "none of them"),
     ),
     "published_answer": Example(
         ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), (), {"A": EVIDENCE, "B": ()}),
         (
             "Answer: A\nExplanation: [Passage 1] says so.",
             "**Answer:** insufficient\n**Explanation:** No passage tells.",
+            "Answer: A",
+            "Explanation: A is right.\nAnswer: A",
         ),
-        ("Answer: A", "Answer: C\nExplanation: It is so.", "Explanation: A is right.\nAnswer: A"),
+        ("Answer: C\nExplanation: It is so.", "I'm sorry, but I can't help with that."),
     ),
     "published_question": Example(
         ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), ()), ("A", "(B)"), ("C", "insufficient")
@@ -141,7 +154,7 @@ EXAMPLES = {
         (TRIPLET, f"```json\n{TRIPLET}\n```\n"),
         ("Aspirin.", "[1]", TRIPLET.replace("drug", "pill"), TRIPLET.replace('"?d",', '"?z",', 1)),
     ),
-    "judge": Example(QUESTION, ("correct", "Wrong."), ("not correct", "it depends", "0")),
+    "judge": Example(QUESTION, ("correct", "Wrong.", "not correct"), ("it depends", "0")),
     "reword": Example(QUESTION, ("A saw cuts.\nTo cut, one takes a saw.", "1. A saw cuts."), ()),
 }
 
@@ -171,7 +184,7 @@ class TestPromptedTask:
         for reply in example.usable:
             result, requests = result_of(task, example, reply)
             assert result == task.parse(reply, example.task) and len(requests) == 1
-        cache, generator = CompletionStore(), ScriptedGenerator(lambda _: example.usable[0])
+        cache, generator = CompletionStore(), ScriptedGenerator(example.usable[0])
         model = LanguageModel(generator, cache)
         first = task.ask(model, [example.task, example.task])
         assert task.ask(model, [example.task]) == first[:1] and first[0] == first[1]

@@ -15,7 +15,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
-from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, load_minilm
+from evidence_assets_tests.systems.small_models import ScriptedGenerator, load_minilm, scripted_solver
 
 DRUGS = (
     EvidenceItem("e1", "chunk", "d1", "0", "Aspirin may treat pain. It is sold as tablets.", 0.9),
@@ -147,13 +147,13 @@ class TestPrompted(SolverContract):
         return next(lines[i - 1].split()[2] for i, line in enumerate(lines) if line == self.right)
 
     def solver(self) -> Solver:
-        return PromptedSolver(LanguageModel(ScriptedGenerator(self.reply), CompletionStore()))
+        return scripted_solver(self.reply)
 
     def test_a_changed_output_needs_a_new_version(self) -> None:
         """If this fails after an intended change, raise VERSION of ``prompted_solver`` and update both values."""
         generator = ScriptedGenerator(self.reply)
-        solver = PromptedSolver(LanguageModel(generator, CompletionStore()))
+        solver = PromptedSolver(LanguageModel(generator))
         explain, choose = self.tasks()
         results = [*solver.explain(explain), *solver.choose([choose])]
         digest = content_id(repr(generator.requests), repr(results))[:12]
-        assert (solver.version[:12], digest) == ("e63ec4c9e7a0", "e4e963839a74")
+        assert (solver.version[:12], digest) == ("b3c59421a07f", "400b929f31c7")

@@ -10,7 +10,7 @@ from evidence_assets.reasoning.table_prompts import explain_request, is_table_ta
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.reasoning.test_prompted_solver import CHOOSE, EXPLAIN, common_start
-from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
+from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
@@ -26,8 +26,8 @@ CHOICE = ChooseAnswer(
 
 
 def _solver(reply: str) -> tuple[PromptedSolver, ScriptedGenerator]:
-    generator = ScriptedGenerator(lambda _: reply)
-    return PromptedSolver(LanguageModel(generator, CompletionStore())), generator
+    generator = ScriptedGenerator(reply)
+    return PromptedSolver(LanguageModel(generator)), generator
 
 
 def test_the_task_and_its_evidence_determine_the_prompt() -> None:
