@@ -44,7 +44,7 @@ class NeighbourPattern:
         a, b = (end.astype(np.int64) for end in ends)
         pairs = sorted_unique(np.concatenate([a * nodes + b, b * nodes + a, node_range * nodes + node_range]))
         row, column = np.divmod(pairs, nodes)
-        back = np.searchsorted(pairs, column * nodes + row)
+        transpose = np.searchsorted(pairs, column * nodes + row)
         block = np.arange(heads)[:, None]
         rows = (row + block * nodes).ravel()
 
@@ -55,7 +55,7 @@ class NeighbourPattern:
             offsets=to_tensor(np.searchsorted(rows, np.arange(heads * nodes + 1)), torch.int32),
             columns=to_tensor((column + block * nodes).ravel(), torch.int32),
             rows=to_tensor(rows, torch.int64),
-            transpose=to_tensor((back + block * len(pairs)).ravel(), torch.int64),
+            transpose=to_tensor((transpose + block * len(pairs)).ravel(), torch.int64),
             heads=heads,
             nodes=nodes,
             pairs=pairs,
@@ -85,7 +85,7 @@ class NeighbourPattern:
         return weight / self.row_sums(weight)[self.rows]
 
     def of_edges(self, values: Tensor, heads: IntArray, tails: IntArray) -> FloatArray:
-        """Mean attention of edges over the attention heads: (head to tail, tail to head)."""
+        """Attention of each edge, mean over the attention heads: (head to tail, tail to head)."""
         weights = values.view(self.heads, -1).mean(0).cpu().numpy()
         forward = weights[np.searchsorted(self.pairs, heads * self.nodes + tails)]
         backward = weights[np.searchsorted(self.pairs, tails * self.nodes + heads)]
@@ -112,8 +112,8 @@ class _NeighbourAttention(torch.autograd.Function):
         dz = gradients[0]
         d_alpha = alpha * pattern.sampled_product(dz, v)
         de = (d_alpha - alpha * pattern.row_sums(d_alpha)[pattern.rows]) * ctx.scale
-        back = pattern.transpose
-        return pattern.matrix(de) @ k, pattern.matrix(de[back]) @ q, pattern.matrix(alpha[back]) @ dz, None, None
+        t = pattern.transpose
+        return pattern.matrix(de) @ k, pattern.matrix(de[t]) @ q, pattern.matrix(alpha[t]) @ dz, None, None
 
 
 class _NeighbourAverage(torch.autograd.Function):
@@ -137,7 +137,7 @@ def neighbour_attention(mixed: Tensor, pattern: NeighbourPattern, scale: float) 
     ``scale``: Factor of the scores; 1/√d in the published layer.
     Returns (nodes, d) with concatenated heads, and the weights in the order of the pattern.
     """
-    q, k, v = (_to_blocks(part, pattern) for part in mixed.chunk(3, dim=1))
+    q, k, v = (_to_blocks(rows, pattern) for rows in mixed.chunk(3, dim=1))
     z, alpha = _NeighbourAttention.apply(q, k, v, pattern, scale)  # type: ignore[no-untyped-call]
     return _from_blocks(z, pattern), alpha
 

@@ -1,4 +1,4 @@
-"""Node relevance by unsupervised graph attention: a small network, trained separately for each question.
+"""Node relevance by unsupervised graph attention: a small network, trained for each question.
 
 e_ij = (h_i W^Q)(h_j W^K)ᵀ / √d, α_ij = softmax_j(e_ij) over the neighbours j of i, z_i = Σ_j α_ij h_j W^V,
 h ← h + ψ(z_i^1 ‖ … ‖ z_i^K), S_v = cos(W_q h_v, h_q). ψ is ELU; initial weights are uniform in ±1/√d."""
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from evidence_assets.graphs.arrays import IntArray
+from evidence_assets.graphs.attention.convolutions import build_convolution, convolution_network
 from evidence_assets.graphs.attention.neighbours import NeighbourPattern, neighbour_attention, neighbour_average
 from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import FloatArray
@@ -39,7 +40,8 @@ def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, tempera
     return -((normalize(features, dim=1) @ query / temperature).softmax(0) * log_probs).sum()
 
 
-Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
+Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk", "convolution"]
+CONTRASTIVE_VARIANTS = ("contrastive", "walk", "convolution")
 RelevanceRule = Literal["threshold", "top"]
 
 
@@ -49,7 +51,9 @@ class AttentionSettings:
 
     ``variant``: ``gat`` as published; ``gcn`` the mean over neighbours; ``cosine`` without training; ``contrastive``
         with another objective, because the published loss does not separate nodes; ``walk`` a random walk with restart
-        from its scores, see `random_walk_scores`.
+        from its scores, see `random_walk_scores`; ``convolution`` the contrastive objective with layers of
+        torch-geometric.
+    ``convolution``: Class of torch_geometric.nn, such as GATv2Conv.
     ``layers``, ``heads``, ``steps``, ``learning_rate``: The network and its training: L, K, T.
     ``temperature``: τ of the contrastive objective; the published one has none.
     ``walk_temperature``, ``follow``: τ and α of the walk; see `random_walk_scores`.
@@ -69,12 +73,20 @@ class AttentionSettings:
     threshold: float = 0.5
     least_spread: float = 0.05
     top: int = 10
+    convolution: str = ""
 
 
 CONTRASTIVE = AttentionSettings(variant="contrastive", steps=2, temperature=0.1)
 """The contrastive variant; steps and temperature were tuned on half of the ConceptNet and UMLS questions."""
 WALK = replace(CONTRASTIVE, variant="walk")
 """The walk from the contrastive scores; temperature and α were tuned on the same halves."""
+
+
+def tuned_settings(scorer: str) -> AttentionSettings | None:
+    """Settings of a scorer with the contrastive objective, or of a convolution; None for the published scorers."""
+    if scorer.endswith("Conv"):
+        return replace(CONTRASTIVE, variant="convolution", convolution=scorer)
+    return {"contrastive": CONTRASTIVE, "walk": WALK}.get(scorer)
 
 
 @dataclass(frozen=True)
@@ -85,12 +97,14 @@ class FeatureGraph:
     ``features``: One row per node.
     ``heads``, ``tails``: Positions of the ends of each edge. The network uses each pair once per direction, and a
         self-loop per node.
+    ``relations``: Relation type of each edge; only convolutions with relation types use it.
     """
 
     question_id: str
     features: FloatArray
     heads: IntArray
     tails: IntArray
+    relations: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +114,7 @@ class NodeScores:
     ``spread``: Standard deviation of the scores; near zero if training moved all nodes to the query.
     ``relevant``: Positions of the relevant nodes, by `threshold`, or the `top` ones if the spread is too small.
     ``attention``: Per edge the last layer's weight that the head gives to the tail, and the tail to the head, mean over
-        the attention heads. Empty for `cosine`.
+        the attention heads. Empty for `cosine` and `convolution`.
     """
 
     scores: FloatArray
@@ -126,8 +140,8 @@ def train_and_score(
     if width % settings.heads:
         raise ValueError(f"{width} columns cannot be split into {settings.heads} heads; choose a divisor of {width}")
 
-    def score(problem: tuple[FeatureGraph, FloatArray]) -> NodeScores:
-        graph, query = problem
+    def score(graph_and_query: tuple[FeatureGraph, FloatArray]) -> NodeScores:
+        graph, query = graph_and_query
         scores, attention = _train_and_score_graph(
             graph, torch.from_numpy(np.asarray(query, dtype=np.float32)), settings, torch_device
         )
@@ -141,40 +155,42 @@ def train_and_score(
 
 
 def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[IntArray, float, RelevanceRule]:
-    """Apply the relevance rule: S_v > θ_0, or the top m if the scores hardly differ; ties go to the first node."""
+    """Apply the relevance rule: S_v > θ_0, or the top m if scores hardly differ; ties by position."""
     spread = float(np.std(scores, dtype=np.float64)) if len(scores) else 0.0
     if spread < settings.least_spread:
         return np.sort(np.argsort(-scores, kind="stable")[: settings.top]), spread, "top"
     return np.flatnonzero(scores > settings.threshold), spread, "threshold"
 
 
-def initial_weights(question_id: str, width: int, matrices: int) -> Tensor:
-    """Draw square matrices, uniform in ±1/√d, with a seed from the question id."""
+def initial_weights(question_id: str, width: int, numbers: int) -> Tensor:
+    """Draw numbers, uniform in ±1/√d for width d, with a seed from the question id."""
     seed = int.from_bytes(hashlib.blake2b(question_id.encode(), digest_size=8).digest(), "big") >> 1
     bound = 1 / math.sqrt(width)
-    values = torch.empty(matrices, width, width)
-    return values.uniform_(-bound, bound, generator=torch.Generator().manual_seed(seed))
+    return torch.empty(numbers).uniform_(-bound, bound, generator=torch.Generator().manual_seed(seed))
 
 
-def _train_and_score_graph(
-    graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
-) -> tuple[FloatArray, FloatArray]:
-    """Train on one subgraph; returns node scores and edge attention."""
+@dataclass(frozen=True)
+class _Network:
+    """Trainable weights, the function to hidden node vectors and attention, and that from attention to edges."""
+
+    weights: Sequence[Tensor]
+    projection: Tensor
+    hidden_vectors: Callable[[Tensor], tuple[Tensor, Tensor]]
+    edge_attention: Callable[[Tensor], FloatArray]
+
+
+def _attention_network(graph: FeatureGraph, settings: AttentionSettings, device: torch.device) -> _Network:
+    """The published layers, or the mean over neighbours for `gcn`."""
     nodes, width = graph.features.shape
-    features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
-    if not nodes or settings.variant == "cosine":
-        return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
     pattern = NeighbourPattern.of(nodes, (graph.heads, graph.tails), settings.heads, device)
     # Concatenated W^Q, W^K, W^V of a layer need one product; `gcn` needs only W^V.
     size = 1 if settings.variant == "gcn" else 3
-    initial = initial_weights(graph.question_id, width, size * settings.layers + 1).to(device)
+    numbers = initial_weights(graph.question_id, width, (size * settings.layers + 1) * width**2)
+    initial = numbers.view(-1, width, width).to(device)
     weights = [torch.cat(list(layer), dim=1).requires_grad_() for layer in torch.split(initial[:-1], size)]
-    projection = initial[-1].clone().requires_grad_()
-    unit = normalize(query, dim=0)
 
-    def forward() -> tuple[Tensor, Tensor]:
-        """Projected node vectors, and the last layer's attention per pair of the pattern."""
-        hidden, alpha = features, torch.empty(0)
+    def hidden_vectors(hidden: Tensor) -> tuple[Tensor, Tensor]:
+        alpha = torch.empty(0)
         for weight in weights:
             mixed = hidden @ weight
             z, alpha = (
@@ -183,12 +199,56 @@ def _train_and_score_graph(
                 else neighbour_attention(mixed, pattern, scale=1 / math.sqrt(width))
             )
             hidden = hidden + torch.nn.functional.elu(z)
-        return hidden @ projection.mT, alpha
+        return hidden, alpha
 
-    optimiser = torch.optim.Adam([*weights, projection], lr=settings.learning_rate, fused=True)
+    projection = initial[-1].clone().requires_grad_()
+    return _Network(
+        weights, projection, hidden_vectors, lambda alpha: pattern.of_edges(alpha, graph.heads, graph.tails)
+    )
+
+
+def _convolution_network(graph: FeatureGraph, settings: AttentionSettings, device: torch.device) -> _Network:
+    """Layers of torch-geometric. Their own initial weights come from a global generator, so ours replace them."""
+    width = graph.features.shape[1]
+    relations = np.zeros(len(graph.heads), np.int64) if graph.relations is None else graph.relations
+    types = np.unique(relations, return_inverse=True)[1]
+    arguments = settings.convolution, width, settings.heads, 2 * (int(types.max(initial=0)) + 1)
+    convolutions = [build_convolution(*arguments).to(device) for _ in range(settings.layers)]
+    weights = [weight for convolution in convolutions for weight in convolution.parameters()]
+    sizes = [*(weight.numel() for weight in weights), width**2]
+    *initial, projection = torch.split(initial_weights(graph.question_id, width, sum(sizes)).to(device), sizes)
+    with torch.no_grad():
+        for weight, values in zip(weights, initial, strict=True):
+            weight.copy_(values.view_as(weight))
+    hidden = convolution_network(convolutions, np.stack([graph.heads, graph.tails, types]), device)
+    return _Network(
+        weights,
+        projection.view(width, width).clone().requires_grad_(),
+        lambda features: (hidden(features), torch.empty(0)),
+        lambda alpha: np.empty((0, 2), np.float32),
+    )
+
+
+def _train_and_score_graph(
+    graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
+) -> tuple[FloatArray, FloatArray]:
+    """Train on one subgraph; returns node scores and edge attention."""
+    features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
+    if not len(features) or settings.variant == "cosine":
+        return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
+    build = _convolution_network if settings.variant == "convolution" else _attention_network
+    network = build(graph, settings, device)
+    unit = normalize(query, dim=0)
+
+    def forward() -> tuple[Tensor, Tensor]:
+        """Projected node vectors, and the last layer's attention per pair of the pattern."""
+        hidden, alpha = network.hidden_vectors(features)
+        return hidden @ network.projection.mT, alpha
+
+    optimiser = torch.optim.Adam([*network.weights, network.projection], lr=settings.learning_rate, fused=True)
     for _ in range(settings.steps):
         projected, _ = forward()
-        if settings.variant in ("contrastive", "walk"):
+        if settings.variant in CONTRASTIVE_VARIANTS:
             loss = contrastive_loss(projected, features, unit, settings.temperature)
         else:
             loss = published_loss(projected, unit)
@@ -198,7 +258,7 @@ def _train_and_score_graph(
     with torch.no_grad():
         projected, alpha = forward()
         scores = torch.cosine_similarity(projected, unit[None], dim=1).cpu().numpy()
-    return scores, pattern.of_edges(alpha, graph.heads, graph.tails)
+    return scores, network.edge_attention(alpha)
 
 
 WALK_TOLERANCE = 1e-9

@@ -76,7 +76,7 @@ def reference_scores(graph: FeatureGraph, query: np.ndarray, heads: int, steps: 
     """The whole training with torch-geometric; TransformerConv divides by √(d / K), hence queries from h / √K."""
     pairs = [(j, i) for i, around in enumerate(neighbour_sets(graph)) for j in around]
     edges = torch.tensor(pairs).T
-    values = ga.initial_weights(graph.question_id, WIDTH, 7)
+    values = ga.initial_weights(graph.question_id, WIDTH, 7 * WIDTH**2).view(7, WIDTH, WIDTH)
     layers = []
     for layer in range(2):
         conv = TransformerConv(WIDTH, WIDTH // heads, heads=heads, bias=False, root_weight=False)
@@ -110,7 +110,7 @@ def test_training_is_that_of_torch_geometric(heads: int) -> None:
 
 
 @pytest.mark.parametrize("variant", ["gat", "walk"])
-def test_scores_do_not_hang_on_which_others_are_asked(variant: ga.Variant) -> None:
+def test_scores_do_not_depend_on_the_other_requests(variant: ga.Variant) -> None:
     settings = AttentionSettings(variant=variant, steps=5)
     problems = [problem(f"q{i}", n, edges, 16) for i, (n, edges) in enumerate([(1, 0), (30, 60), (9, 4), (0, 0)])]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
@@ -225,7 +225,7 @@ def test_it_is_the_fixed_point(case: Case, temperature: float, follow: float) ->
     )
 
 
-def test_without_following_only_the_scores_count_and_with_nothing_else_only_the_edges() -> None:
+def test_the_damping_weighs_scores_against_edges() -> None:
     scores = np.array([0.9, 0.1, 0.5, 0.3])
     heads, tails = np.array([1, 1, 1, 0]), np.array([0, 2, 3, 2])
     assert np.argsort(-random_walk_scores(scores, heads, tails, 0.2, 0.0)).tolist() == [0, 2, 3, 1]
