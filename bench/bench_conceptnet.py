@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.bench_stark import WORDS
@@ -23,6 +24,8 @@ from bench.in_stages import check, keep, run
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource, read_synonyms, triple_table
 from evidence_assets.graphs import graph_store, merge
+from evidence_assets.lake.rows import row_blocks
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 NAME, PLACE, AT_ONCE, CONCEPTS = "conceptnet", "knowledge/conceptnet", 1_000_000, 1_200_000
@@ -40,7 +43,7 @@ INFO = (
 KINDS = [""] * 6 + ["/n"] * 3 + ["/n/wn/artifact"]
 
 
-def write(folder: Path, chosen: argparse.Namespace) -> None:
+def write(folder: Path, arguments: argparse.Namespace) -> None:
     """Lines of five columns; a concept is one to three words, and some are written with their part of speech."""
     folder.mkdir(parents=True)
     draws, words = np.random.default_rng(0), pl.Series(WORDS)
@@ -55,8 +58,8 @@ def write(folder: Path, chosen: argparse.Namespace) -> None:
         return uris + ("_" + third).set(pl.Series(numbers < len(WORDS) ** 2), "") + kinds
 
     with gzip.open(folder / "assertions.csv.gz", "wb", compresslevel=1) as file:
-        for first in range(0, chosen.assertions, AT_ONCE):
-            which = draws.random(min(AT_ONCE, chosen.assertions - first))
+        for first in range(0, arguments.assertions, AT_ONCE):
+            which = draws.random(min(AT_ONCE, arguments.assertions - first))
             relations = pl.Series(RELATIONS).gather(draws.integers(0, len(RELATIONS), len(which)))
             pl.DataFrame({"r": relations, "h": concepts(which < 0.3), "t": concepts(which < 0.1)}).select(
                 pl.format("/a/[/r/{}/,{}/,{}/]", "r", "h", "t").alias("uri"),
@@ -71,16 +74,27 @@ def triples(lake: Lake, files: Path, _: argparse.Namespace) -> int:
     return keep(lake, "triples", f"{PLACE}/triples", triple_table(SOURCES, files, load_vocabulary()))
 
 
-def merged(lake: Lake, files: Path) -> merge.MergedGraph:
-    return merge.merge_triples(lake.read("triples", f"{PLACE}/triples"), read_synonyms(SOURCES, files))
+def blocks(lake: Lake, *columns: str) -> merge.TripleBlocks:
+    """The triples in blocks, as the assets read them."""
+    schema = pa.schema([TABLES["triples"].arrow.field(name) for name in columns])
+    files = lake.files("triples", f"{PLACE}/triples")
+    return lambda: (
+        pl.DataFrame(block) for path in files for block in row_blocks(path, schema, merge.TRIPLES_PER_BLOCK)
+    )
+
+
+def names(lake: Lake, files: Path) -> merge.MergedNames:
+    columns = ("head", "tail", "head_type", "tail_type")
+    return merge.merge_names(blocks(lake, *columns), read_synonyms(SOURCES, files))
 
 
 def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
-    return keep(lake, "kg_nodes", f"{PLACE}/nodes", merged(lake, files).nodes)
+    return keep(lake, "kg_nodes", f"{PLACE}/nodes", names(lake, files).nodes)
 
 
 def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
-    edge_rows = merged(lake, files).edges
+    columns = ("head", "relation", "tail", "triple_id", "source", "licence")
+    edge_rows = merge.merge_edges(blocks(lake, *columns), names(lake, files))
     return keep(lake, "kg_edges", f"{PLACE}/edges", edge_rows, lineage=merge.edge_lineage(edge_rows))
 
 

@@ -1,6 +1,6 @@
 """Linking against 800,000 names, beside a plain rapidfuzz scan of all of them; equal results are asserted.
 
-Run: ``python bench/bench_entity_linking.py [--names 800000] [--concepts 60]``
+Run: ``python -m bench.bench_entity_linking [--names 800000] [--concepts 60]``
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def main() -> None:
     start = time.perf_counter()
     linker.find_spans("warm up")
     print(f"first words collected in {time.perf_counter() - start:.1f} s")
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"peak memory grew by {grown:.0f} MiB (tables, signatures and first words)")
+    added_megabytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"peak memory grew by {added_megabytes:.0f} MiB (tables, signatures and first words)")
 
     known_names = [names[i] for i in generator.integers(0, len(names), 20_000)]
     start = time.perf_counter()
@@ -68,14 +68,14 @@ def main() -> None:
     )
 
     keys = linker.keys.to_list()
-    ours, scan = [], []
+    times, scan = [], []
     # One at a time and taking turns, so that both see the same machine.
     for number in range(arguments.concepts):
         concept = misspelt(known_names[number], generator)
         start = time.perf_counter()
         score, ids = linker.fuzzy(concept)
         linked_keys = sorted(linker.keys.gather(ids))
-        ours.append(time.perf_counter() - start)
+        times.append(time.perf_counter() - start)
         start = time.perf_counter()
         matches = process.extract(concept, keys, scorer=fuzz.ratio, score_cutoff=85, limit=50)
         scan.append(time.perf_counter() - start)
@@ -83,8 +83,8 @@ def main() -> None:
         assert sorted(best) == linked_keys or len(matches) == 50, (concept, best, linked_keys)
         assert (matches[0][1] / 100 if matches else 0.0) == score
     print(
-        f"misspelt names: ours median {1000 * np.median(ours):.3f} ms, 95th {1000 * np.quantile(ours, 0.95):.3f} ms; "
-        f"rapidfuzz scan median {1000 * np.median(scan):.1f} ms; ratio {np.median(scan) / np.median(ours):.0f}×, "
+        f"misspelt names: median {1000 * np.median(times):.3f} ms, 95th {1000 * np.quantile(times, 0.95):.3f} ms; "
+        f"rapidfuzz scan median {1000 * np.median(scan):.1f} ms; ratio {np.median(scan) / np.median(times):.0f}×, "
         "equal results"
     )
 

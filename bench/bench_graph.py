@@ -5,7 +5,7 @@ the first seeds, its edges against a look at all edges of the graph. Seeds are d
 by degree, as the concepts of questions are rather hubs. Wall time is what is asked for; processor time is printed
 beside it, for a machine that others use as well.
 
-Run: python bench/bench_graph.py [--nodes 1000000 --edges 10000000 --questions 100]
+Run: python -m bench.bench_graph [--nodes 1000000 --edges 10000000 --questions 100]
 """
 
 from __future__ import annotations
@@ -36,42 +36,44 @@ def expand_in_python(graph: GraphArrays, seeds: list[int], cap: int, score: np.n
     """The same rule, one node at a time: the baseline, and the check of the result."""
     visited, frontier = set(seeds), set(seeds)
     for _ in range(HOPS):
-        new: set[int] = set()
+        new_layer: set[int] = set()
         for node in frontier:
             row = graph.neighbours[graph.offsets[node] : graph.offsets[node + 1]].tolist()
-            fresh = sorted({other for other in row if other not in visited}, key=lambda other: (-score[other], other))
-            new.update(fresh[:cap])
-        visited |= new
-        frontier = new
+            new_nodes = sorted(
+                {other for other in row if other not in visited}, key=lambda other: (-score[other], other)
+            )
+            new_layer.update(new_nodes[:cap])
+        visited |= new_layer
+        frontier = new_layer
     return visited
 
 
 def measure(graph: GraphArrays, name: str, sample: np.ndarray, cap: int, score: np.ndarray) -> None:
     """Time the neighbourhood of each row of seeds, and print what it took."""
-    ours, busy, theirs, pairs, sizes = [], [], [], [], []
+    our_seconds, busy, baseline, pairs, sizes = [], [], [], [], []
     for number, seeds in enumerate(sample):
         start, cpu = time.perf_counter(), time.process_time()
-        part = graph.neighbourhood(seeds, hops=HOPS, cap=cap, score=score.take)
-        ours.append(time.perf_counter() - start)
+        neighbourhood = graph.neighbourhood(seeds, hops=HOPS, cap=cap, score=score.take)
+        our_seconds.append(time.perf_counter() - start)
         busy.append(time.process_time() - cpu)
-        sizes.append((len(part.nodes), len(part.edges), len(part.dropped)))
+        sizes.append((len(neighbourhood.nodes), len(neighbourhood.edges), len(neighbourhood.dropped)))
         if number < CHECKED:
             start = time.perf_counter()
             same = expand_in_python(graph, seeds.tolist(), cap, score)
-            theirs.append(time.perf_counter() - start)
-            pairs.append(theirs[-1] / ours[-1])
-            assert same == set(part.nodes.tolist()), "the vectorised expansion differs from the plain one"
+            baseline.append(time.perf_counter() - start)
+            pairs.append(baseline[-1] / our_seconds[-1])
+            assert same == set(neighbourhood.nodes.tolist()), "the vectorised expansion differs from the plain one"
             inside = np.zeros(graph.n_nodes, dtype=bool)
-            inside[part.nodes] = True
-            assert np.array_equal(part.edges, np.flatnonzero(inside[graph.heads] & inside[graph.tails]))
+            inside[neighbourhood.nodes] = True
+            assert np.array_equal(neighbourhood.edges, np.flatnonzero(inside[graph.heads] & inside[graph.tails]))
     nodes, edges, dropped = np.median(sizes, axis=0)
-    low, middle, high, worst = 1000 * np.quantile(ours, [0.05, 0.5, 0.95, 1.0])
+    low, middle, high, worst = 1000 * np.quantile(our_seconds, [0.05, 0.5, 0.95, 1.0])
     print(
         f"{name}: {len(sample)} draws of {sample.shape[1]} seeds, {HOPS} hops, cap {cap}: {nodes:,.0f} nodes, "
         f"{edges:,.0f} edges, {dropped:,.0f} cut (medians)\n"
         f"  median {middle:.1f} ms, 5 % to 95 % {low:.1f} to {high:.1f} ms, slowest {worst:.1f} ms "
         f"(processor time: median {1000 * np.median(busy):.1f}, slowest {1000 * max(busy):.1f} ms)\n"
-        f"  plain Python, nodes alone: {1000 * np.median(theirs):.0f} ms, {np.median(pairs):.0f} times as long"
+        f"  plain Python, nodes alone: {1000 * np.median(baseline):.0f} ms, {np.median(pairs):.0f} times as long"
     )
 
 
@@ -88,10 +90,10 @@ def main() -> None:
         folder = Path(name)
         heads, relations, tails = hub_graph(arguments.nodes, arguments.edges, rng)
         start = time.perf_counter()
-        built = GraphArrays.from_edges(arguments.nodes, heads, relations, tails)
+        arrays = GraphArrays.from_edges(arguments.nodes, heads, relations, tails)
         print(f"build {time.perf_counter() - start:.1f} s")
-        built.save(folder)
-        del built, heads, relations, tails
+        arrays.save(folder)
+        del arrays, heads, relations, tails
         start = time.perf_counter()
         graph = GraphArrays.open(folder)
         print(f"open {1000 * (time.perf_counter() - start):.1f} ms, memory-mapped")

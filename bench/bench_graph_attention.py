@@ -7,7 +7,7 @@ The share of the floating-point peak is the operations of the batch's dense prod
 and everything else count as none) per second of its whole run, against one large float32 product measured in the same
 process.
 
-Run: python bench/bench_graph_attention.py [--device cpu|cuda --questions 64 --steps 50 10 --repeats 3]
+Run: python -m bench.bench_graph_attention [--device cpu|cuda --questions 64 --steps 50 10 --repeats 3]
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Reference:
         for layer in range(LAYERS):
             conv = TransformerConv(width, width // HEADS, heads=HEADS, bias=False, root_weight=False).to(device)
             with torch.no_grad():
-                for part, linear in enumerate((conv.lin_query, conv.lin_key, conv.lin_value)):
+                for row, linear in enumerate((conv.lin_query, conv.lin_key, conv.lin_value)):
                     linear.bias = None
-                    linear.weight.copy_(values[3 * layer + part].T)
+                    linear.weight.copy_(values[3 * layer + row].T)
             self.layers.append(conv)
         self.projection = torch.nn.Parameter(values[-1].clone())
 
@@ -121,22 +121,22 @@ def main() -> None:
         graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
         train_and_score(graphs[:2], queries[:2], settings, device)
         Reference(graphs[0], queries[0], device).run(2)
-        ours, loops, peak = [], [], 0.0
+        batched, loops, peak = [], [], 0.0
         for _ in range(arguments.repeats):
             peak = max(peak, matmul_peak(device))
             start = time.perf_counter()
             scores = train_and_score(graphs, queries, settings, device)
-            ours.append(time.perf_counter() - start)
+            batched.append(time.perf_counter() - start)
             start = time.perf_counter()
             expected = [Reference(g, q, device).run(steps) for g, q in zip(graphs, queries, strict=True)]
             loops.append(time.perf_counter() - start)
         difference = max(np.abs(f.scores - e).max() for f, e in zip(scores, expected, strict=True))
         assert difference < 1e-3, f"the two sides differ by {difference}"
-        rate = arguments.questions * work(nodes, width, steps) / min(ours) / 1e9
-        ratios = [loop / our_seconds for loop, our_seconds in zip(loops, ours, strict=True)]
+        rate = arguments.questions * work(nodes, width, steps) / min(batched) / 1e9
+        ratios = [loop / our_seconds for loop, our_seconds in zip(loops, batched, strict=True)]
         print(
-            f"d = {width}, {nodes} nodes, {steps} steps: batch {min(ours):.2f} s, loop {min(loops):.2f} s, "
-            f"ratio of the best {min(loops) / min(ours):.1f} (each pair: {', '.join(f'{r:.1f}' for r in ratios)}); "
+            f"d = {width}, {nodes} nodes, {steps} steps: batch {min(batched):.2f} s, loop {min(loops):.2f} s, "
+            f"ratio of the best {min(loops) / min(batched):.1f} (each pair: {', '.join(f'{r:.1f}' for r in ratios)}); "
             f"{rate:.1f} of {peak:.1f} GFLOP/s = {100 * rate / peak:.1f} % of peak; scores differ by {difference:.1e}"
         )
 

@@ -1,6 +1,6 @@
 """A query of three triplets over 10 million typed edges, beside plain Python sets over the same graph.
 
-Run: ``python bench/bench_substitution.py [--edges 10000000] [--nodes 1000000] [--queries 12]``
+Run: ``python -m bench.bench_substitution [--edges 10000000] [--nodes 1000000] [--queries 12]``
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def generated(nodes: int, edges: int, generator: np.random.Generator) -> tuple[n
     first = np.searchsorted(node_types, np.arange(NODE_TYPES + 1))
     kinds = generator.integers(0, EDGE_TYPES, edges)
     ends = generator.integers(0, NODE_TYPES, (EDGE_TYPES, 2))
-    picked = []
+    node_ids = []
     for side in (0, 1):
         low, high = first[ends[kinds, side]], first[ends[kinds, side] + 1]
-        picked.append((low + (high - low) * generator.random(edges) ** 3).astype(np.int64))
-    return node_types, picked[0], kinds, picked[1], ends, first
+        node_ids.append((low + (high - low) * generator.random(edges) ** 3).astype(np.int64))
+    return node_types, node_ids[0], kinds, node_ids[1], ends, first
 
 
 class PlainSets:
@@ -48,13 +48,13 @@ class PlainSets:
             changed = False
             for p in patterns:
                 kind = p.edge_type or 0
-                for here, there, table in ((p.tail, p.head, self.out), (p.head, p.tail, self.into)):
-                    reached: set[int] = set()
-                    for node in candidates[there]:
-                        reached |= table.get((kind, node), set())
-                    narrowed = candidates[here] & reached
-                    changed |= len(narrowed) < len(candidates[here])
-                    candidates[here] = narrowed
+                for near_end, far_end, table in ((p.tail, p.head, self.out), (p.head, p.tail, self.into)):
+                    neighbours: set[int] = set()
+                    for node in candidates[far_end]:
+                        neighbours |= table.get((kind, node), set())
+                    narrowed = candidates[near_end] & neighbours
+                    changed |= len(narrowed) < len(candidates[near_end])
+                    candidates[near_end] = narrowed
         return candidates[target]
 
 
@@ -79,8 +79,8 @@ def main() -> None:
     start = time.perf_counter()
     plain = PlainSets(heads, kinds, tails)
     print(f"baseline's dictionaries built in {time.perf_counter() - start:.1f} s")
-    ours, agnostic, baseline = [], [], []
-    while len(ours) < arguments.queries:
+    corrected, agnostic, baseline = [], [], []
+    while len(corrected) < arguments.queries:
         # constant - e1 - x - e2 - y - e3 - constant, each end taken from a real edge so that types agree.
         e1, e2, e3 = generator.integers(0, EDGE_TYPES, 3)
         x, y = Variable("x", int(ends[e2, 0])), Variable("y", int(ends[e2, 1]))
@@ -95,7 +95,7 @@ def main() -> None:
         ]
         start = time.perf_counter()
         narrowed = substitute(graph, patterns, x)
-        ours.append(time.perf_counter() - start)
+        corrected.append(time.perf_counter() - start)
         start = time.perf_counter()
         substitute(graph, patterns, x, use_edge_types=False)
         agnostic.append(time.perf_counter() - start)
@@ -105,10 +105,10 @@ def main() -> None:
         baseline.append(time.perf_counter() - start)
         assert set(narrowed.candidates.tolist()) == expected
     print(
-        f"chain of three triplets, {len(ours)} queries: ours median {1000 * np.median(ours):.1f} ms, largest "
-        f"{1000 * max(ours):.1f} ms; ignoring edge types median {1000 * np.median(agnostic):.1f} ms, largest "
+        f"chain of three triplets, {len(corrected)} queries: ours median {1000 * np.median(corrected):.1f} ms, largest "
+        f"{1000 * max(corrected):.1f} ms; ignoring edge types median {1000 * np.median(agnostic):.1f} ms, largest "
         f"{1000 * max(agnostic):.1f} ms; Python sets median {1000 * np.median(baseline):.1f} ms; ratio "
-        f"{np.median(baseline) / np.median(ours):.0f}×, equal results"
+        f"{np.median(baseline) / np.median(corrected):.0f}×, equal results"
     )
     x, z = Variable("x", int(ends[0, 0])), Variable("z", int(ends[0, 0]))
     y, w = Variable("y", int(ends[0, 1])), Variable("w", int(ends[0, 1]))

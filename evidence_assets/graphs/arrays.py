@@ -61,7 +61,7 @@ class GraphArrays:
     """A directed multigraph with a symmetric adjacency; arrays may be memory-mapped.
 
     ``heads``, ``tails``, ``relations``: Edge `e` runs from `heads[e]` to `tails[e]` with relation code `relations[e]`.
-    ``offsets``: The slots of node `v` are `offsets[v] : offsets[v + 1]`.
+    ``offsets``: The slots (adjacency entries) of node `v` are `offsets[v] : offsets[v + 1]`.
     ``neighbours``, ``slot_edges``, ``outgoing``: Other end, edge id and direction of each slot. The slots of a node are
         sorted by neighbour, then by edge id.
     """
@@ -128,7 +128,7 @@ class GraphArrays:
         return sorted_unique(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
 
     def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
-        """All slots of nodes: the position in `nodes` of each slot's owner, and the slot numbers."""
+        """All slots of nodes: for each slot, the position of its node in `nodes`, and its number."""
         return np.repeat(np.arange(len(nodes)), self.degree(nodes)), row_positions(self.offsets, nodes)
 
     def edges_between(self, a: int, b: int) -> list[tuple[int, bool]]:

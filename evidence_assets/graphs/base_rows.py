@@ -69,7 +69,7 @@ def _encode_with_prefix(values: pl.Series, prefix: str) -> pa.DictionaryArray:
 
 
 def extract_definitions(nodes: pl.DataFrame) -> dict[str, str]:
-    """Map names and aliases to the first sentence of their node's document, without names of several definitions."""
+    """Map unambiguous names and aliases to the first sentence of their node's document."""
     sentences: dict[str, set[str]] = {}
     for name, aliases, document in nodes.select("name", "aliases", "document").iter_rows():
         spans = sentence_spans(document or "")

@@ -58,14 +58,14 @@ class LinkedSpan:
 
 
 class NameVectors:
-    """Names similar in meaning, from an index with a unit vector per surface form of the linker."""
+    """Search for names similar in meaning, by an index with a unit vector per surface form of the linker."""
 
     def __init__(self, index: VectorIndex, encode: Encode) -> None:
         self.n = len(index)
         self._index, self._encode = index, encode
 
     def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, NDArray[np.int64]]]:
-        """The best cosine of each concept and the surface rows with that cosine."""
+        """The best cosine of each concept, and the rows of the surface forms with that cosine."""
         if not concepts or not self.n:
             return [(0.0, np.zeros(0, np.int64))] * len(concepts)
         queries = unit_rows(np.ascontiguousarray(self._encode(concepts), dtype=np.float32))
@@ -124,7 +124,7 @@ class EntityLinker:
         return [links[concept] for concept in concepts]
 
     def find_spans(self, text: str) -> list[LinkedSpan]:
-        """Find names in a text by the keys of whole words: leftmost longest matches without overlap, in text order.
+        """Find names in a text by the keys of whole words: leftmost longest matches without overlap.
 
         Names that consist of stop words or generic terms are skipped.
         """

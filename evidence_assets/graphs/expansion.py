@@ -27,7 +27,7 @@ def _split_heads(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
 
 
 def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
-    """``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors: weight of each query on each key; rows sum to 1."""
+    """Attention of each query to the keys: ``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors."""
     return np.asarray(
         _attention_by_head(_split_heads(queries, heads), _split_heads(keys, heads)).mean(axis=0), dtype=np.float64
     )
@@ -47,7 +47,7 @@ def self_attention(vectors: FloatArray, heads: int = 4) -> NDArray[np.float64]:
 
 
 def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
-    """Mean over heads of the cosine between the slices: attention before the softmax, on a scale from −1 to 1."""
+    """Mean cosine between the slices over all heads: attention before the softmax, from −1 to 1."""
     q, k = unit_rows(_split_heads(query[None, :], heads)), unit_rows(_split_heads(keys, heads))
     return np.asarray((k @ q.transpose(0, 2, 1))[:, :, 0].mean(axis=0), dtype=np.float64)
 
@@ -85,7 +85,7 @@ class ExpansionSettings:
 def expand(
     graph: GraphArrays, start: int, phrase: FloatArray, node_vectors: FloatArray, settings: ExpansionSettings
 ) -> Neighbourhood:
-    """Best-first expansion around the node of a phrase; ``node_vectors`` has one row per node of the graph.
+    """Best-first expansion around the node of a phrase; ``node_vectors`` has one row per graph node.
 
     Neighbours are scored ``s = α − λ·distance``; the best node that is not expanded yet is next, until θ is reached.
     The start has score 1.

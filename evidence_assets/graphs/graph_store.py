@@ -1,4 +1,4 @@
-"""Storage of graphs in the lake: writes arrays, name vectors and passages, and opens a graph as one object."""
+"""Writes a graph's arrays, name vectors and passages to the lake, and opens a graph as one object."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ ReportProgress = Callable[[int, int], None]
 
 
 def _read_built_from(folder: Path) -> str:
-    """Read the version of the tables behind the arrays in a folder; empty if there are none."""
+    """Read from which version of the tables the arrays in a folder were built; empty if there are none."""
     path = folder / "meta.json"
     return str(open_json(path)["built_from"]) if path.exists() else ""
 
 
-def tables_version(lake: Lake, name: str, *parts: str) -> str:
-    """Version of a graph's tables (``nodes``, ``edges``), from their recorded versions."""
-    return content_id([lake.stored_version(TABLE_NAMES[part], f"knowledge/{name}/{part}") for part in parts])
+def tables_version(lake: Lake, name: str, *kinds: str) -> str:
+    """Version of a graph's tables of these kinds (``nodes``, ``edges``)."""
+    return content_id([lake.stored_version(TABLE_NAMES[kind], f"knowledge/{name}/{kind}") for kind in kinds])
 
 
 def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
@@ -67,10 +67,10 @@ def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
         arrays, relations = build_structure(node_ids, _read_edge_blocks(lake, prefix))
         arrays.save(temporary)
         del arrays, node_ids
-        for part, columns in MAPPED_COLUMNS.items():
+        for kind, columns in MAPPED_COLUMNS.items():
             # No variable, so that the rows of nodes are freed before those of edges are read.
-            lake.read(TABLE_NAMES[part], f"{prefix}/{part}", columns=columns).write_ipc(
-                temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest()
+            lake.read(TABLE_NAMES[kind], f"{prefix}/{kind}", columns=columns).write_ipc(
+                temporary / f"{kind}.arrow", compat_level=pl.CompatLevel.newest()
             )
         (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
         (temporary / "meta.json").write_text(json.dumps({"built_from": built_from}, indent=1) + "\n", encoding="utf-8")
@@ -178,11 +178,11 @@ def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp
     )
     version, model_id = tables_version(lake, name, "nodes", "edges"), f"{encoder.model_id}@{encoder.revision}"
 
-    def column(part: str, name: str) -> pl.Series:
-        mapped = lake.index_folder(f"{prefix}/csr") / f"{part}.arrow"
-        if name in MAPPED_COLUMNS[part] and mapped.exists() and _read_built_from(mapped.parent) == version:
-            return open_asset_file(mapped, partial(_map_column, name))
-        return lake.read(TABLE_NAMES[part], f"{prefix}/{part}", columns=[name])[name]
+    def column(kind: str, name: str) -> pl.Series:
+        arrow_file = lake.index_folder(f"{prefix}/csr") / f"{kind}.arrow"
+        if name in MAPPED_COLUMNS[kind] and arrow_file.exists() and _read_built_from(arrow_file.parent) == version:
+            return open_asset_file(arrow_file, partial(_map_column, name))
+        return lake.read(TABLE_NAMES[kind], f"{prefix}/{kind}", columns=[name])[name]
 
     def read_structure() -> GraphStructure:
         folder = lake.index_folder(f"{prefix}/csr")
@@ -228,7 +228,7 @@ def _map_column(name: str, path: Path) -> pl.Series:
 
 
 def _open_index(folder: Path, version: str, model: str) -> VectorIndex:
-    """Open an index and check its rows and model."""
+    """Open an index; raises StaleInput if it has other rows or another model."""
     index = VectorIndex(folder, expected=version)
     if index.meta.model_id != model:
         raise StaleInput(f"the vectors in {folder} are from {index.meta.model_id}, not {model}; materialize them again")
@@ -236,7 +236,7 @@ def _open_index(folder: Path, version: str, model: str) -> VectorIndex:
 
 
 def encode_texts(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
-    """Encode texts of any length as unit vectors; a text beyond the encoder's limit is the mean of its chunks."""
+    """Encode texts of any length as unit vectors; long texts by the mean of their chunks."""
     all_texts = list(texts)
     counts = encoder.count_tokens(all_texts) if all_texts else []
     pieces_of = {

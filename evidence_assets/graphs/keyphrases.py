@@ -74,8 +74,7 @@ def extract_concepts(
     if not strings:
         return [[] for _ in texts]
     row = {string: number for number, string in enumerate(strings)}
-    vectors = np.asarray(encode(list(strings)), dtype=np.float64)
-    vectors = unit_rows(vectors)
+    vectors = unit_rows(np.asarray(encode(list(strings)), dtype=np.float64))
     concepts: list[list[Concept]] = []
     for text, phrases in zip(texts, candidates, strict=True):
         if not phrases:

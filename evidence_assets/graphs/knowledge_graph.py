@@ -1,4 +1,4 @@
-"""A knowledge graph with access to arrays, names, types, facts and vectors by node and edge number."""
+"""A knowledge graph: arrays, names, types, facts and vectors of its nodes and edges, by number."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class KnowledgeGraph:
 
     @property
     def type_names(self) -> tuple[str, ...]:
-        """Node types by code; nodes without a type have the empty one."""
+        """Node types by code; nodes without a type have the type ""."""
         return self._types[1]
 
     @cached_property
@@ -163,7 +163,7 @@ class KnowledgeGraph:
     def triple(self, edge: int) -> tuple[str, str, str]:
         """Head, relation and tail of an edge by name."""
         arrays = self.arrays
-        head, relation, tail = (int(part[edge]) for part in (arrays.heads, arrays.relations, arrays.tails))
+        head, relation, tail = (int(array[edge]) for array in (arrays.heads, arrays.relations, arrays.tails))
         return self.names[head], self.relations[relation], self.names[tail]
 
     def sentence(self, edge: int) -> str:
@@ -197,7 +197,7 @@ class KnowledgeGraph:
         return self.vectors.forms()[: len(self)]
 
     def cosine_to(self, vector: FloatArray) -> Callable[[IntArray], FloatArray]:
-        """Return a function for the cosine of a vector to node names; results do not depend on the other nodes."""
+        """Return a function for the cosine of a vector to node names, independent of the other nodes."""
         unit = unit_rows(vector)
 
         def cosine(nodes: IntArray) -> FloatArray:
@@ -226,9 +226,8 @@ class KnowledgeGraph:
 def encode_categories(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
     """Encode values as codes of the sorted distinct values; returns codes and values."""
     names = values.unique().sort()
-    return names.search_sorted(values).to_numpy().astype(np.int32) if len(values) else np.zeros(0, np.int32), tuple(
-        names.to_list()
-    )
+    codes = names.search_sorted(values).to_numpy().astype(np.int32) if len(values) else np.zeros(0, np.int32)
+    return codes, tuple(names.to_list())
 
 
 def build_structure(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> GraphStructure:

@@ -5,15 +5,17 @@ Contradicting edges all remain."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED
-from evidence_assets.lake.rows import content_ids, decode_columns, dictionary_encode
-from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.rows import content_ids, dictionary_encode
 from evidence_assets.text.words import name_key
 
 VERSION = "1"
@@ -37,29 +39,43 @@ def edge_id(head: str, relation: str, tail: str) -> str:
     return content_id(EDGE, head, relation, tail)
 
 
-class MergedGraph(NamedTuple):
-    """Rows of ``kg_nodes`` and of ``kg_edges``, each sorted by its ids.
+TRIPLES_PER_BLOCK = 1 << 18
+"""Triples that are read at a time."""
+TRIPLES_PER_PART = 1 << 20
+"""Triples that are grouped into edges at a time."""
+TripleBlocks = Callable[[], Iterable[pl.DataFrame]]
+"""Reads blocks of triples, from the first one at each call."""
+
+
+class MergedNames(NamedTuple):
+    """Rows of ``kg_nodes``, sorted by id, and the node of each spelling.
 
     A node's name is its most frequent spelling, a synonym only as a last resort; aliases are all other spellings. Its
     type is the most frequent one of the sources, or null.
+
+    ``node_of``: Columns written (a spelling) and node (a row of ``nodes``).
     """
 
     nodes: pl.DataFrame
-    edges: pl.DataFrame
+    node_of: pl.DataFrame
+    n_triples: int
 
 
-def merge_triples(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> MergedGraph:
-    """Merge triples into nodes and edges; the order of rows does not matter.
+def merge_names(triples: TripleBlocks, synonyms: pl.DataFrame | None = None) -> MergedNames:
+    """Merge the names of triples into nodes; the order of rows does not matter.
 
-    ``triples``: head, relation, tail, triple_id, source, licence (may be null), and optionally head_type and tail_type.
+    ``triples``: Columns head and tail, and optionally head_type and tail_type.
     ``synonyms``: Columns name and alias; an alias of two different names remains a separate node.
     """
-    ends = [
-        triples.select(pl.col(end).alias("written"), type.alias("type"))
-        for end in ("head", "tail")
-        for type in [pl.col(f"{end}_type") if f"{end}_type" in triples.columns else pl.lit(None, dtype=pl.String)]
-    ]
-    mentions = pl.concat(ends).group_by("written", "type").len()
+    mentions = pl.DataFrame(schema={"written": pl.String, "type": pl.String, "len": pl.UInt32})
+    for block in triples():
+        ends = [
+            block.select(pl.col(end).alias("written"), type.cast(pl.String).alias("type"))
+            for end in ("head", "tail")
+            for type in [pl.col(f"{end}_type") if f"{end}_type" in block.columns else pl.lit(None, dtype=pl.String)]
+        ]
+        counts = pl.concat(ends).group_by("written", "type").len()
+        mentions = pl.concat([mentions, counts]).group_by("written", "type").agg(pl.col("len").sum())
     spellings = mentions["written"].unique()
     synonym_pairs = pl.DataFrame(schema={"name": pl.String, "alias": pl.String}) if synonyms is None else synonyms
     all_names = pl.concat([spellings, synonym_pairs["name"], synonym_pairs["alias"]]).unique()
@@ -67,46 +83,81 @@ def merge_triples(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -
     key_of = pl.DataFrame({"written": all_names, "key": keys})
     canonical_keys = _canonical_keys(synonym_pairs, key_of)
     key_of = key_of.join(canonical_keys, on="key", how="left").select(
-        "written", pl.coalesce("canonical", "key").alias("key"), pl.col("canonical").is_null().alias("own")
+        "written", pl.coalesce("canonical", "key").alias("key"), pl.col("canonical").is_null().alias("is_name")
     )
-    nodes = _build_nodes(mentions.join(key_of, on="written"), synonym_pairs, key_of)
-    ids = key_of.join(nodes.select("key", "node_id"), on="key").select("written", "node_id")
-    edges = (
-        triples.join(ids.rename({"written": "head", "node_id": "head_id"}), on="head")
-        .join(ids.rename({"written": "tail", "node_id": "tail_id"}), on="tail")
-        .group_by("head_id", "relation", "tail_id")
-        .agg(
+    nodes = _build_nodes(mentions.join(key_of, on="written"), synonym_pairs, key_of).sort("node_id")
+    numbers = nodes.select("key").with_row_index("node")
+    node_of = key_of.join(numbers, on="key").select("written", "node")
+    return MergedNames(nodes.drop("key"), node_of, int(mentions["len"].sum()) // 2)
+
+
+def merge_edges(
+    triples: TripleBlocks, names: MergedNames, report: Callable[[int, int], None] = lambda merged, total: None
+) -> pa.Table:
+    """Dictionary-encoded rows of ``kg_edges``; the order of triples does not matter.
+
+    Reads the triples once for each ``TRIPLES_PER_PART`` of them and groups those of some heads at a time, so that
+    memory has the edges and one part.
+
+    ``triples``: Columns head, relation, tail, triple_id, source and licence, which may be null.
+    ``report``: Receives the numbers of merged triples and of all.
+    """
+    n_parts = max(1, -(-names.n_triples // TRIPLES_PER_PART))
+    tails = names.node_of.rename({"written": "tail", "node": "tail_node"})
+    parts, n_merged = [], 0
+    for part in range(n_parts):
+        heads = names.node_of.filter(pl.col("node") % n_parts == part).rename({"written": "head", "node": "head_node"})
+        blocks = (block.join(heads, on="head").join(tails, on="tail") for block in triples())
+        rows = pl.concat([_NO_TRIPLES, *(block.select(_NO_TRIPLES.columns) for block in blocks)])
+        edges = rows.group_by("head_node", "relation", "tail_node").agg(
             pl.col("triple_id").unique().sort().alias("triple_ids"),
             pl.col("source").unique().sort().alias("sources"),
             pl.col("licence").drop_nulls().unique().sort().alias("licences"),
         )
-    )
-    return MergedGraph(
-        nodes.drop("key").sort("node_id"), _add_edge_ids(edges).select(TABLES["kg_edges"].names).sort("edge_id")
-    )
+        parts.append(edges.to_arrow().cast(_PART_SCHEMA))
+        n_merged += len(rows)
+        report(n_merged, names.n_triples)
+    table, node_ids = pa.concat_tables(parts), names.nodes["node_id"].to_arrow().cast(pa.string())
+    columns = {
+        f"{end}_id": pa.DictionaryArray.from_arrays(table.column(f"{end}_node").combine_chunks(), node_ids)
+        for end in ("head", "tail")
+    }
+    columns["relation"] = dictionary_encode(pl.Series(table.column("relation").combine_chunks()))
+    columns["edge_id"] = content_ids(EDGE, *(columns[end] for end in ENDS))
+    return pa.table({**columns, **{name: table.column(name) for name in _LISTS}})
 
 
-def _add_edge_ids(edges: pl.DataFrame) -> pl.DataFrame:
-    ids = decode_columns(pa.table({"edge_id": content_ids(EDGE, *(dictionary_encode(edges[end]) for end in ENDS))}))
-    return edges.with_columns(pl.Series("edge_id", ids["edge_id"]))
+_NO_TRIPLES = pl.DataFrame(
+    schema={
+        "head_node": pl.UInt32,
+        "tail_node": pl.UInt32,
+        **dict.fromkeys(("relation", "triple_id", "source", "licence"), pl.String),
+    }
+)
+_LISTS = ("triple_ids", "sources", "licences")
+_PART_SCHEMA = pa.schema(
+    {
+        "head_node": pa.int32(),
+        "relation": pa.string(),
+        "tail_node": pa.int32(),
+        **dict.fromkeys(_LISTS, pa.list_(pa.string())),
+    }
+)
 
 
-def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:
+def edge_lineage(edges: pa.Table) -> pa.Table:
     """Rows of ``lineage_edges``: each edge is derived from its triples."""
-    return (
-        edges.select("edge_id", "triple_ids")
-        .explode("triple_ids", empty_as_null=False)
-        .select(
-            pl.lit("edge").alias("child_kind"),
-            pl.col("edge_id").alias("child_id"),
-            pl.lit(DERIVED).alias("relation"),
-            pl.lit("triple").alias("parent_kind"),
-            pl.col("triple_ids").alias("parent_id"),
-            pl.col("triple_ids").alias("parent_version"),
-            pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("edge_id").alias("rank"),
-            pl.lit(None, dtype=pl.Float64).alias("score"),
-        )
-    )
+    tables = []
+    for batch in edges.select(["edge_id", "triple_ids"]).to_batches():
+        triples = batch.column("triple_ids")
+        lengths = pc.list_value_length(triples).to_numpy()
+        ranks = np.arange(1, lengths.sum() + 1) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        parents, child_ids = pc.list_flatten(triples), batch.column("edge_id").take(pc.list_parent_indices(triples))
+        constants = {"child_kind": EDGE, "relation": DERIVED, "parent_kind": "triple"}
+        columns = {name: pa.repeat(value, len(ranks)) for name, value in constants.items()}
+        columns |= {"child_id": child_ids, "parent_id": parents, "parent_version": parents}
+        tables.append(pa.table({**columns, "rank": pa.array(ranks.astype(np.int32))}))
+    return pa.concat_tables(tables)
 
 
 def _canonical_keys(synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
@@ -125,9 +176,9 @@ def _canonical_keys(synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.Dat
 def _build_nodes(mentions: pl.DataFrame, synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
     """One row per key with the most frequent name and type; ties go to the first in sort order."""
     forms = (
-        mentions.group_by("key", "written", "own")
+        mentions.group_by("key", "written", "is_name")
         .agg(pl.col("len").sum())
-        .sort("own", "len", "written", descending=[True, True, False])
+        .sort("is_name", "len", "written", descending=[True, True, False])
     )
     names = forms.group_by("key", maintain_order=True).agg(
         pl.col("written").first().alias("name"), pl.col("written").alias("forms")

@@ -6,13 +6,14 @@ Paths ignore the direction of edges; a step lists all edges between its two node
 from __future__ import annotations
 
 import heapq
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
+from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray, Subgraph
 from evidence_assets.lake.array_files import sorted_unique
 
 UNREACHED = np.iinfo(np.int16).max
@@ -20,7 +21,7 @@ UNREACHED = np.iinfo(np.int16).max
 
 @dataclass(frozen=True)
 class GraphPath:
-    """One path.
+    """A path through the graph.
 
     ``nodes``: Node ids from the source to the target.
     ``steps``: All edges of each step as (edge id, whether it runs along the path), by id.
@@ -43,24 +44,69 @@ def shortest_paths(
     max_length: int = 3,
     max_paths: int = 5,
     relevance: FloatArray | None = None,
+    top: int | None = None,
 ) -> list[GraphPath]:
-    """Find the best shortest paths of each pair of source and target; the most relevant of all pairs first.
+    """Find the best shortest paths of each pair of source and target, the most relevant first.
 
     ``max_length``: Maximum number of edges. A source that is also the target has no path.
     ``max_paths``: Maximum paths per pair, by the mean ``relevance`` of their nodes; ties go to the smaller node ids.
+    ``top``: Maximum paths in all; pairs whose best path cannot be among them are skipped.
 
     The search is bidirectional and expands the side with fewer edges; each source then follows decreasing distances.
     """
     starts = sorted_unique(np.asarray(sources, dtype=np.int64))
+    pairs: list[tuple[float, int, int, IntArray, dict[int, float]]] = []
+    for target in sorted_unique(np.asarray(targets, dtype=np.int64)).tolist() if len(starts) else ():
+        distance = _distances_to_target(graph, starts, target, max_length)
+        reachable_sources = starts[(distance[starts] > 0) & (distance[starts] <= max_length)]
+        best = _best_completion(graph, distance, reachable_sources, relevance)
+        for source in reachable_sources.tolist():
+            n_nodes = int(distance[source]) + 1
+            pairs.append((-best[source] / n_nodes, n_nodes, source, distance, best))
+    # The last bits of a sum depend on its order.
+    slack = 1e-6 if relevance is not None and relevance.any() else 0.0
     paths: list[GraphPath] = []
-    if len(starts):
-        for target in sorted_unique(np.asarray(targets, dtype=np.int64)).tolist():
-            distance = _distances_to_target(graph, starts, target, max_length)
-            reachable_sources = starts[(distance[starts] > 0) & (distance[starts] <= max_length)]
-            best = _best_completion(graph, distance, reachable_sources, relevance)
-            for source in reachable_sources.tolist():
-                paths.extend(_iterate_paths(graph, distance, best, source, max_paths, relevance))
-    return sorted(paths, key=lambda path: (-path.score, len(path.nodes), path.nodes))
+    ranks: list[tuple[float, int]] = []  # of the paths: negative score and number of nodes, ascending
+    for bound, n_nodes, source, distance, best in sorted(pairs, key=lambda pair: pair[:3]):
+        if top is not None and len(ranks) >= top and ranks[top - 1] < (bound - slack, n_nodes):
+            break
+        for path in _iterate_paths(graph, distance, best, source, max_paths, relevance):
+            paths.append(path)
+            insort(ranks, (-path.score, n_nodes))
+    return sorted(paths, key=lambda path: (-path.score, len(path.nodes), path.nodes))[:top]
+
+
+class SubgraphPaths:
+    """Searches paths that do not leave a subgraph; nodes and edges keep their ids in the whole graph."""
+
+    def __init__(self, subgraph: Subgraph) -> None:
+        relations = np.zeros(len(subgraph.edges), dtype=np.int32)
+        self._nodes, self._edges = subgraph.nodes, subgraph.edges
+        self._arrays = GraphArrays.from_edges(len(subgraph.nodes), subgraph.heads, relations, subgraph.tails)
+
+    def shortest_paths(
+        self,
+        sources: Sequence[int] | IntArray,
+        targets: Sequence[int] | IntArray,
+        max_length: int,
+        max_paths: int,
+        relevance: FloatArray,
+        top: int,
+    ) -> list[GraphPath]:
+        """As the function of this name; sources and targets outside the subgraph have no paths."""
+        starts, ends = self._positions(sources), self._positions(targets)
+        paths = shortest_paths(self._arrays, starts, ends, max_length, max_paths, relevance[self._nodes], top)
+        return [
+            GraphPath(
+                tuple(self._nodes[list(path.nodes)].tolist()),
+                tuple(tuple((int(self._edges[edge]), along) for edge, along in step) for step in path.steps),
+                path.score,
+            )
+            for path in paths
+        ]
+
+    def _positions(self, nodes: Sequence[int] | IntArray) -> IntArray:
+        return np.flatnonzero(np.isin(self._nodes, np.asarray(nodes, dtype=np.int64)))
 
 
 class _SearchFrontier:

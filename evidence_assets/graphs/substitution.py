@@ -1,8 +1,8 @@
-"""Substitution of variables in triplets by nodes of a typed graph: the filter of 4StepFocus."""
+"""Candidate nodes for the variables of triplets in a typed graph: the filter of 4StepFocus."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -49,6 +49,8 @@ class SubstitutionResult:
     """Result of a substitution.
 
     ``is_narrowed`` is False if no usable triplet contains the target: its candidates are then all nodes of its type.
+    ``unconnected_patterns``: Used triplets that no chain of variables connects to the target, on which it does not
+        depend.
     """
 
     candidates: IntArray
@@ -56,6 +58,7 @@ class SubstitutionResult:
     used_patterns: tuple[int, ...]
     skipped_patterns: tuple[tuple[int, str], ...]
     is_narrowed: bool
+    unconnected_patterns: tuple[int, ...] = ()
 
 
 def substitute(
@@ -68,7 +71,7 @@ def substitute(
     use_direction: bool = True,
     fixed: Mapping[str, ArrayLike] | None = None,
 ) -> SubstitutionResult:
-    """Find the candidate nodes of the target variable for a list of triplets (4StepFocus, Algorithms 2 and 3).
+    """Find the candidate nodes of the target variable (Algorithms 2 and 3 of 4StepFocus).
 
     Triplets of two constants, or with a constant without nodes, are skipped with a reason.
 
@@ -77,10 +80,11 @@ def substitute(
     between nodes of different types. Triplets of a variable with itself are skipped, as in Algorithm 3.
 
     ``corrected`` intersects the heads with the nodes that point to a tail, and the tails with those to which a head
-    points, until nothing changes (arc consistency). If the triplets form a forest over variables and ambiguous
-    constants, the result is exactly the nodes of the target in satisfying assignments, otherwise a superset.
+    points, until nothing changes (arc consistency). A contradiction empties the variables that are connected to it by
+    variables or ambiguous constants, as in the printed algorithm. If the connected triplets form a tree over these, the
+    result is exactly the nodes of the target in assignments that satisfy them, otherwise a superset.
 
-    ``use_edge_types``, ``use_direction``: Whether they must match (the published runs ignore the type).
+    ``use_edge_types``, ``use_direction``: Whether types and directions must match (the published runs ignore types).
     ``fixed``: Initial candidates of variables, instead of all nodes of their type.
     """
     types: dict[str, int | None] = {target.name: target.node_type}
@@ -106,12 +110,17 @@ def substitute(
     candidates = {term: _initial_candidates(graph, term, fixed or {}) for term in terms}
     narrow = _narrow_printed if form == "printed" else _narrow_corrected
     narrow(graph, usable_patterns, candidates)
+    connected = _connected_terms(usable_patterns, {target})
+    unconnected = [
+        i for i, p in zip(used_numbers, usable_patterns, strict=True) if connected.isdisjoint((p.head, p.tail))
+    ]
     return SubstitutionResult(
         candidates=candidates[target],
         candidates_by_term=candidates,
         used_patterns=tuple(used_numbers),
         skipped_patterns=tuple(skipped),
         is_narrowed=any(target in (p.head, p.tail) for p in usable_patterns),
+        unconnected_patterns=tuple(unconnected),
     )
 
 
@@ -125,15 +134,18 @@ def witness_edges(
     use_direction: bool = True,
     limit: int = 20,
 ) -> list[tuple[int, int, int, int]]:
-    """Edges that support one candidate: (triplet number, head, edge type, tail), at most ``limit`` per triplet.
+    """Edges that support a candidate: (triplet number, head, edge type, tail), ``limit`` per triplet.
 
-    The target is fixed to the node, and all other variables are narrowed again.
+    The target is fixed to the node, and all other variables are narrowed again. Triplets that are not connected to the
+    target have no edges here.
     """
     narrowed = substitute(
         graph, patterns, target, use_edge_types=use_edge_types, use_direction=use_direction, fixed={target.name: [node]}
     )
     edges: list[tuple[int, int, int, int]] = []
     for number in narrowed.used_patterns:
+        if number in narrowed.unconnected_patterns:
+            continue
         pattern = patterns[number]
         ends = [narrowed.candidates_by_term[end] for end in (pattern.head, pattern.tail)]
         edge_types = (pattern.edge_type,) if use_edge_types and pattern.edge_type is not None else graph.edge_types
@@ -173,14 +185,14 @@ def _edge_pairs(graph: TypedGraph, kind: int | None, heads: IntArray, tails: Int
     """Edges from ``heads`` to ``tails``, looked up from the smaller side."""
     outgoing = len(heads) <= len(tails)
     near, far = graph.rows(kind, outgoing=outgoing).pairs(heads if outgoing else tails)
-    present = np.zeros(graph.n_nodes, dtype=bool)
-    present[tails if outgoing else heads] = True
-    near, far = near[present[far]], far[present[far]]
+    is_end = np.zeros(graph.n_nodes, dtype=bool)
+    is_end[tails if outgoing else heads] = True
+    near, far = near[is_end[far]], far[is_end[far]]
     return (near, far) if outgoing else (far, near)
 
 
 def _matching_edges(graph: TypedGraph, pattern: TriplePattern, candidates: Candidates) -> tuple[IntArray, IntArray]:
-    """Edges that satisfy a triplet."""
+    """Heads and tails of the edges that satisfy a triplet."""
     heads, tails = candidates[pattern.head], candidates[pattern.tail]
     along = _edge_pairs(graph, pattern.edge_type, heads, tails)
     if pattern.symmetric:
@@ -192,6 +204,22 @@ def _matching_edges(graph: TypedGraph, pattern: TriplePattern, candidates: Candi
     return along
 
 
+def _is_open(term: Variable | Constant) -> bool:
+    """Whether a term can be narrowed: a variable, or a constant that matches several nodes."""
+    return isinstance(term, Variable) or len(term.nodes) > 1
+
+
+def _connected_terms(
+    patterns: Sequence[TriplePattern], terms: Collection[Variable | Constant]
+) -> set[Variable | Constant]:
+    """The terms that a chain of triplets over variables and ambiguous constants connects to one of ``terms``."""
+    connected = {term for term in terms if _is_open(term)}
+    for _ in patterns:  # a chain is at most as long as there are triplets
+        ends = ({p.head, p.tail} for p in patterns if not connected.isdisjoint((p.head, p.tail)))
+        connected |= {term for pair in ends for term in pair if _is_open(term)}
+    return connected
+
+
 def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], candidates: Candidates) -> None:
     """Arc consistency; the triplet with the fewest candidates goes first."""
     pending = set(range(len(patterns)))
@@ -199,12 +227,15 @@ def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], cand
         number = min(pending, key=lambda i: (min(len(candidates[e]) for e in (patterns[i].head, patterns[i].tail)), i))
         pending.remove(number)
         pattern = patterns[number]
-        for term, nodes in zip((pattern.head, pattern.tail), _matching_edges(graph, pattern, candidates), strict=True):
+        heads, tails = _matching_edges(graph, pattern, candidates)
+        if not len(heads):
+            # No assignment satisfies the triplets connected to this one.
+            contradictory = _connected_terms(patterns, (pattern.head, pattern.tail))
+            candidates.update(dict.fromkeys(contradictory, np.zeros(0, np.int64)))
+            pending -= {i for i in pending if not contradictory.isdisjoint((patterns[i].head, patterns[i].tail))}
+            continue
+        for term, nodes in ((pattern.head, heads), (pattern.tail, tails)):
             previous, candidates[term] = candidates[term], graph.as_set(nodes)
-            if not len(nodes):
-                # No assignment satisfies all triplets, so no variable has a candidate.
-                candidates.update(dict.fromkeys(candidates, np.zeros(0, np.int64)))
-                return
             if len(candidates[term]) < len(previous):
                 pending |= {i for i, other in enumerate(patterns) if i != number and term in (other.head, other.tail)}
 
@@ -214,8 +245,8 @@ def _narrow_printed(graph: TypedGraph, patterns: Sequence[TriplePattern], candid
 
     def neighbours(term: Variable | Constant, pattern: TriplePattern, *, outgoing: bool) -> IntArray:
         directions = (outgoing, not outgoing) if pattern.symmetric else (outgoing,)
-        rows = [graph.rows(pattern.edge_type, outgoing=way).pairs(candidates[term])[1] for way in directions]
-        return graph.as_set(np.concatenate(rows))
+        rows = [graph.rows(pattern.edge_type, outgoing=is_out) for is_out in directions]
+        return graph.as_set(np.concatenate([edges.pairs(candidates[term])[1] for edges in rows]))
 
     while True:
         previous_sizes = {term: len(nodes) for term, nodes in candidates.items()}

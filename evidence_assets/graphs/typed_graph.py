@@ -1,6 +1,6 @@
-"""A graph by edge type: neighbours of a *set* of nodes for *one* edge type and direction.
+"""A graph by edge type: neighbours of a set of nodes for one edge type and direction.
 
-Pairs are stored per type and direction; the undirected rows of ``arrays`` would need a filter in every step.
+Pairs are stored per type and direction, because the undirected rows of ``arrays`` need a filter in every step.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class TypedGraph:
     def __init__(self, node_types: ArrayLike, heads: ArrayLike, edge_types: ArrayLike, tails: ArrayLike) -> None:
         self.node_types = np.asarray(node_types, dtype=np.int32)
         self.n_nodes = len(self.node_types)
-        self._heads, self._kinds, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
-        self.edge_types = tuple(sorted_unique(self._kinds).tolist())
+        self._heads, self._types, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
+        self.edge_types = tuple(sorted_unique(self._types).tolist())
         self._rows: dict[tuple[int | None, bool], EdgeRows] = {}
 
     def rows(self, edge_type: int | None, *, outgoing: bool) -> EdgeRows:
         """Rows of one edge type (None: any type) by head (``outgoing``) or by tail."""
         if (edge_type, outgoing) not in self._rows:
-            selection = slice(None) if edge_type is None else self._kinds == edge_type
+            selection = slice(None) if edge_type is None else self._types == edge_type
             ends = self._heads[selection], self._tails[selection]
             self._rows[edge_type, outgoing] = EdgeRows.build(*(ends if outgoing else ends[::-1]), self.n_nodes)
         return self._rows[edge_type, outgoing]
@@ -66,6 +66,6 @@ class TypedGraph:
 
     def as_set(self, nodes: IntArray) -> IntArray:
         """The distinct nodes, ascending."""
-        present = np.zeros(self.n_nodes, dtype=bool)
-        present[nodes] = True
-        return np.flatnonzero(present)
+        is_member = np.zeros(self.n_nodes, dtype=bool)
+        is_member[nodes] = True
+        return np.flatnonzero(is_member)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from typing import NamedTuple
 
 import polars as pl
 
@@ -16,7 +17,7 @@ from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.graph_store import encode_texts
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, build_structure
-from evidence_assets.graphs.merge import MergedGraph, merge_triples
+from evidence_assets.graphs.merge import merge_edges, merge_names
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
 from evidence_assets.lake.ids import content_id
@@ -132,6 +133,26 @@ def graph_of(
         for i, (head, kind, tail) in enumerate(edges)
     ]
     return graph_of_rows("small", nodes, rows)
+
+
+class MergedGraph(NamedTuple):
+    """Rows of ``kg_nodes`` and of ``kg_edges``, sorted by their ids."""
+
+    nodes: pl.DataFrame
+    edges: pl.DataFrame
+
+
+def merge_triples(
+    triples: pl.DataFrame, synonyms: pl.DataFrame | None = None, rows_per_block: int = 1 << 20
+) -> MergedGraph:
+    """Merge triples into nodes and edges, reading them in blocks."""
+
+    def blocks() -> Iterator[pl.DataFrame]:
+        columns = ["head", "relation", "tail", "triple_id", "source", "licence"]
+        yield from triples.select(columns).iter_slices(rows_per_block)
+
+    names = merge_names(lambda: triples.iter_slices(rows_per_block), synonyms)
+    return MergedGraph(names.nodes, pl.DataFrame(decode_columns(prepare_rows("kg_edges", merge_edges(blocks, names)))))
 
 
 def merged(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> MergedGraph:

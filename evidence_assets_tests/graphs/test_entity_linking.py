@@ -99,7 +99,7 @@ def test_spans_keep_to_word_boundaries_and_skip_filler() -> None:
     assert [text[s.start : s.end] for s in linker.find_spans(text)] == ["MÜLLER", "art"]
 
 
-def test_names_that_are_no_names() -> None:
+def test_names_without_words_link_only_to_themselves() -> None:
     linker = EntityLinker(["", "  ", "+", "dog"], [0, 1, 2, 3])
     assert linker.link("+").nodes == (2,)
     assert not linker.link("").is_linked

@@ -145,7 +145,7 @@ def test_bridges_are_a_minimum_spanning_tree_of_the_parts(
         assert len(ends) == 2 and set(ends) <= set(nodes) and networkx.is_connected(path)
 
 
-def test_a_search_is_cut_by_length_and_by_nodes() -> None:
+def test_a_search_is_limited_by_length_and_nodes() -> None:
     chain = graph_of(9, [(i, i + 1) for i in range(8)])
     assert expansion.find_bridges(chain, np.array([0, 8]), max_length=8, max_visited=4) == []
     assert expansion.find_bridges(chain, np.array([0, 8]), max_length=7) == []

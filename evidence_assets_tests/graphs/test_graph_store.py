@@ -14,7 +14,7 @@ from evidence_assets_tests.graphs.small_graph import graph_of_rows, merged, smal
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 
-def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
+def test_vectors_are_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
     graph, encoder = small_graph(tmp_path), WordEncoder()
     names = encoder.encode_sentences(graph.names.to_list())
     for vectors in (graph.node_vectors, graph.passage_vectors("node")):

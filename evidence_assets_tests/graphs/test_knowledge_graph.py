@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from evidence_assets.graphs.base_rows import extract_definitions
 from evidence_assets.graphs.graph_store import build_arrays, open_graph, tables_version
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.paths import shortest_paths
+from evidence_assets.graphs.paths import SubgraphPaths, shortest_paths
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
@@ -158,6 +158,10 @@ def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObj
         for path in of:
             results.setdefault((path.nodes[0], path.nodes[-1]), []).append(path.nodes)
         assert results == {pair: paths[:max_nodes] for pair, paths in expected.items()}
+    for weights in (np.array(worth), np.zeros(len(graph))):
+        ranked = shortest_paths(graph.arrays, sources, targets, longest, 2, weights)
+        for top in (1, 3, 10):
+            assert shortest_paths(graph.arrays, sources, targets, longest, 2, weights, top) == ranked[:top]
     for path in every:
         assert path.score == pytest.approx(np.mean([worth[v] for v in path.nodes]))
         for a, b, step in zip(path.nodes[:-1], path.nodes[1:], path.steps, strict=True):
@@ -166,6 +170,31 @@ def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObj
                 (k, False) for k in reference.get_edge_data(b, a, default={})
             ]
             assert reports == sorted(both_ways), "each step keeps every edge of its pair with its direction"
+
+
+@given(world=worlds(), data=st.data())
+@EACH
+def test_paths_of_a_subgraph_are_those_of_its_own_edges(world: World, data: st.DataObject) -> None:
+    graph, reference = build_graphs(world)
+    ends = st.lists(st.sampled_from(range(len(graph))), max_size=3) if len(graph) else st.just([])
+    sources, targets, longest = data.draw(ends), data.draw(ends), data.draw(st.integers(1, 4))
+    part = graph.arrays.neighbourhood(data.draw(ends), data.draw(st.integers(0, 2)))
+    plain = nx.Graph(reference.subgraph(part.nodes.tolist()))
+    worth = np.arange(len(graph)) / 4
+    expected = {
+        tuple(path)
+        for source in set(sources) & set(plain)
+        for target in (set(targets) & set(plain)) - {source}
+        if nx.has_path(plain, source, target)
+        for path in nx.all_shortest_paths(plain, source, target)
+        if len(path) - 1 <= longest
+    }
+    paths = SubgraphPaths(part).shortest_paths(sources, targets, longest, 10_000, worth, 10_000)
+    assert {path.nodes for path in paths} == expected and len(paths) == len(expected)
+    for path in paths:
+        assert path.score == pytest.approx(worth[list(path.nodes)].mean())
+        steps = zip(path.nodes[:-1], path.nodes[1:], strict=True)
+        assert path.steps == tuple(tuple(graph.arrays.edges_between(a, b)) for a, b in steps)
 
 
 @given(world=worlds(), data=st.data())
@@ -181,7 +210,7 @@ def test_typed_neighbours_are_those_of_networkx(world: World, data: st.DataObjec
             assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in selection)
 
 
-def test_opening_gives_everybody_the_same_object_until_a_file_changes(tmp_path: Path) -> None:
+def test_opening_returns_the_same_object_until_a_file_changes(tmp_path: Path) -> None:
     model = WordEncoder()
     stored_graph(tmp_path, World([0, 1], [(0, 0, 1)]), arrays=False)
     lake = Lake(tmp_path / "lake")
@@ -198,7 +227,7 @@ def test_opening_gives_everybody_the_same_object_until_a_file_changes(tmp_path: 
         rerun.passage_vectors("node")
 
 
-def test_an_edge_without_its_node_is_refused_with_what_to_do() -> None:
+def test_an_edge_without_its_node_is_an_error_with_a_remedy() -> None:
     graph = graph_of(["a"], ["r"], [(0, 0, 1)])
     with pytest.raises(StaleInput, match="1 edges have unknown nodes"):
         _ = graph.arrays

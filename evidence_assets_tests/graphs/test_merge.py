@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.merge import edge_id, merge_triples, node_id
+from evidence_assets.graphs import merge
+from evidence_assets.graphs.merge import edge_id, edge_lineage, merge_edges, merge_names, node_id
+from evidence_assets.lake.rows import decode_columns, prepare_rows
 from evidence_assets.text.words import name_key
+from evidence_assets_tests.graphs.small_graph import merge_triples
 
 COLUMNS = ["head", "relation", "tail", "triple_id", "source", "licence", "head_type", "tail_type"]
 
@@ -70,14 +75,15 @@ NAMES = st.sampled_from(["a", "A", "b c", "b_c", "B  C", "d's", "δ", "é", "é"
 
 @given(st.lists(st.tuples(NAMES, st.sampled_from(["r", "s"]), NAMES), min_size=1, max_size=12), st.randoms())
 @settings(max_examples=60, deadline=None)
-def test_every_triple_is_kept_once_and_order_is_nothing(
-    triples: list[tuple[str, str, str]], random: st.DataObject
-) -> None:
+def test_every_triple_is_kept_once_in_any_order(triples: list[tuple[str, str, str]], random: st.DataObject) -> None:
     rows = [(*triple, f"t{i}", f"s{i % 2}") for i, triple in enumerate(triples)]
     merged = merge_triples(frame(*rows))
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     rerun = merge_triples(frame(*shuffled))
+    with mock.patch.object(merge, "TRIPLES_PER_PART", 2):
+        in_parts = merge_triples(frame(*shuffled), rows_per_block=3)
+    assert in_parts.nodes.equals(merged.nodes) and in_parts.edges.equals(merged.edges)
     assert merged.nodes.equals(rerun.nodes) and merged.edges.equals(rerun.edges)
     key = {row["node_id"]: name_key(row["name"]) for row in merged.nodes.to_dicts()}
     results = {
@@ -87,3 +93,17 @@ def test_every_triple_is_kept_once_and_order_is_nothing(
     }
     assert results == {(name_key(h), r, name_key(t), i) for h, r, t, i, _ in rows}
     assert sum(merged.edges["triple_ids"].list.len()) == len(rows)
+
+
+def test_progress_counts_triples_and_a_graph_may_have_none() -> None:
+    triples = frame(("a", "r", "b", "t1", "s"), ("A", "r", "b", "t2", "s"), ("c", "r", "d", "t3", "s"))
+    names = merge_names(lambda: [triples])
+    reports: list[tuple[int, int]] = []
+    columns = ["head", "relation", "tail", "triple_id", "source", "licence"]
+    edges = merge_edges(lambda: [triples.select(columns)], names, lambda *counts: reports.append(counts))
+    assert (names.n_triples, reports, edges.num_rows) == (3, [(3, 3)], 2)
+    lineage = decode_columns(prepare_rows("lineage_edges", edge_lineage(edges))).to_pylist()
+    edge = edge_id(node_id("a"), "r", node_id("b"))
+    assert [(row["parent_id"], row["rank"]) for row in lineage if row["child_id"] == edge] == [("t1", 1), ("t2", 2)]
+    nothing = merge_names(list)
+    assert merge_edges(list, nothing).num_rows == len(nothing.nodes) == 0

@@ -63,7 +63,7 @@ def test_vectors_encoded_before_a_fault_are_reused(monkeypatch: pytest.MonkeyPat
     assert reused == 6 and not set(rerun.encoded_texts) & set(encoder.encoded_texts)
 
 
-def test_a_graph_stands_by_names_and_sentences() -> None:
+def test_passages_of_a_graph_are_names_and_sentences() -> None:
     output = list(fact_passages(BASE))
     assert [p.text for p in output[:7]] == list(NAMES)
     assert {p.text for p in output[7:]} >= {"aspirin treats fever"}

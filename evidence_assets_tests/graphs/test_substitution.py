@@ -61,7 +61,8 @@ def brute_force(
     typed: bool = True,
     directed: bool = True,
 ) -> set[int]:
-    """Values of the target over all assignments that satisfy every triplet."""
+    """Values of the target over all assignments that satisfy every triplet connected to it."""
+    patterns = connected_patterns(patterns, target)
     terms = list(dict.fromkeys([target, *(t for p in patterns for t in (p.head, p.tail))]))
     choices = [
         t.nodes if isinstance(t, Constant) else [n for n, kind in enumerate(node_types) if t.node_type in (None, kind)]
@@ -79,6 +80,19 @@ def brute_force(
         if all(holds(value[p.head], p.edge_type, value[p.tail]) for p in patterns):
             results.add(value[target])
     return results
+
+
+def connected_patterns(patterns: list[TriplePattern], target: Variable) -> list[TriplePattern]:
+    """Triplets that variables or ambiguous constants connect to the target, by a walk over one term after another."""
+    reached, stack = list[TriplePattern](), [target]
+    while stack:
+        term = stack.pop()
+        for pattern in patterns:
+            if term in (pattern.head, pattern.tail) and pattern not in reached:
+                reached.append(pattern)
+                ends = (pattern.head, pattern.tail)
+                stack += [end for end in ends if isinstance(end, Variable) or len(end.nodes) > 1]  # type: ignore[misc]
+    return reached
 
 
 def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedGraph:
@@ -148,7 +162,7 @@ def test_printed_equals_its_words_in_sets(data: st.DataObject) -> None:
     assert set(result.candidates.tolist()) == candidates[target]
 
 
-def test_queries_that_say_little() -> None:
+def test_queries_with_too_little_information() -> None:
     flu, nothing = Constant("flu", (5,)), Constant("measles", ())
     only_constants = substitute(MEDICINE, [TriplePattern(Constant("a", (0,)), TREATS, flu)], DRUGS)
     assert (only_constants.is_narrowed, only_constants.skipped_patterns) == (False, ((0, "both ends are constants"),))
@@ -160,8 +174,11 @@ def test_queries_that_say_little() -> None:
     assert adrift.is_narrowed and adrift.candidates.tolist() == [0, 2]
     contradictory = [TriplePattern(DRUGS, TREATS, flu), TriplePattern(DRUGS, TREATS, Constant("cold", (6,)))]
     assert substitute(MEDICINE, contradictory, DRUGS).candidates.tolist() == []
-    elsewhere = [TriplePattern(GENES, TARGETS, flu)]
-    assert substitute(MEDICINE, elsewhere, DRUGS).candidates.tolist() == []
+    elsewhere = TriplePattern(GENES, TARGETS, flu)
+    assert substitute(MEDICINE, [elsewhere], DRUGS).candidates.tolist() == [0, 1, 2]
+    partly = substitute(MEDICINE, [TriplePattern(DRUGS, TREATS, flu), elsewhere], DRUGS)
+    assert (partly.candidates.tolist(), partly.unconnected_patterns) == ([0, 1], (1,))
+    assert partly.candidates_by_term[GENES].tolist() == []
     empty = TypedGraph([], [], [], [])
     assert substitute(empty, [TriplePattern(DRUGS, TREATS, nothing)], DRUGS).candidates.tolist() == []
     assert substitute(MEDICINE, [], DRUGS).candidates.tolist() == [0, 1, 2]
