@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.lake.lineage import USED, edge
+from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 
@@ -147,6 +147,51 @@ def counterfactual(cited: str) -> dict[str, Any]:
         "content_hash": "h",
         "input_hash": "i",
     }
+
+
+def write_harvest(lake: Lake, triples: int, *, relation: str = "may_treat", suffix: str = "") -> None:
+    """Write a relation with two seeds, three prompts, and a harvest of triples that all prompts but the last find.
+
+    ``suffix`` is appended to each text. The baseline ``bertnet`` finds the first triple, too.
+    """
+    asset = "knowledge/kbloom/harvest"
+    names = {"relation_id": relation, "input_hash": "i"}
+    seeds = [
+        {"relation_id": relation, "collection": "biomedical", "prompt": "<HEAD> treats <TAIL>", "position": n}
+        | {"head": f"head {n}{suffix}", "tail": f"tail {n}{suffix}", "template": "<HEAD> treats <TAIL>"}
+        | {"head_kinds": [], "tail_kinds": [], "inverse": None, "symmetric": False, "functional": False}
+        | {"seed_id": f"s{n}", "seed_hash": "h"}
+        for n in range(2)
+    ]
+    prompts = [
+        {"prompt_id": f"m{n}", "variant": "kbloom", "text": f"<HEAD> heals {n} <TAIL>{suffix}", "weight": 0.5, **names}
+        | {"bert_score": 0.9, "ibleu": 0.5, "certainty": 0.1, "kept": n < 2}
+        for n in range(3)
+    ]
+    pairs = [("kbloom", n) for n in range(triples)] + [("bertnet", 0)]
+    candidates = [
+        {"candidate_id": f"{variant}{n}", "relation_id": relation, "variant": variant, "model_id": "m"}
+        | {"head": f"drug {n}{suffix}", "tail": f"disease {n}{suffix}", "shape": "1-1", "log_likelihood": -1.0}
+        | {"probability_rank": n + 1, "agreement": None}
+        for variant, n in pairs
+    ]
+    rows = [
+        {"triple_id": f"t{n}", "head": f"drug {n}{suffix}", "relation": "may treat", "tail": f"disease {n}{suffix}"}
+        | {"head_type": None, "tail_type": None, "origin": variant, "semantic": 2.5, "fluency": 0.01, "score": 0.5}
+        | {"rank": n + 1, "agreement": None, "flags": [f"second tail{suffix}"], "model_id": "m", "source": asset}
+        | {"relation_id": relation, "licence": "CC0-1.0"}
+        for variant, n in pairs
+    ]
+    edges = [edge("prompt", f"m{n}", DERIVED, "seed", f"s{m}", "h") for n in range(3) for m in range(2)]
+    edges += [
+        edge("candidate", f"{variant}{number}", DERIVED, "prompt", f"m{n}", "i")
+        for variant, number in pairs
+        for n in range(2)
+    ]
+    edges += [edge("triple", f"t{n}", DERIVED, "candidate", f"{variant}{n}", f"{variant}{n}") for variant, n in pairs]
+    lake.write("knowledge/seeds", "", {"relation_seeds": seeds})
+    tables = {"triples": rows, "prompts": prompts, "candidate_tuples": candidates, "lineage_edges": edges}
+    lake.write(asset, relation, tables)
 
 
 def write_answers(

@@ -1,4 +1,4 @@
-"""Array files that are written in blocks and opened memory-mapped; release of freed memory."""
+"""Array files, written in blocks and opened memory-mapped; searches in sorted arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ArrayWriter:
-    """An ``.npy`` file that grows by rows; plain writes make a full disk an exception instead of a bus error."""
+    """An ``.npy`` file that grows by rows. Unlike a memory map, it raises an exception on a full disk."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, row: tuple[int, ...] = ()) -> None:
         self._dtype, self._row, self.rows = np.dtype(dtype), row, 0
@@ -55,7 +55,7 @@ class ArrayWriter:
         self.finish() if kind is None else self._file.close()
 
 
-def open_asset_file(path: Path, load: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
+def open_asset_file(path: Path, load: Callable[[Path], T], remedy: str = "materialize its asset") -> T:
     """Load an asset's file; raises StaleInput if it is missing, truncated or damaged."""
     try:
         return load(path)
@@ -66,7 +66,7 @@ def open_asset_file(path: Path, load: Callable[[Path], T], remedy: str = "materi
 
 
 def open_description(path: Path, version: str, built_from: str) -> dict[str, Any]:
-    """The description of an asset's files; raises StaleInput if another release or other inputs built them."""
+    """Description of an asset's files; raises StaleInput if another release or other inputs built them."""
     description = open_json(path)
     if description.pop("version", "") != version or description.get("built_from", built_from) != built_from:
         raise StaleInput(f"{path.parent} was built by another release or from older inputs: materialize it again")

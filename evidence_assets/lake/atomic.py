@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
-
 mirrors: dict[Path, Mirror] = {}
 """Local folders that mirror a remote lake; finished files are uploaded."""
 
@@ -31,7 +30,7 @@ def mirror_of(path: Path) -> Mirror | None:
 
 @contextlib.contextmanager
 def replacing_file(path: Path, *, downloaded: bool = False) -> Iterator[Path]:
-    """Yield a locked temporary file that replaces ``path`` if the block succeeds and is deleted if it fails.
+    """Yield a locked temporary file, which replaces ``path`` if the block succeeds, else is deleted.
 
     A ``downloaded`` file is neither uploaded nor flushed to disk.
     """

@@ -1,6 +1,6 @@
 """Checkpoints of an unfinished partition, from which a killed or failed step resumes.
 
-A block has the rows computed since the previous block, with their lineage. Writing the partition deletes its blocks.
+A block has the rows computed since the previous block, with their lineage. A complete partition replaces its blocks.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Blocks:
         files = sorted(self._folder.glob(f"*.{table}.parquet"))
         if not files:
             return rows
-        parts = [rows.with_columns(block=pl.lit(-1))]
+        frames = [rows.with_columns(block=pl.lit(-1))]
         for number, path in enumerate(files):
-            part = pl.from_arrow(read_rows(path, TABLES[table].arrow))
-            assert isinstance(part, pl.DataFrame)
-            parts.append(part.with_columns(block=pl.lit(number)))
+            frame = pl.from_arrow(read_rows(path, TABLES[table].arrow))
+            assert isinstance(frame, pl.DataFrame)
+            frames.append(frame.with_columns(block=pl.lit(number)))
         id_column = "child_id" if table == LINEAGE else TABLES[table].row_id
         is_latest = pl.col("block") == pl.col("block").max().over(id_column)
-        return pl.concat(parts, how="diagonal").filter(is_latest).drop("block").select(rows.columns)
+        return pl.concat(frames, how="diagonal").filter(is_latest).drop("block").select(rows.columns)

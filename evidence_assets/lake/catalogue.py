@@ -1,4 +1,4 @@
-"""DuckDB over the lake: one view per table, created when a connection opens, so that the lake can be moved.
+"""SQL over the lake by DuckDB: one view per table, created on opening, so that a lake can move.
 
 A connection reads only the tables' files. DuckDB may write where it may read, so users' SQL goes through
 `run_read_only_query`.
@@ -12,10 +12,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import polars as pl
 import pyarrow as pa
 
 from evidence_assets.lake.errors import BadInput
@@ -23,7 +22,12 @@ from evidence_assets.lake.mirror import fetch_folder, local_root
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
+if TYPE_CHECKING:
+    import polars as pl
+
 LAKE_VARIABLE = "EVIDENCE_LAKE"
+DECLARATIONS_FOLDER = "declarations"
+"""Folder of YAML declarations, in a lake and in a project."""
 ROOT_VARIABLE = "lake_root"
 """DuckDB variable of every connection: the folder whose files its views read."""
 QUERY_MEMORY_LIMIT = "2GB"
@@ -36,16 +40,20 @@ TABLE_FUNCTIONS = frozenset(
 """Table functions that users' queries may call; others access files or memory, or run SQL from a string."""
 
 
-def find_lake() -> Path:
-    """Folder of the lake: EVIDENCE_LAKE, or ``data_lake`` in this folder, above it, or next to the package."""
-    address = os.environ.get(LAKE_VARIABLE)
-    if address:
-        return local_root(address)
+def project_folder() -> Path:
+    """The nearest folder upwards that has a lake or was made by ``evidence init``; else the current folder."""
     current = Path.cwd()
     for folder in (current, *current.parents):
-        if (folder / "data_lake" / "format.json").exists():
-            return folder / "data_lake"
-    return Path(__file__).resolve().parents[2] / "data_lake"
+        lake = folder / "data_lake"
+        if (lake / "format.json").exists() or (lake.is_dir() and (folder / DECLARATIONS_FOLDER).is_dir()):
+            return folder
+    return current
+
+
+def find_lake() -> Path:
+    """Folder of the lake: EVIDENCE_LAKE, or ``data_lake`` in the project's folder."""
+    address = os.environ.get(LAKE_VARIABLE)
+    return local_root(address) if address else project_folder() / "data_lake"
 
 
 def sql_literal(text: str) -> str:
@@ -140,7 +148,7 @@ def _sql_type(type_: pa.DataType) -> str:
     if pa.types.is_list(type_):
         return _sql_type(type_.value_type) + "[]"
     if pa.types.is_struct(type_):
-        return "STRUCT(" + ", ".join(f'"{part.name}" {_sql_type(part.type)}' for part in type_) + ")"
+        return "STRUCT(" + ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in type_) + ")"
     return _SQL_TYPES[type_]
 
 
@@ -148,6 +156,8 @@ def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
     """All rows of one table, such as ``predictions``, as a Polars frame; ``root`` defaults to `find_lake`."""
     if name not in TABLES:
         raise KeyError(f"unknown table {name!r}; the tables are {', '.join(TABLES)}")
+    import polars as pl
+
     with connect(root, lazy=True, memory=None) as connection:
         create_views(connection, name)
         return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())
@@ -186,10 +196,10 @@ def _check_read_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
             raise BadInput(parsed["error_message"])
         raise BadInput("a query must be one SELECT, DESCRIBE, SUMMARIZE or SHOW; --unsafe allows all of DuckDB")
     if len(parsed["statements"]) != 1:
-        raise BadInput(f"a query must be one statement, not {len(parsed['statements'])}")
+        raise BadInput(f"a query must be one statement, not {len(parsed['statements'])}: run them one by one")
     for function in _table_functions(parsed):
         if function not in TABLE_FUNCTIONS:
-            raise BadInput(f"a query must not call {function}(), which does more than read the lake's tables")
+            raise BadInput(f"a query must not call {function}(), which can read other files; --unsafe allows it")
 
 
 def _table_functions(node: Any) -> Iterator[str]:
@@ -198,5 +208,5 @@ def _table_functions(node: Any) -> Iterator[str]:
             yield str(node["function"]["function_name"]).lower()
         node = list(node.values())
     if isinstance(node, list):
-        for part in node:
-            yield from _table_functions(part)
+        for child in node:
+            yield from _table_functions(child)

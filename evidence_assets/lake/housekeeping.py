@@ -1,4 +1,4 @@
-"""Finding and deleting orphans: folders of removed assets, and temporary files of killed writers."""
+"""Finds and deletes orphans: folders of removed assets, and temporary files of killed writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and addresses from users: checked before they are opened; errors in YAML name file and line."""
+"""Checks of users' files and addresses before they are opened; errors in YAML name file and line."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ T = TypeVar("T")
 ADDRESS = re.compile(r"([a-z][a-z0-9]+):/+(.*)")
 """An address; one slash is enough, because ``Path`` merges slashes."""
 SCHEMES = ("s3", "gs", "az", "abfs", "file")
+_UNCLOSED = {
+    "while parsing a flow sequence": "list",
+    "while parsing a flow mapping": "mapping",
+    "while scanning a quoted scalar": "quoted text",
+}
+"""What a YAML error's context says was open."""
 MAX_BYTES = 16 << 20
 """Maximum size of a file that is read into memory at once."""
 
@@ -54,7 +60,7 @@ def check_raw_name(name: str, field: str | None = None) -> str:
 
 
 def reject_outside_links(folder: Path) -> None:
-    """Raise BadInput if a link in the folder leads out of it: such files were not submitted."""
+    """Raise BadInput if a link in the folder leads out of it: the user did not submit its target."""
     inside = os.path.realpath(folder)
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
@@ -66,10 +72,10 @@ def require_file(path: Path) -> None:
     if path.is_file():
         return
     if path.is_dir():
-        raise BadInput("cannot be opened (Is a directory)", file=path)
+        raise BadInput("is a folder: give a file", file=path)
     if path.is_symlink():
-        raise BadInput("is a broken link", file=path)
-    raise BadInput("is a device or a pipe, not a file" if path.exists() else "there is no such file", file=path)
+        raise BadInput("is a broken link: delete it or restore its target", file=path)
+    raise BadInput("is a device or a pipe: give a file" if path.exists() else "there is no such file", file=path)
 
 
 def read_declaration(path: Path) -> str:
@@ -79,13 +85,25 @@ def read_declaration(path: Path) -> str:
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise BadInput(f"is larger than {MAX_BYTES >> 20} MB", file=path)
+            raise BadInput(f"is larger than {MAX_BYTES >> 20} MB: split it", file=path)
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise BadInput(f"is not UTF-8 text ({error.reason} at byte {error.start})", file=path, line=line) from error
+        problem = f"is not UTF-8 text ({error.reason} at byte {error.start}): save it as UTF-8"
+        raise BadInput(problem, file=path, line=line) from error
     except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", file=path) from error
+        raise BadInput(f"cannot be read ({error.strerror}): check its name and permissions", file=path) from error
+
+
+def _last_unclosed_bracket(text: str) -> yaml.Mark | None:
+    """Where the innermost list or mapping in brackets opens that the text does not close."""
+    opened = []
+    for token in yaml.scan(text):
+        if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+            opened.append(token.start_mark)
+        elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+            opened.pop()
+    return opened[-1] if opened else None
 
 
 def parse_yaml_file(path: Path, parse: Callable[[str], T]) -> T:
@@ -94,9 +112,15 @@ def parse_yaml_file(path: Path, parse: Callable[[str], T]) -> T:
     try:
         return parse(text)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
+        mark, context = getattr(error, "problem_mark", None), getattr(error, "context", None) or ""
         problem = getattr(error, "problem", None) or "cannot be read"
         line = mark.line + 1 if mark is not None else None
+        # The parser notices a missing bracket or quote only on a later line.
+        unclosed, opened = _UNCLOSED.get(context), getattr(error, "context_mark", None)
+        if context == "while parsing a flow node" and "<stream end>" in problem:
+            unclosed, opened = "list or mapping", _last_unclosed_bracket(text)
+        if unclosed and opened is not None and opened.line + 1 != line:
+            problem, line = f"the {unclosed} that opens here is not closed ({problem} in line {line})", opened.line + 1
         raise BadInput(f"is not valid YAML: {problem}", file=path, line=line) from error
     except RecursionError as error:
         raise BadInput("is not valid YAML: nested too deeply", file=path) from error

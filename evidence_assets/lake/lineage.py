@@ -30,7 +30,7 @@ USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 WAS_SHOWN, CITED = "was_shown", "cited"
 """Evidence that a reasoner received, and evidence that a verified citation refers to."""
 
-# Columns to display of a row. `find_row` searches the tables in this order, answers first.
+# Columns of a row that are displayed. `find_row` searches the tables in this order, answers first.
 DISPLAY_COLUMNS = {
     "predictions": ("answer", "status", "confidence", "selector", "reasoner"),
     "chains": ("hypothesis", "status", "selector", "reasoner"),
@@ -39,6 +39,7 @@ DISPLAY_COLUMNS = {
     "counterfactuals": ("answer", "without_cited", "only_cited", "necessary", "sufficient"),
     "subgraphs": ("graph", "note"),
     "questions": ("benchmark", "source_id", "text"),
+    "training_questions": ("benchmark", "source_id", "text", "gold", "held_out"),
     "triples": ("head", "relation", "tail", "origin", "source"),
     "prompts": ("relation_id", "text", "weight"),
     "relation_seeds": ("relation_id", "head", "tail"),
@@ -103,7 +104,7 @@ def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
         rows = find_sources(connection, identifier, identifier + LAST_CHARACTER)
         rows = [row for row in rows if row[1] == identifier] or rows
     if not rows:
-        raise UnknownId(f"no row of the lake has an id that starts with {identifier!r}")
+        raise UnknownId(f"no row of the lake has an id that starts with {identifier!r}: check the id")
     if len({id_ for _, id_ in rows}) > 1:
         matches = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(rows)[:5])
         raise UnknownId(f"{identifier!r} matches {len(rows)} rows: {matches} …: use a longer prefix")
@@ -115,7 +116,7 @@ def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
 def _contents(
     connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None
 ) -> dict[str, dict[str, Any]]:
-    """The columns to display of these rows, by id."""
+    """The displayed columns of these rows, by id."""
     schema = KINDS.get(kind)
     if schema is None:
         return source_contents(connection, kind, sorted(ids), files)
@@ -139,7 +140,7 @@ def _contents(
 def _edges(
     connection: Connection, kind: str, ids: Sequence[str], partition: PartitionFiles | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
-    """Edges from these rows towards the sources (``upwards``) or the answers."""
+    """Lineage edges of these rows towards their sources (``upwards``) or towards the answers."""
     if partition is None:
         rows = _stored_edges(connection, kind, ids, upwards=upwards)
     else:
@@ -232,7 +233,7 @@ def diff_runs(connection: Connection, run_a: str, run_b: str) -> list[dict[str, 
     for run in (run_a, run_b):
         matches = sorted(name for name in runs if name.startswith(run))
         if len(matches) != 1:
-            raise UnknownId(f"{len(matches)} of the lake's {len(runs)} runs start with {run!r}; exactly one must")
+            raise UnknownId(f"{run!r} matches {len(matches)} of the lake's {len(runs)} runs: give the id of one run")
         names.append(matches[0])
     return query_rows(
         connection,
@@ -260,7 +261,7 @@ def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict
     for kind in kinds:
         schema = KINDS.get(kind)
         if schema is None:
-            raise ValueError(f"{lineage_file}: unknown kind of row: {kind!r}")
+            raise ValueError(f"{lineage_file}: unknown kind of row {kind!r}: materialize its asset again")
         create_views(connection, schema.name)
         edges += query_rows(
             connection,

@@ -1,4 +1,4 @@
-"""Mirrors of remote lakes (``s3://bucket/prefix``): files are downloaded before reading and uploaded once finished.
+"""Local copies of remote lakes: files are downloaded before reading, and uploaded when finished.
 
 DuckDB and FAISS read local files, so the mirror has the same file names. It can be deleted at any time."""
 
@@ -37,7 +37,7 @@ RETRY_TIMEOUT = timedelta(minutes=3)
 
 
 def object_stamp(meta: ObjectMeta) -> int:
-    """Modification time of a local copy in ns: the object's seconds, and a hash of its ETag as nanoseconds."""
+    """Modification time of a local copy in ns: the object's seconds, then a hash of its ETag."""
     fraction = int.from_bytes(hashlib.blake2b(str(meta["e_tag"]).encode(), digest_size=8).digest()) % 1_000_000_000
     return int(meta["last_modified"].timestamp()) * 1_000_000_000 + fraction
 
@@ -68,8 +68,8 @@ class Mirror:
         options: Any = folder if address.startswith("file://") else server
         self._store: Any = obstore.store.from_url(address, **options)
 
-    def _ask(self, name: str, request: Callable[[], T]) -> T | None:
-        """The store's reply; None if the object does not exist."""
+    def _request(self, name: str, request: Callable[[], T]) -> T | None:
+        """Send a request; None if the object does not exist, StoreUnavailable if the store fails."""
         try:
             return request()
         except FileNotFoundError:
@@ -96,14 +96,14 @@ class Mirror:
     def head(self, path: Path) -> ObjectMeta | None:
         """Metadata of the object of a file or packed folder."""
         name = self.object_name(path)
-        return self._ask(name, lambda: self._obstore.head(self._store, name))
+        return self._request(name, lambda: self._obstore.head(self._store, name))
 
     def list_objects(self, folder: Path) -> list[ObjectMeta]:
         """All objects below a folder, sorted by name; a packed folder is one object."""
         if self._is_packed(folder):
             return [packed] if (packed := self.head(folder)) else []
         name = self.object_name(folder)
-        objects = self._ask(name, lambda: self._obstore.list(self._store, name).collect()) or []
+        objects = self._request(name, lambda: self._obstore.list(self._store, name).collect()) or []
         return sorted(objects, key=lambda meta: str(meta["path"]))
 
     def fetch(self, path: Path) -> None:
@@ -143,21 +143,22 @@ class Mirror:
                 handle.writelines(reply.stream(min_chunk_size=BLOCK_SIZE))
             return reply.meta
 
-        meta = self._ask(name, download)
+        meta = self._request(name, download)
         if meta is None:
             raise FileNotFoundError(name)
         if temporary.is_dir():
             try:
                 shutil.unpack_archive(file, temporary, "tar", filter="data")
             except (shutil.ReadError, tarfile.TarError) as error:
-                raise BadInput(f"cannot be unpacked: {error}", file=f"{self.address}/{name}") from error
+                message = f"cannot be unpacked ({error}): materialize it again"
+                raise BadInput(message, file=f"{self.address}/{name}") from error
             file.unlink()
         os.utime(temporary, ns=(object_stamp(meta),) * 2)
 
     def open_reader(self, path: Path) -> Any:
         """A file object that downloads only the ranges it reads; None if the object does not exist."""
         name = self.object_name(path)
-        return self._ask(name, lambda: self._obstore.open_reader(self._store, name, buffer_size=1 << 16))
+        return self._request(name, lambda: self._obstore.open_reader(self._store, name, buffer_size=1 << 16))
 
     def upload(self, finished: Path, path: Path) -> None:
         """Upload a finished file, or all files of a folder, before it is renamed to ``path``."""
@@ -182,7 +183,7 @@ class Mirror:
 
     def _upload_file(self, content: Path, path: Path) -> None:
         name = self.object_name(path)
-        uploaded = self._ask(name, lambda: self._obstore.put(self._store, name, content, chunk_size=BLOCK_SIZE))
+        uploaded = self._request(name, lambda: self._obstore.put(self._store, name, content, chunk_size=BLOCK_SIZE))
         meta = self.head(path)
         if meta and uploaded and meta["e_tag"] == uploaded["e_tag"]:  # else another writer was later
             os.utime(content, ns=(object_stamp(meta),) * 2)
@@ -201,7 +202,7 @@ class Mirror:
         """Delete a file, or all files below a folder except ``keep``, from the store."""
         if not self._is_local(path):
             names = {meta["path"] for meta in [*self.list_objects(path), self.head(path)] if meta} - set(keep)
-            self._ask(
+            self._request(
                 self.object_name(path), lambda: self._obstore.delete(self._store, sorted(names)) if names else None
             )
 
@@ -232,7 +233,7 @@ def fetch_path(path: Path) -> Path:
 
 
 def fetch_folder(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> Path:
-    """Update the files below a folder, or those whose names relative to the lake are wanted; return the folder."""
+    """Update the files below a folder, or those with wanted names relative to the lake; return it."""
     if mirror := mirror_of(folder):
         mirror.fetch_folder(folder, is_wanted)
     return folder

@@ -1,4 +1,4 @@
-"""Files that contain a row and its lineage, so that tracing an answer opens a few files instead of the whole lake.
+"""Files with a row and its lineage, so that tracing an answer opens a few files, not the lake.
 
 Evidence, chains, predictions and citations are in the partition of their question. Lineage mirrors the rows' paths:
 ``lineage_edges/asset=A/b/0.parquet`` has the lineage of ``predictions/asset=A/b/0.parquet``."""
@@ -39,11 +39,11 @@ class PartitionFiles:
         return sorted(folder.glob(f"asset=*/{self.partition}"))
 
     def lineage(self, kind: str) -> list[Path]:
-        """Lineage files for rows of this kind: of this partition, or all files without rows of questions."""
+        """Lineage files of a kind of rows: of this partition, or (other kinds) of assets without questions."""
         if kind in QUESTION_KINDS:
-            # Citations are lineage of the asset that checks them.
-            checked = self.rows("citation") if kind in ("chain", "prediction") else []
-            return _lineage_files(self.root, [*self.rows(kind), *checked])
+            # The asset that checks citations writes their lineage.
+            citations = self.rows("citation") if kind in ("chain", "prediction") else []
+            return _lineage_files(self.root, [*self.rows(kind), *citations])
         of_questions = {name for kind in QUESTION_KINDS for name in child_names(self.root / KINDS[kind].name)}
         folder = self.root / "lineage_edges"
         others = [fetch_folder(folder / name) for name in child_names(folder) if name not in of_questions]
@@ -59,7 +59,7 @@ def _lineage_files(root: Path, files: Iterable[Path]) -> list[Path]:
 
 
 def find_question_row(connection: Connection, identifier: str) -> tuple[str, str, PartitionFiles] | None:
-    """Kind, id and partition files of a question's row, by its full id; Bloom filters prune files without it."""
+    """Kind, id and partition files of a question's row, by its full id; Bloom filters prune files."""
     root = lake_root(connection)
     if root is None or len(identifier) != ID_LENGTH:
         return None
@@ -82,7 +82,7 @@ def query_rows(connection: Connection, sql: str, **parameters: Any) -> list[dict
 
 
 def id_condition(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """SQL condition that a column has one of these ids, with its parameters; constants let DuckDB skip row groups."""
+    """SQL condition on a column's ids, with its parameters; constants let DuckDB skip row groups."""
     parameters = {f"id{number}": identifier for number, identifier in enumerate(ids)}
     return f"{column} IN ({', '.join(f'${name}' for name in parameters)})", parameters
 
@@ -94,7 +94,7 @@ _DOCUMENT, _CELL = f"{_CORPUS}doc_id", "source_id || ':' || locator"
 
 @dataclass(frozen=True)
 class ImpliedEdge:
-    """Edges from rows of one kind to their source: SQL over a table for child, parent and parent version."""
+    """SQL over a table for edges from rows of one kind to their source, which are not stored as lineage."""
 
     child_kind: str
     parent_kind: str
@@ -128,13 +128,13 @@ _CONTENTS = {
     "cell": ("evidence", _CELL, {"text": "any_value(text)"}),
 }
 _ID_COLUMNS = {("chunks", "document"): "doc_id", ("chunks", "file"): "source"}
-"""The column that an id ends with, after its corpus: filtering by it skips most row groups of a large corpus."""
+"""The column with an id's end, after the corpus: a filter on it skips most row groups of a large corpus."""
 
 
 def implied_edges(
     connection: Connection, kind: str, ids: Sequence[str], relation: str, files: PartitionFiles | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
-    """Edges from these rows to their sources, or from these sources to rows, with the columns of stored edges."""
+    """Edges from rows to their sources, or from sources to rows, that no table stores, like stored edges."""
     rows = []
     for rule in IMPLIED_EDGES:
         if kind != (rule.child_kind if upwards else rule.parent_kind):
@@ -169,7 +169,7 @@ def find_sources(connection: Connection, low: str, high: str) -> list[tuple[str,
 def source_contents(
     connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None
 ) -> dict[str, dict[str, Any]]:
-    """The columns to display of these sources, by id."""
+    """The displayed columns of these sources, by id."""
     if kind not in _CONTENTS:
         return {}
     table, identifier, display_columns = _CONTENTS[kind]

@@ -1,6 +1,6 @@
-"""Rows and their Parquet files: validated against the table's schema, sorted, hashed, written and read.
+"""Validates rows against their table's schema, and sorts, hashes, writes and reads them as Parquet.
 
-In memory, strings may be dictionary-encoded and ids 16 bytes; as strings, forty million edges would take 5 GB.
+In memory, strings may be dictionary-encoded and ids may be 16 bytes: as strings, forty million edges take 5 GB.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,6 +18,9 @@ import pyarrow.parquet as pq
 from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.ids import canonical_bytes, content_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
+
+if TYPE_CHECKING:  # here and below: a trace reads no Polars frame
+    import polars as pl
 
 ROW_GROUP_SIZE = 65_536
 SMALL_ROW_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
@@ -33,7 +35,7 @@ ID_TYPE, LARGE_STRING = pa.binary(16), pa.large_string()
 MAX_STRING_BYTES = 2**31 - 1  # of one array of the type string
 ID_BATCH_SIZE = 1 << 18
 """Rows whose ids are Python objects at the same time."""
-Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
+Rows: TypeAlias = "pl.DataFrame | pa.Table | list[dict[str, Any]]"
 
 
 def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
@@ -69,14 +71,14 @@ def prepare_rows(table: str, rows: Rows) -> pa.Table:
     schema = TABLES[table]
     if isinstance(rows, list):
         rows = build_table(table, rows)
-    names = list(rows.columns) if isinstance(rows, pl.DataFrame) else rows.column_names
+    names = rows.column_names if isinstance(rows, pa.Table) else list(rows.columns)
     missing_columns = [c.name for c in schema.columns if c.name not in names and not c.nullable]
     unknown_columns = [name for name in names if name not in schema.names]
     if missing_columns or unknown_columns:
         raise _mismatch(schema, f"missing columns: {missing_columns}, unknown columns: {unknown_columns}")
     # Column by column, so that memory has a second copy of one column instead of the table.
     keys = pa.table({name: _typed_column(schema, rows, names, name) for name in schema.key})
-    # Sorted rows are sorted, too: a column that went through `take` has the same bytes, whatever its origin.
+    # Also for sorted rows: `take` gives each column the same memory layout, so that its file has the same bytes.
     if keys.column(0).type != ID_TYPE:
         keys = decode_columns(keys)
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
@@ -108,7 +110,7 @@ def _typed_column(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: lis
     if name not in names:
         return pa.chunked_array([pa.nulls(len(rows), declared.type)])
     try:
-        column = (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name)
+        column = (rows if isinstance(rows, pa.Table) else rows.select([name]).to_arrow()).column(name)
         values = _storable(column, declared.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"column {name}: {error}") from error
@@ -139,6 +141,8 @@ def decode_columns(rows: pa.Table) -> pa.Table:
             # Copied, because a slice keeps the offsets of the whole array, which may overflow.
             type_, column = pa.string(), column.take(pa.array(np.arange(len(column)))).cast(pa.string())
         elif field.type == ID_TYPE:
+            import polars as pl
+
             digits = pl.Series(column, dtype=pl.Binary).bin.encode("hex")
             type_, column = pa.string(), digits.to_arrow().cast(pa.string())
         else:
@@ -155,6 +159,8 @@ def _decoded_blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
 
 def dictionary_encode(values: pl.Series) -> pa.DictionaryArray:
     """Dictionary-encode strings."""
+    import polars as pl
+
     enum = values if values.dtype == pl.Enum else values.cast(pl.Enum(values.unique(maintain_order=True)))
     array = enum.to_arrow()
     return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(pa.string()))
@@ -167,8 +173,8 @@ def content_ids(kind: str, *columns: pa.DictionaryArray) -> pa.FixedSizeBinaryAr
     start, ids = canonical_bytes(kind), np.empty(len(codes[0]), "V16")
     for first in range(0, len(ids), ID_BATCH_SIZE):
         block = slice(first, first + ID_BATCH_SIZE)
-        parts = [map(texts.__getitem__, code[block].tolist()) for texts, code in zip(values, codes, strict=True)]
-        contents = (b"[%b]" % b",".join((start, *row)) for row in zip(*parts, strict=True))
+        text_columns = [map(texts.__getitem__, code[block].tolist()) for texts, code in zip(values, codes, strict=True)]
+        contents = (b"[%b]" % b",".join((start, *row)) for row in zip(*text_columns, strict=True))
         digests = [hashlib.blake2b(content, digest_size=16).digest() for content in contents]
         ids[block] = np.frombuffer(b"".join(digests), "V16")
     return pa.FixedSizeBinaryArray.from_buffers(ID_TYPE, len(ids), [None, pa.py_buffer(ids)])
@@ -183,7 +189,7 @@ def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def version_of(rows: pa.Table) -> str:
-    """Content hash of prepared rows, without columns that are null in every row, so that a schema may grow."""
+    """Content hash of prepared rows without all-null columns, so that a schema may grow."""
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     digest = hashlib.blake2b(digest_size=16)
     for block in _decoded_blocks(rows, ROW_GROUP_SIZE):
@@ -198,8 +204,8 @@ def _hash_values(values: pa.Array, digest: hashlib.blake2b) -> None:
     if values.null_count:
         digest.update(b"null" + np.packbits(values.is_null().to_numpy(zero_copy_only=False)).tobytes())
     if pa.types.is_struct(values.type):
-        for part in values.flatten():
-            _hash_values(part, digest)
+        for field in values.flatten():
+            _hash_values(field, digest)
     elif pa.types.is_list(values.type):
         digest.update(_numbers(pc.list_value_length(values)))
         _hash_values(pc.list_flatten(values), digest)
@@ -240,14 +246,14 @@ def _with_schema(rows: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
 
 
 def check_row_order(table: str, path: Path) -> tuple[int, bool]:
-    """Number of rows in a file, and whether they are sorted by key; raises SchemaMismatch like `prepare_rows`."""
-    schema, rows, ordered, last = TABLES[table].arrow, 0, True, list[pa.Table]()
+    """Number of rows in a file, and whether they are sorted by key; raises like `prepare_rows`."""
+    schema, n_rows, is_sorted, last_row = TABLES[table].arrow, 0, True, list[pa.Table]()
     for block in row_blocks(path, schema, ROW_GROUP_SIZE):
-        rows += block.num_rows
-        window = pa.concat_tables([*last, block])
-        ordered &= prepare_rows(table, window).equals(window.cast(schema))
-        last = [block.slice(block.num_rows - 1)]
-    return rows, ordered
+        n_rows += block.num_rows
+        window = pa.concat_tables([*last_row, block])
+        is_sorted &= prepare_rows(table, window).equals(window.cast(schema))
+        last_row = [block.slice(block.num_rows - 1)]
+    return n_rows, is_sorted
 
 
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The atomic store: the layout of a lake, and writes that survive a killed process."""
+"""Layout of a lake, and atomic reads and writes of its partitions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -33,10 +32,13 @@ from evidence_assets.lake.mirror import (
 from evidence_assets.lake.rows import Rows, prepare_rows, read_rows, version_of, write_rows
 from evidence_assets.lake.schemas import TABLES
 
+if TYPE_CHECKING:
+    import polars as pl
+
 FORMAT_VERSION = 1
 """The format version that this program reads and writes; ``format.json`` records that of a lake."""
 WRITTEN_TABLES = b"evidence.together"
-"""Metadata key of a file: the tables of the same write, each with the content hash of its rows."""
+"""Metadata key of a file: the tables that were written together, each with the content hash of its rows."""
 BLOCKS_FOLDER = ".blocks"
 """Folder of checkpoints of unfinished partitions."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
@@ -122,13 +124,13 @@ class Lake:
             content = json.loads(path.read_text())
             version = int(content["format"])
         except FileNotFoundError as error:
-            remedy = "create one with `evidence demo`, or set EVIDENCE_LAKE to another folder"
+            remedy = "create one with `evidence demo` or `evidence run`, or set EVIDENCE_LAKE to another folder"
             raise LakeVersionError(f"there is no lake at {self.address}: {remedy}") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise LakeVersionError(f"{path} does not state the lake's format: {error}") from error
+            raise LakeVersionError(f"{path} has no valid format version ({error}): restore it from a backup") from error
         if version != FORMAT_VERSION:
-            newer = version > FORMAT_VERSION
-            remedy = "upgrade evidence-assets" if newer else "rebuild the lake, or use an older release"
+            is_newer = version > FORMAT_VERSION
+            remedy = "upgrade evidence-assets" if is_newer else "rebuild the lake, or use an older release"
             raise LakeVersionError(
                 f"the lake at {self.address} has format {version}, this program reads {FORMAT_VERSION}: {remedy}"
             )
@@ -190,7 +192,7 @@ class Lake:
         return self.root / table / asset_folder(asset) / _partition_file(partition)
 
     def partitions(self, table: str, asset: str) -> list[str]:
-        """Last parts of the names of an asset's partitions, without downloading."""
+        """Names of an asset's partitions (of multi-partitions the last dimension), without downloading."""
         return [path.stem for path in file_sizes(self.root / table / asset_folder(asset)) if path.suffix == ".parquet"]
 
     def has_partition(self, table: str, asset: str, partition: str = "") -> bool:
@@ -215,7 +217,7 @@ class Lake:
         ]
 
     def stamp(self, *assets: tuple[str, str]) -> Stamp:
-        """Changes whenever a file of these assets does; each is a pair of table (or ``indexes``) and asset key."""
+        """Stamp of the files of these assets, which are pairs of a table (or ``indexes``) and an asset key."""
         files = []
         mirror = mirror_of(self.root)
         for table, asset in assets:
@@ -242,6 +244,8 @@ class Lake:
         for path in files:
             with contextlib.suppress(FileNotFoundError):
                 rows.append(read_rows(path, schema))
+        import polars as pl
+
         frame = pl.from_arrow(pa.concat_tables(rows) if rows else schema.empty_table())
         assert isinstance(frame, pl.DataFrame)
         return frame
@@ -249,7 +253,7 @@ class Lake:
     def stored_version(self, table: str, asset: str, partition: str = "") -> str:
         """The version of a partition's rows, from its footer; empty if the partition does not exist.
 
-        For a file of an older release, which does not state it, this is the hash of the footer.
+        For a file of an older release, which does not record it, this is the hash of the footer.
         """
         footer = _read_footer(self._path(table, asset, partition))
         if footer is None:
@@ -258,7 +262,7 @@ class Lake:
         return str(json.loads(tables)[table]) if tables else hashlib.blake2b(footer, digest_size=16).hexdigest()
 
     def is_complete(self, table: str, asset: str, partition: str = "") -> bool:
-        """Whether all files of the write that stored these rows exist, and are from that write."""
+        """Whether all files that were written together with these rows exist and are from the same write."""
         footer = _read_footer(self._path(table, asset, partition))
         if footer is None or (tables := _written_tables(footer)) is None:
             return footer is not None
@@ -277,7 +281,7 @@ class Lake:
     def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, WriteResult]:
         """Replace an asset's partition in one or more tables: all temporary files first, then all renames.
 
-        Each file states the versions of all files, so that ``is_complete`` detects a kill between two renames.
+        Each file records the versions of all files, so that ``is_complete`` detects a kill between two renames.
         """
         prepared = {table: prepare_rows(table, rows) for table, rows in tables.items()}
         versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
@@ -325,6 +329,6 @@ def _read_footer(path: Path) -> bytes | None:
 
 
 def _written_tables(footer: bytes) -> bytes | None:
-    """The tables of the write that a footer states, as JSON; None for files of older releases."""
+    """The footer's list of tables that were written together, as JSON; None for files of older releases."""
     file = pq.ParquetFile(pa.BufferReader(b"PAR1" + footer))
     return (file.schema_arrow.metadata or {}).get(WRITTEN_TABLES)

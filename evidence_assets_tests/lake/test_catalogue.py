@@ -14,11 +14,6 @@ from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake.test_store import citation
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake.create(tmp_path / "data_lake")
-
-
 def test_every_table_is_a_view_even_without_files(lake: Lake) -> None:
     with connect(lake.root) as connection:
         for name, schema in TABLES.items():
@@ -55,6 +50,12 @@ def test_a_moved_lake_is_found_from_a_folder_below_it(
     monkeypatch.chdir(below)
     assert find_lake() == new_root
     assert table("citations").height == 1
+    (below / "data_lake").mkdir()
+    assert find_lake() == new_root, "a folder of this name is no lake and no project"
+    (below / "declarations").mkdir()
+    assert find_lake() == below / "data_lake"
+    monkeypatch.chdir(tmp_path)
+    assert find_lake() == tmp_path / "data_lake", "a new lake belongs in the current folder"
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "named"))
     assert find_lake() == tmp_path / "named"
     assert os.environ["EVIDENCE_LAKE"]

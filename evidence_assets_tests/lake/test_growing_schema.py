@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -41,11 +40,6 @@ def add_column(monkeypatch: pytest.MonkeyPatch, *names: str, type_: pa.DataType 
         grown = replace(TABLES[name], columns=columns)
         monkeypatch.setitem(TABLES, name, grown)
         monkeypatch.setitem(KINDS, grown.kind, grown)
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake.create(tmp_path / "data_lake")
 
 
 def query(lake: Lake, sql: str) -> list[tuple[Any, ...]]:

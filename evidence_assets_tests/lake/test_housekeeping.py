@@ -20,8 +20,7 @@ with replacing_file(Path(sys.argv[1]) / "t" / "x.parquet") as file, replacing_fo
 """
 
 
-def test_files_of_killed_writers_are_deleted_and_those_of_active_writers_are_not(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "data_lake")
+def test_files_of_killed_writers_are_deleted_and_those_of_active_writers_are_not(lake: Lake) -> None:
     process = subprocess.run([sys.executable, "-c", WRITES_AND_DIES, str(lake.root)], check=False)
     assert process.returncode == -9
     with replacing_file(lake.root / "t" / "y.parquet") as file, replacing_folder(lake.root / "j") as folder:

@@ -149,5 +149,5 @@ def test_diff_lists_the_rows_that_differ_between_two_runs(lake: Lake) -> None:
         changes = {row["row_id"]: row["change"] for row in diff_runs(connection, "run-a", "run-b")}
         assert changes == {"1": "removed", "3": "changed", "4": "added"}
         assert diff_runs(connection, "run-a", "run-a") == []
-        with pytest.raises(UnknownId, match=r"0 of the .* start with .nope."):
+        with pytest.raises(UnknownId, match=r"nope' matches 0 of the .* runs"):
             diff_runs(connection, "nope", "run-a")

@@ -270,7 +270,7 @@ def test_requests_are_retried_until_the_server_recovers(
         assert writer.list_objects(writer.root / "raw") == [] and proxy.failed == 6
 
 
-def test_a_failed_upload_leaves_the_old_object_and_says_so(
+def test_a_failed_upload_keeps_the_old_object_and_raises(
     bucket: str, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = Mirror(bucket, tmp_path / "there")

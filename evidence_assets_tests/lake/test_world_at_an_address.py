@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from evidence_assets.lake.mirror import Mirror
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets_tests.conftest import World, new_world
+from evidence_assets_tests.conftest import World, new_world, run_python
 from evidence_assets_tests.lake.stores import faulty_proxy, new_bucket, s3_environment, s3_server
 
 
@@ -26,16 +23,8 @@ def test_a_benchmark_run_in_a_store_over_a_faulty_network_equals_a_local_run(
 
         def run(world: World, *command: str) -> str:
             locations = {"EVIDENCE_LAKE": address, "EVIDENCE_CACHE": str(world.root / "cache")}
-            process = subprocess.run(
-                [sys.executable, "-m", "evidence_assets.cli", *command],
-                capture_output=True,
-                text=True,
-                timeout=600,
-                check=False,
-                env=os.environ | world.environment | s3_environment(proxy.address) | locations,
-            )
-            assert process.returncode == 0, process.stdout + process.stderr
-            return process.stdout
+            variables = world.environment | s3_environment(proxy.address) | locations
+            return run_python("-m", "evidence_assets.cli", *command, timeout=600, env=variables)
 
         proxy.failures += ["503", "", "", "reset", "", "cut"] * 15
         run(worlds[0], "run", "sample_tables")

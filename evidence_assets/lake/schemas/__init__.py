@@ -1,4 +1,4 @@
-"""Table schemas, declared in YAML, one file per group of tables.
+"""Table schemas, declared in one YAML file per group of tables.
 
 A column is ``name: [type, description]``, with ``nullable`` as a third item if it may be null. A type is a key of
 ``TYPES``, ``[type]`` for a list or ``{name: type}`` for a struct."""
@@ -70,7 +70,7 @@ def _type(spec: Any) -> pa.DataType:
     if isinstance(spec, list):
         return pa.list_(_type(spec[0]))
     if isinstance(spec, dict):
-        return pa.struct([pa.field(name, _type(part)) for name, part in spec.items()])
+        return pa.struct([pa.field(name, _type(field_spec)) for name, field_spec in spec.items()])
     return TYPES[spec]
 
 
