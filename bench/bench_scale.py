@@ -1,6 +1,6 @@
 """A corpus from 20,000 to a million chunks: seconds, bytes and memory of every stage, and of answering from it.
 
-    EVIDENCE_DEV_DATA=<folder> python bench/bench_scale.py [--sizes 20000 200000 1000000] [--folder FOLDER]
+    EVIDENCE_DEV_DATA=<folder> python -m bench.bench_scale [--sizes 20000 200000 1000000] [--folder FOLDER]
 
 Documents are real sentences put together anew (`recombined`), cut, encoded, indexed and answered from by the functions
 that the assets call. Their vectors are known already, so that the row "embeddings" is the cost of keeping and reading
@@ -62,7 +62,7 @@ def resident(which: str = "RssAnon") -> float:
 
 
 @contextmanager
-def measured(into: dict[str, Any]) -> Iterator[None]:
+def measure(into: dict[str, Any]) -> Iterator[None]:
     """Seconds and the greatest own memory of what is done within."""
     finished, peak = threading.Event(), [resident()]
     before = peak[0]
@@ -91,10 +91,10 @@ def use(folder: Path) -> Recombined:
     return encoder
 
 
-def each_shard(lake: Lake, table: str, part: str, make: Callable[[StageContext], StageOutput]) -> None:
+def each_shard(lake: Lake, table: str, stage: str, make: Callable[[StageContext], StageOutput]) -> None:
     """Make the shards of an asset of the corpus one after another, as its partitions are."""
     for shard in range(SHARDS):
-        step = StageContext(lake, table, f"corpus/{NAME}/{part}", str(shard))
+        step = StageContext(lake, table, f"corpus/{NAME}/{stage}", str(shard))
         output = make(step)
         rows = {table: output.rows}
         lake.write(
@@ -114,7 +114,7 @@ def index(lake: Lake, source: Path) -> dict[str, Any]:
     build, built = corpus_building.index_building.write_index, dict[str, Any]()
 
     def alone(*arguments: Any, **named: Any) -> Any:
-        with measured(built):
+        with measure(built):
             return build(*arguments, **named)
 
     corpus_building.index_building.write_index = alone
@@ -136,7 +136,7 @@ STAGES: dict[str, Callable[[Lake, Path], Any]] = {
 def opening(lake: Lake) -> dict[str, Any]:
     """Open the corpus and read a thousand chunks of it anywhere."""
     results: dict[str, Any] = {}
-    with measured(results):
+    with measure(results):
         corpus = open_corpus(lake, NAME)
     positions = np.random.default_rng(0).integers(0, len(corpus), 1_000)
     start = time.perf_counter()
@@ -150,7 +150,7 @@ def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
     from evidence_assets.experiment.ad_hoc_questions import AdHocContext, QuestionSource
     from evidence_assets.experiment.evidence.selection import Question
-    from evidence_assets.systems.uscrake.selector import UscrakeSettings
+    from evidence_assets.systems.uscrake.settings import UscrakeSettings
     from evidence_assets.systems.uscrake.system import SYSTEM
 
     results: dict[str, Any] = {}
@@ -158,16 +158,16 @@ def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
         Question(f"q{n}", "asked", "mcqa", text, options(n))
         for n, text in enumerate(questions()[: QUESTIONS_BY_POOL[size]])
     ]
-    with measured(results):
+    with measure(results):
         step = AdHocContext(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=QuestionSource(NAME))
-        selector = SYSTEM.methods["uscrake"].open(step, UscrakeSettings(R=size, parts="chunks"))
-        first, again = [], []
-        for times in (first, again):
+        selector = SYSTEM.methods["uscrake"].open_selector(step, UscrakeSettings(R=size, parts="chunks"))
+        first_seconds, second_seconds = [], []
+        for times in (first_seconds, second_seconds):
             for text in texts:
                 start = time.perf_counter()
                 assert next(iter(selector.select([text])))
                 times.append(time.perf_counter() - start)
-    return {**results, "first": statistics.median(first), "again": statistics.median(again)}
+    return {**results, "first": statistics.median(first_seconds), "again": statistics.median(second_seconds)}
 
 
 def options(number: int) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ def stage(name: str, folder: Path, size: int) -> dict[str, Any]:
         return measure_answering(lake, int(name))
     results: dict[str, Any] = {}
     before = disk(lake.root)
-    with measured(results):
+    with measure(results):
         report = STAGES[name](lake, root / "source")
     return {**results, "disk": disk(lake.root) - before, "told": report}
 
@@ -293,9 +293,9 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
         small, large = results[sizes[-2]], results[sizes[-1]]
         for size in map(str, POOLS):
-            grown = large[size]["own"] / small[size]["own"] - 1
+            growth = large[size]["own"] / small[size]["own"] - 1
             print(
-                f"Own memory of an answering process with R = {int(size):,}: {100 * grown:+.1f} % "
+                f"Own memory of an answering process with R = {int(size):,}: {100 * growth:+.1f} % "
                 f"from {sizes[-2]:,} to {sizes[-1]:,} chunks."
             )
         print()
@@ -311,9 +311,9 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
             print(f"| {name} | {hours:.1f} | {pace * target / 3600:.0f} | {space:,.0f} | {memory:.1f} |")
 
 
-def line(at: list[int], values: list[float], target_size: int) -> float:
+def line(sizes: list[int], values: list[float], target_size: int) -> float:
     """What a straight line through two points gives."""
-    return values[1] + max(0.0, (values[1] - values[0]) / (at[1] - at[0])) * (target_size - at[1])
+    return values[1] + max(0.0, (values[1] - values[0]) / (sizes[1] - sizes[0])) * (target_size - sizes[1])
 
 
 def main() -> None:
@@ -321,14 +321,14 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 200_000, 1_000_000])
     parser.add_argument("--folder", type=Path, help="Where corpora are kept; a temporary folder where none is named.")
     parser.add_argument("--stage", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.stage:
-        print(json.dumps(stage(chosen.stage, chosen.folder, chosen.sizes[0]), default=str))
+    arguments = parser.parse_args()
+    if arguments.stage:
+        print(json.dumps(stage(arguments.stage, arguments.folder, arguments.sizes[0]), default=str))
         return
     with tempfile.TemporaryDirectory() as temporary:
-        folder = chosen.folder or Path(temporary)
+        folder = arguments.folder or Path(temporary)
         encoder = Recombined(folder / "sentences")
-        show({size: made_at(folder, size, encoder) for size in sorted(chosen.sizes)}, encoder_pace(encoder))
+        show({size: made_at(folder, size, encoder) for size in sorted(arguments.sizes)}, encoder_pace(encoder))
 
 
 if __name__ == "__main__":

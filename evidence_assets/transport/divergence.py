@@ -47,19 +47,22 @@ def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 <<
     n, m, d = len(a), len(b), a.shape[1]
     result = np.empty((n, m))
     rows = max(1, min(m, block_elements // max(d, 1)))
-    mixture, logarithm = np.empty((rows, d)), np.empty((rows, d))
+    total, logarithm = np.empty((rows, d)), np.empty((rows, d))
     half_entropies = 0.5 * (_entropy(a)[:, None] + _entropy(b)[None, :])
+    has_zeros = not (a.min(initial=1.0) > 0 or b.min(initial=1.0) > 0)
+    # With S = P + Q, which sums to 2, the entropy of S/2 is ln 2 - ½ Σ S ln S.
     with np.errstate(divide="ignore", invalid="ignore"):
         for low in range(0, m, rows):
-            part = b[low : low + rows]
-            mix, log = mixture[: len(part)], logarithm[: len(part)]
+            block = b[low : low + rows]
+            sums, log = total[: len(block)], logarithm[: len(block)]
             for i in range(n):
-                np.add(part, a[i], out=mix)
-                mix *= 0.5
-                # replace 0 by the smallest normal double: x ln x is under 1e-305, and log is finite
-                np.maximum(mix, np.finfo(np.float64).tiny, out=mix)
-                np.log(mix, out=log)
-                result[i, low : low + rows] = -np.einsum("ld,ld->l", mix, log)
+                np.add(block, a[i], out=sums)
+                if has_zeros:
+                    # replace 0 by the smallest normal double: x ln x is under 1e-305, and log is finite
+                    np.maximum(sums, np.finfo(np.float64).tiny, out=sums)
+                np.log(sums, out=log)
+                result[i, low : low + rows] = -0.5 * np.einsum("ld,ld->l", sums, log)
+    result += np.log(2.0)
     result -= half_entropies
     np.clip(result, 0.0, np.log(2.0), out=result)
     return result

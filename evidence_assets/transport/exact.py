@@ -65,7 +65,11 @@ def find_strongest_pairs(x: TokenMeasure, y: TokenMeasure, cost: CostLike = "jsd
     """Cells of the optimal plan with mass, sorted by descending mass, then by cost and position."""
     with single_threaded_blas():
         costs = get_ground_cost(cost).matrix(x.points, y.points)
-    plan = solve_transport(x.masses, y.masses, costs).plan
+    return strongest_pairs(solve_transport(x.masses, y.masses, costs).plan, costs, limit)
+
+
+def strongest_pairs(plan: Array, costs: Array, limit: int) -> list[TokenPair]:
+    """Cells of a plan with mass, sorted by descending mass, then by cost and position."""
     sources, targets = np.nonzero(plan > 0)
     mass, unit_cost = plan[sources, targets], costs[sources, targets]
     # rounded, so that masses that differ by the solver's rounding are ties

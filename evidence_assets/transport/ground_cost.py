@@ -28,13 +28,13 @@ class Workspace:
     """Preallocated memory for a block of pool rows on a device, and the fastest functions there.
 
     ``tokens``, ``rows``, ``width``: Query tokens, maximum rows of a block, and dimensions.
-    ``by_numpy``: Whether to use numpy instead of torch; default: on a CPU, where its exp, cos and sin take a third of
+    ``use_numpy``: Whether to use numpy instead of torch; default: on a CPU, where its exp, cos and sin take a third of
         the time.
     """
 
-    def __init__(self, tokens: int, rows: int, width: int, device: torch.device, by_numpy: bool | None = None) -> None:
+    def __init__(self, tokens: int, rows: int, width: int, device: torch.device, use_numpy: bool | None = None) -> None:
         self.tokens, self.device = tokens, device
-        self._numpy = device.type == "cpu" if by_numpy is None else by_numpy
+        self._numpy = device.type == "cpu" if use_numpy is None else use_numpy
         self._rows = torch.empty((3, rows, width), dtype=torch.float32, device=device)
         self._products = torch.empty((3, tokens * rows), dtype=torch.float32, device=device)
 
@@ -71,8 +71,9 @@ class GroundCost(ABC):
     r"""Cost of moving one unit of mass from a token of one text to a token of another.
 
     A cost has three parts: the points to compare (:meth:`vectors`, :meth:`factors`, :meth:`points`), their exact matrix
-    in float64, and a lower bound in float32 (:meth:`features`, :meth:`lower`), by which the search prunes texts. Its
-    docstring has the formula and the proof of the bound.
+    in float64, and a lower bound in float32 (:meth:`features`, :meth:`lower`), by which the search prunes texts. A cost
+    whose bound is expensive may add a cheaper, lower one (:meth:`relax`, :meth:`relaxed_lower`). The docstrings have
+    the formulas and the proofs of the bounds.
 
     ``name``: Name in settings.
     ``symmetric``: Whether C(x, y) = C(y, x).
@@ -85,7 +86,7 @@ class GroundCost(ABC):
     symmetric: ClassVar[bool] = True
     zero_on_itself: ClassVar[bool] = True
     layers: ClassVar[int] = 0
-    weighting: ClassVar[str | None] = None
+    weighting: ClassVar[Literal["text", "corpus", "idf"] | None] = None
 
     def vectors(self, layers: Array) -> Array:
         """Token vectors from hidden layers (tokens × layers × d), if :attr:`layers` is not 0."""
@@ -122,6 +123,23 @@ class GroundCost(ABC):
         A cost without a bound solves every text exactly.
         """
         return work.products(len(x))[0].fill_(-torch.inf)
+
+    def relax(self, points: Array, others: Array, plan: Array) -> tuple[Array32, ...] | None:
+        """Features of a query's points for :meth:`relaxed_lower`, fitted where mass moves; None: the cost has none.
+
+        ``others``, ``plan``: Points of some texts, and the mass that optimal plans move to them (n × m).
+        """
+        return None
+
+    def relaxed_lower(
+        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
+    ) -> torch.Tensor:
+        """Like :meth:`lower`, but cheaper and lower."""
+        raise NotImplementedError(f"{self.name} has no relaxed bound")
+
+    def relaxed_matrix(self, features: tuple[Array32, ...], others: Array) -> Array:
+        """What :meth:`relaxed_lower` computes, for points."""
+        raise NotImplementedError(f"{self.name} has no relaxed bound")
 
 
 CostLike = str | GroundCost

@@ -14,6 +14,18 @@ from evidence_assets.models.vectors import Array
 from .ground_cost import CostLike, get_ground_cost
 from .measure import TokenMeasure
 
+IntArray = NDArray[np.int64]
+
+
+def normalise_texts(weights: Array, lengths: IntArray) -> Array:
+    """Weights normalised to 1 within each text of these lengths; uniform if all are zero."""
+    if not len(lengths):
+        return np.empty(0)
+    starts = np.cumsum(lengths) - lengths
+    top = np.repeat(np.maximum.reduceat(weights, starts), lengths)
+    scaled = np.where(top > 0, weights / np.where(top > 0, top, 1.0), 1.0)
+    return np.asarray(scaled / np.repeat(np.add.reduceat(scaled, starts), lengths))
+
 
 class TextCollection(ABC):
     """Texts with their tokens, read in parts."""
@@ -33,6 +45,10 @@ class TextCollection(ABC):
     @abstractmethod
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
         """All texts in order: (number of the first text, part)."""
+
+    @abstractmethod
+    def parts(self, texts: IntArray) -> Iterator[tuple[TokenPool, IntArray]]:
+        """Chosen texts in order, in parts: a pool, and their numbers in it."""
 
     def measure(self, text: int, cost: CostLike, temperature: float = 1.0) -> TokenMeasure:
         """One text as a measure under a cost, in float64, for exact distances."""
@@ -92,18 +108,17 @@ class TokenPool(TextCollection):
         if len(self):
             yield 0, self
 
+    def parts(self, texts: IntArray) -> Iterator[tuple[TokenPool, IntArray]]:
+        if len(texts):
+            yield self, texts
+
     def measure(self, text: int, cost: CostLike, temperature: float = 1.0) -> TokenMeasure:
         rows = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
         return get_ground_cost(cost).measure(self.vectors[rows], self.weights[rows], temperature)
 
     def masses(self) -> Array:
         """Weights normalised to 1 within each text; uniform if all are zero."""
-        if not len(self):
-            return np.empty(0)
-        starts, lengths = self.offsets[:-1], np.diff(self.offsets)
-        top = np.repeat(np.maximum.reduceat(self.weights, starts), lengths)
-        scaled = np.where(top > 0, self.weights / np.where(top > 0, top, 1.0), 1.0)
-        return np.asarray(scaled / np.repeat(np.add.reduceat(scaled, starts), lengths))
+        return normalise_texts(self.weights, np.diff(self.offsets))
 
     def blocks(self, tokens: int) -> Iterator[tuple[int, int]]:
         """Ranges of whole texts with about ``tokens`` rows each, at least one text."""

@@ -21,10 +21,17 @@ from evidence_assets.transport import (
     find_nearest_texts,
     get_ground_cost,
     list_ground_costs,
+    search,
 )
-from evidence_assets.transport.bounds import BoundPass, dual_bound
-from evidence_assets.transport.costs.jsd import COEFFICIENTS
-from evidence_assets.transport.ground_cost import Workspace
+from evidence_assets.transport.bounds import BoundPass, LowerBound, dual_bound
+from evidence_assets.transport.costs.jsd import (
+    COEFFICIENTS,
+    CURVATURES,
+    SMALLEST_TANGENTS,
+    tangent_offset,
+    tangent_slope,
+)
+from evidence_assets.transport.ground_cost import Array32, Workspace
 from evidence_assets_tests.transport.random_texts import distance, half_store, random_pool
 
 Array = NDArray[np.float64]
@@ -83,6 +90,13 @@ def assert_nearest(nearest: NearestTexts, truth: Array, k: int) -> None:
         assert i == expected or truth[i] == pytest.approx(truth[expected], abs=1e-9)
 
 
+def relax(cost: GroundCost, query: TokenMeasure, others: Array) -> tuple[LowerBound, tuple[Array32, ...]] | None:
+    """The relaxed bound of a cost, fitted to a plan that moves all mass evenly; None if it has none."""
+    plan = np.full((len(query), len(others)), 1 / len(query) / len(others))
+    features = cost.relax(query.points, others, plan)
+    return None if features is None else (cost.relaxed_lower, features)
+
+
 class GroundCostContract:
     """Tests of one cost; a subclass is parametrized with ``cost``."""
 
@@ -107,10 +121,10 @@ class GroundCostContract:
         seed=st.integers(0, 10**6),
         d=st.sampled_from([2, 5, 64, 384]),
         spread=st.sampled_from([1e-3, 0.1, 1.0, 8.0, 100.0, 5000.0]),
-        by_numpy=st.booleans(),  # without it runs what a GPU runs
+        use_numpy=st.booleans(),  # without it runs what a GPU runs
     )
     def test_the_bound_is_never_above_the_exact_distance(
-        self, cost: GroundCost, seed: int, d: int, spread: float, by_numpy: bool
+        self, cost: GroundCost, seed: int, d: int, spread: float, use_numpy: bool
     ) -> None:
         rng = np.random.default_rng(seed)
         vectors = (rng.normal(size=(24, d)) * spread).astype(np.float16)
@@ -119,20 +133,24 @@ class GroundCostContract:
         texts = [pool.measure(i, cost) for i in range(3)]
         query = cost.measure(vectors[3:9].astype(float) * 1.01, rng.random(6) + 0.01)
         exact = cost.matrix(query.points, np.concatenate([t.points for t in texts]))
-        workspace = Workspace(6, 24, d, CPU, by_numpy)
-        x = workspace.rows(24)[0].copy_(torch.from_numpy(pool.vectors))
-        factors = cost.factors(pool.weights, 1.0)
-        features = tuple(torch.from_numpy(feature) for feature in cost.features(query.points))
-        lower = cost.lower(features, x, None if factors is None else torch.from_numpy(factors), workspace).numpy()
-        usable = ~np.isnan(lower)
-        assert (lower[usable] <= exact[usable]).all()
+        others = cost.measure(rng.normal(size=(7, d)) * spread, rng.random(7)).points
+        tight, relaxed = (cost.lower, cost.features(query.points)), relax(cost, query, others)
+        for lower, features in [tight] + ([relaxed] if relaxed else []):
+            workspace = Workspace(6, 24, d, CPU, use_numpy)
+            x = workspace.rows(24)[0].copy_(torch.from_numpy(pool.vectors))
+            factors = cost.factors(pool.weights, 1.0)
+            scale = None if factors is None else torch.from_numpy(factors)
+            costs = lower(tuple(torch.from_numpy(f) for f in features), x, scale, workspace).numpy()
+            usable = ~np.isnan(costs)
+            assert (costs[usable] <= exact[usable]).all()
+            for potential in (rng.normal(size=6) * exact.std(), exact.min(axis=1)):
+                bound_pass = BoundPass(cost, lower, [features], [query.masses], [potential], use_numpy=use_numpy)
+                (bounds,) = bound_pass.run(pool, 1.0, 1)
+                for bound, text in zip(bounds, texts, strict=True):
+                    assert bound <= distance(query, text, cost) + 1e-12
         for potential in (rng.normal(size=6) * exact.std(), exact.min(axis=1)):
-            (bounds,) = BoundPass(cost, [query.points], [query.masses], [potential], by_numpy=by_numpy).run(
-                pool, 1.0, 1
-            )
             for i, text in enumerate(texts):
                 true = distance(query, text, cost)
-                assert bounds[i] <= true + 1e-12
                 part = exact[:, pool.offsets[i] : pool.offsets[i + 1]]
                 sharper = dual_bound(query.masses, text.masses, part, potential[None])
                 assert sharper <= true + 1e-9 * (1 + exact.max())
@@ -175,6 +193,28 @@ class GroundCostContract:
             assert alone.indices.tolist() == nearest.indices.tolist()
             assert alone.distances.tolist() == nearest.distances.tolist()
 
+    def test_the_cascade_of_bounds_returns_what_one_bound_returns(
+        self, cost: GroundCost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pool = half_store(np.random.default_rng(5), 400, 48)
+        queries = [pool.measure(i, cost) for i in (3, 77)]
+        expected = find_nearest_texts(queries, pool, 6, cost, n_pairs=3)
+        monkeypatch.setattr(search, "MIN_RELAXED_TEXTS", 100)
+        monkeypatch.setattr(search, "FIRST_TEXTS", 40)
+        by_threads = [find_nearest_texts(queries, pool, 6, cost, threads=n, n_pairs=3) for n in (1, 2, 5)]
+        for number, nearest in enumerate(expected):
+            for results in by_threads:
+                assert results[number].indices.tolist() == nearest.indices.tolist()
+                assert results[number].distances.tolist() == nearest.distances.tolist()
+                assert results[number].pairs == nearest.pairs
+                assert (results[number].n_solved, results[number].n_pruned) == (
+                    by_threads[0][number].n_solved,
+                    by_threads[0][number].n_pruned,
+                )
+                assert results[number].n_solved + sum(results[number].n_pruned.values()) == len(pool)
+            if relax(cost, queries[0], queries[1].points):
+                assert by_threads[0][number].n_pruned["relaxed"] > 0
+
     @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
     def test_device_bounds_equal_cpu_bounds(self, cost: GroundCost, device: str) -> None:
         if device == "cuda" and not torch.cuda.is_available():
@@ -183,12 +223,13 @@ class GroundCostContract:
         texts = [pool.measure(i, cost) for i in range(len(pool))]
         queries = [TokenMeasure(t.points[t.masses > 0], t.weights[t.masses > 0]) for t in (texts[3], texts[50])]
         query_arguments = (
-            [q.points for q in queries],
+            cost.lower,
+            [cost.features(q.points) for q in queries],
             [q.masses for q in queries],
             [np.full(len(q), 0.1) for q in queries],
         )
         expected = BoundPass(cost, *query_arguments).run(pool, 1.0, 1)
-        native = BoundPass(cost, *query_arguments, device, by_numpy=False)
+        native = BoundPass(cost, *query_arguments, device, use_numpy=False)
         bounds = native.run(pool, 1.0, 1)
         assert np.allclose(expected, bounds, rtol=1e-4, atol=1e-4)
         for query, lower in zip(queries, bounds, strict=True):
@@ -253,3 +294,31 @@ def test_coefficients_stay_below_the_generator_on_the_grid_of_the_proof() -> Non
         g = c0 + (c1 + c2 * np.cos(s / 2)) / np.cosh(s / 2)
         assert (h - g).min() >= 1e-5
         assert abs(c1) / 4 + 3 * abs(c2) / 4 < 0.5 and abs(c1) + abs(c2) < 0.72 and c0 + 1e-5 <= np.log(2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    which=st.integers(0, len(CURVATURES) - 1), exponent=st.floats(0, 3), p=st.floats(1e-12, 1), q=st.floats(1e-12, 1)
+)
+def test_every_allowed_tangent_is_below_the_divergence_of_two_numbers(
+    which: int, exponent: float, p: float, q: float
+) -> None:
+    curvature, y = CURVATURES[which], SMALLEST_TANGENTS[which] * 10**exponent
+    term = (p * np.log(p) + q * np.log(q) - (p + q) * np.log((p + q) / 2)) / 2
+    bound = p * tangent_offset(y, curvature) + np.sqrt(p * q) * tangent_slope(y, curvature) + curvature * q
+    assert bound <= term + 1e-9
+    assert tangent_offset(SMALLEST_TANGENTS, CURVATURES) == pytest.approx(np.log(2) / 2, abs=1e-9)
+
+
+def test_the_relaxed_bound_is_at_least_that_of_the_square_roots_alone() -> None:
+    rng = np.random.default_rng(0)
+    cost = get_ground_cost("jsd")
+    for spread in (0.1, 1.0, 5.0):
+        query, text = (cost.measure(rng.normal(size=(n, 64)) * spread, np.ones(n)) for n in (4, 40))
+        plan = np.full((4, 40), 1 / 160)
+        features = cost.relax(query.points, text.points, plan)
+        assert features is not None
+        relaxed = cost.relaxed_matrix(features, text.points)
+        alone = np.log(2) * (1 - np.sqrt(query.points) @ np.sqrt(text.points).T)
+        assert (relaxed <= cost.matrix(query.points, text.points)).all()
+        assert relaxed.mean() > alone.mean()

@@ -114,6 +114,6 @@ def test_distances_do_not_depend_on_threads_and_thread_counts_are_restored() -> 
         with native_thread_pools().limit(limits=threads, user_api="blas"):
             for _ in range(6):
                 results.add(find_nearest_texts([query], pool, 10, cost="cosine", threads=2)[0].distances.tobytes())
-            counts = {one["num_threads"] for one in native_thread_pools().info() if one["user_api"] == "blas"}
+            counts = {pool["num_threads"] for pool in native_thread_pools().info() if pool["user_api"] == "blas"}
         assert counts == {threads}
     assert len(results) == 1

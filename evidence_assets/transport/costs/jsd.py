@@ -1,4 +1,4 @@
-r"""The published ground cost, the Jensen–Shannon divergence of softmaxes, and a lower bound of it in matrix products.
+r"""The published ground cost, the Jensen–Shannon divergence of softmaxes, and two lower bounds of it.
 
 **The bound without logarithms for each pair.** With t = p/q the divergence is a sum over dimensions of
 q·φ(t), φ(t) = ½(t ln t − (1+t) ln((1+t)/2)). Let s = ln t and w(s) = (1+t)/2. Then
@@ -21,12 +21,33 @@ Proof of (1) for each set: |h'| = x(1−x)s < 0.23 and |g'| ≤ |c₁|/4 + 3|c�
 g ≤ h − 10⁻⁵ on a grid of step 2·10⁻⁵. The tests evaluate that grid on [0, 40]; beyond it sech(s/2) < 10⁻⁸ while
 h > ln 2 − 10⁻¹⁵ ≥ c₀ + 10⁻⁵.
 
+**The relaxed bound in one product of square roots.** One term of the divergence is φ(p, q) = p·G(y), y = √(q/p), with
+
+.. math:: G(y) = y^2 \ln y - \tfrac{1+y^2}{2} \ln\tfrac{1+y^2}{2}, \quad G'(y) = y \ln\tfrac{2y^2}{1+y^2}, \quad
+          G''(y) = \ln 2r + 2(1-r), \quad r = \tfrac{y^2}{1+y^2}.
+
+G'' rises from −∞ at r = 0 to 1 at r = ½ and falls to ln 2 at r = 1. For 0 ≤ γ ≤ ½ ln 2, therefore, K(y) = G(y) − γy² is
+concave up to some y_γ ≤ 1 and convex from there on. A tangent of K at y₀ ≥ y_γ, α + βy with
+
+.. math:: \alpha = \tfrac12 (y_0^2 - 1) \ln\tfrac{1+y_0^2}{2} - y_0^2 \ln y_0 + \gamma y_0^2, \qquad
+          \beta = y_0 \bigl(\ln\tfrac{2y_0^2}{1+y_0^2} - 2\gamma\bigr),
+
+is below K on the convex part. If also α ≤ K(0) = ½ ln 2, it is below K at both ends of the concave part and thus on it.
+So α + βy + γy² ≤ G(y) for all y ≥ 0, and with one γ for a query token and one y₀ for each of its dimensions,
+
+.. math:: \mathrm{JSD}(P, Q) \ge \sum_l \alpha_l p_l + \gamma + \sum_l \beta_l \sqrt{p_l}\,\sqrt{q_l}.
+
+(y₀ = 1 and γ = ½ ln 2 give ln 2 · (1 − A).) The best y₀ for expected roots E√q_l is E√q_l/√p_l, or the smallest allowed
+one (:data:`SMALLEST_TANGENTS`) if that is greater; :meth:`JensenShannon.relax` takes the expectations from the plans of
+solved texts and tries all :data:`CURVATURES` γ.
+
 **Rounding.** Computation is in float32, and a margin for its error is subtracted: an inner product of unit vectors over
 d terms has an error of at most γ_d = d·2⁻²⁴/(1 − d·2⁻²⁴), a feature that of its angle.
 """
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 
 import numpy as np
@@ -45,7 +66,36 @@ COEFFICIENTS: tuple[tuple[float, float, float], ...] = (
     (0.67169, -0.38085, -0.29088),
     (0.69312, -0.44583, -0.24733),
 )
+CURVATURES = np.linspace(0.0, 0.5 * np.log(2.0) * (1 - 1e-6), 12)
+LARGEST_TANGENT = 1e3
 LOWEST_ANGLE = -60.0  # e^-60 replaces the root of 0; the sum of its products is under 1e-20
+
+
+def tangent_offset(y: Array, curvature: Array | float) -> Array:
+    """α of the relaxed bound."""
+    square = y * y
+    return np.asarray(0.5 * (square - 1) * np.log((1 + square) / 2) - square * np.log(y) + curvature * square)
+
+
+def tangent_slope(y: Array, curvature: Array | float) -> Array:
+    """β of the relaxed bound."""
+    return np.asarray(y * (np.log(2 * y * y / (1 + y * y)) - 2 * curvature))
+
+
+def _smallest_tangents() -> Array:
+    """For each curvature the smallest y₀ with α ≤ ½ ln 2, by bisection.
+
+    From K(0) = ½ ln 2 at y₀ = 0, α rises on the concave part and falls on the convex part, to γ at y₀ = 1.
+    """
+    low, high = np.full(len(CURVATURES), 1e-6), np.ones(len(CURVATURES))
+    for _ in range(60):
+        middle = (low + high) / 2
+        too_small = tangent_offset(middle, CURVATURES) > 0.5 * np.log(2.0)
+        low, high = np.where(too_small, middle, low), np.where(too_small, high, middle)
+    return high
+
+
+SMALLEST_TANGENTS = _smallest_tangents()
 
 
 def normalise_rows(points: Array) -> Array:
@@ -98,33 +148,79 @@ class JensenShannon(GroundCost):
         self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
     ) -> torch.Tensor:
         rows, d = x.shape
-        _, root, turn = work.rows(rows)
+        _, root, buffer = work.rows(rows)
         assert factors is not None
         angle = x.mul_((0.5 * factors).float()[:, None])
         top, low = angle.amax(dim=1), angle.amin(dim=1)
-        reach = torch.maximum(top.abs(), low.abs())
-        if not reach.max() < 40:  # the sum of squared exponentials could overflow
+        largest = torch.maximum(top.abs(), low.abs())
+        if not largest.max() < 40:  # the sum of squared exponentials could overflow
             angle.sub_(top[:, None]).clamp_(min=LOWEST_ANGLE)
-        # rounding of product, difference and logarithm of the norm: numbers of at most four times the reach
-        angle_error = 2.0**-21 * (1 + reach)
+        # rounding of product, difference and logarithm of the norm: numbers of at most four times the largest angle
+        angle_error = 2.0**-21 * (1 + largest)
         work.apply("exp", angle, root)
         norm = torch.linalg.vector_norm(root, dim=1)
         angle.sub_(norm.log()[:, None])
-        affinity, turned, spare = work.products(rows)
-        work.product(features[0], root, affinity)
-        work.product(features[1], work.apply("cos", angle, turn).mul_(root), turned)
-        work.product(features[2], work.apply("sin", angle, turn).mul_(root), spare)
-        turned += spare
+        sum_a, sum_b, sine_sum = work.products(rows)
+        work.product(features[0], root, sum_a)
+        work.product(features[1], work.apply("cos", angle, buffer).mul_(root), sum_b)
+        work.product(features[2], work.apply("sin", angle, buffer).mul_(root), sine_sum)
+        sum_b += sine_sum
         # divide the products by the norm instead of the roots, as there are fewer
         shrink = norm.reciprocal_()
-        affinity *= shrink
-        turned *= shrink
+        sum_a *= shrink
+        sum_b *= shrink
         # A feature vector has norm 1 and an error of twice the angle error (length and direction) and a few units of
         # exp, log, cos and sin. |c1| + |c2| < 0.72 bounds the effect of that and of the sums on c0 + c1 A + c2 B.
         margin = 0.72 * (3 * angle_error + 36 * ROUNDING_UNIT + sum_error(d) + sum_error(2 * d)) + 8 * ROUNDING_UNIT
-        bounds = (affinity.mul(c1).add_(c0).add_(turned, alpha=c2) for c0, c1, c2 in COEFFICIENTS)
+        bounds = (sum_a.mul(c1).add_(c0).add_(sum_b, alpha=c2) for c0, c1, c2 in COEFFICIENTS)
         # torch.maximum propagates NaN, which marks overflow
         return reduce(torch.maximum, bounds).sub_(margin)
+
+    def relax(self, points: Array, others: Array, plan: Array) -> tuple[NDArray[np.float32], ...]:
+        p = normalise_rows(points)
+        root = np.sqrt(p)
+        expected_roots = (plan / plan.sum(axis=1, keepdims=True)) @ np.sqrt(normalise_rows(others))
+        best = np.full(len(p), -np.inf)
+        offsets, slopes = np.empty(len(p)), np.empty_like(p)
+        for curvature, smallest in zip(CURVATURES, SMALLEST_TANGENTS, strict=True):
+            y = np.clip(expected_roots / np.maximum(root, 1e-150), smallest, LARGEST_TANGENT)
+            offset = (p * tangent_offset(y, curvature)).sum(axis=1) + curvature
+            slope = root * tangent_slope(y, curvature)
+            expected = offset + (slope * expected_roots).sum(axis=1)
+            is_better = expected > best
+            best[is_better] = expected[is_better]
+            offsets[is_better], slopes[is_better] = offset[is_better], slope[is_better]
+        lengths = np.linalg.norm(slopes, axis=1)
+        # the bisection and the sums in float64, and the roundings of offsets, slopes and sums to float32
+        offsets -= 1e-9 + 8 * ROUNDING_UNIT * (np.abs(offsets) + lengths)
+        return slopes.astype(np.float32), offsets.astype(np.float32), lengths.astype(np.float32)
+
+    def relaxed_lower(
+        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
+    ) -> torch.Tensor:
+        r"""One exponential for each number of the texts, and one product; NaN for tokens whose exponentials overflow.
+
+        Roundings of factor and product move an angle z_l by up to 2u|z_l| and its exponential e_l by that and 4u of
+        itself. Of the length ‖e‖ that is at most 2u·ρ + 4u, where ρ² is the mean of z² with the weights e². Let t be
+        the largest angle: ρ ≤ |t| + (Σ(t − z_l)² e_l² / Σ e_l²)^½, whose last term is at most 1 + ½ ln d, and
+        t ≤ ln ‖e‖ ≤ t + ½ ln d. So ρ ≤ |ln ‖e‖| + ln d + 1. The direction is off by twice as much.
+        """
+        rows, d = x.shape
+        slopes, offsets, lengths = features
+        assert factors is not None
+        root = work.apply("exp", x.mul_((0.5 * factors).float()[:, None]), x)
+        norm = torch.linalg.vector_norm(root, dim=1)
+        size = norm.log().abs_()
+        is_safe = size < 35  # squares neither overflow nor underflow
+        angle_error = float(torch.where(is_safe, size, 0.0).max()) + math.log(d) + 1
+        margin = ROUNDING_UNIT * (4.1 * angle_error + 20) + 2 * sum_error(d)
+        product = work.product(slopes, root, work.products(rows)[0])
+        product.mul_(norm.reciprocal_().masked_fill_(~is_safe, torch.nan))
+        return product.add_((offsets - margin * lengths)[:, None])
+
+    def relaxed_matrix(self, features: tuple[NDArray[np.float32], ...], others: Array) -> Array:
+        slopes, offsets, _ = features
+        return np.asarray(offsets[:, None] + slopes @ np.sqrt(normalise_rows(others)).T)
 
 
 @register_cost

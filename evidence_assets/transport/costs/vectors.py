@@ -47,7 +47,7 @@ class Cosine(GroundCost):
 
 @register_cost
 class Euclidean(GroundCost):
-    r"""Distance of the tokens' vectors, each scaled by the weight of its word, as printed.
+    r"""Distance of the tokens' vectors, each scaled by the weight of its word, as published.
 
     .. math:: C(x, y) = \lVert m_x w_x - m_y w_y \rVert_2 \qquad\text{(thesis, equations 7.2 and 7.7; 5.13 in chapter
     5)}
@@ -57,7 +57,7 @@ class Euclidean(GroundCost):
     these sums over d terms is off by at most γ_d of (‖x‖² + ‖y‖²)/2 to (‖x‖² + ‖y‖²), 2γ in all. The points themselves
     are off by u and 2u of their lengths (two roundings where a vector is scaled), so that a distance D of them is off
     by at most 2u(‖x‖ + ‖y‖), its square by at most 4uD(‖x‖ + ‖y‖) ≤ 8u(‖x‖² + ‖y‖²) and terms in u²; four more
-    roundings are of numbers no greater than ‖x‖² + ‖y‖². So (2γ + 16u)(‖x‖² + ‖y‖²) is taken off.
+    roundings are of numbers no greater than ‖x‖² + ‖y‖². The bound therefore subtracts (2γ + 16u)(‖x‖² + ‖y‖²).
     """
 
     name = "euclidean"
