@@ -1,6 +1,6 @@
 """Throughput of the embedded encoder against the raw network and against sentence-transformers, in one process.
 
-    python bench/bench_encoder.py [--texts 300] [--rounds 15]
+    python -m bench.bench_encoder [--texts 300] [--rounds 15]
 
 Figures are texts a CPU second, so that other programs on the machine hardly matter (set OMP_NUM_THREADS=1). The raw
 network is the transformers model run on the same token ids in the same batches, tokenizing and pooling left out: what
@@ -67,14 +67,14 @@ def raw_pass(encoder: TransformerEncoder, texts: list[str], dtype: str) -> Calla
 def seconds_of(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
     """Processor seconds of each run in each round, the order drawn anew every time; a first round warms up."""
     rng = random.Random(0)
-    spent: dict[str, list[float]] = {name: [] for name in runs}
+    seconds_by_run: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(rounds + 1):
         for name in rng.sample(list(runs), len(runs)):
             started = time.process_time()
             runs[name]()
             if number:
-                spent[name].append(time.process_time() - started)
-    return {name: np.array(seconds) for name, seconds in spent.items()}
+                seconds_by_run[name].append(time.process_time() - started)
+    return {name: np.array(seconds) for name, seconds in seconds_by_run.items()}
 
 
 def main() -> None:
@@ -99,7 +99,7 @@ def main() -> None:
             assert isinstance(encoder, TransformerEncoder)
             cosines = (encoder.encode_sentences(texts) * expected).sum(axis=1)
             assert cosines.min() > (0.99999 if dtype == "float32" else 0.999), cosines.min()
-            spent = seconds_of(
+            seconds = seconds_of(
                 {
                     "raw": raw_pass(encoder, texts, dtype),
                     "sentences": lambda encoder=encoder, texts=texts: encoder.encode_sentences(texts),
@@ -108,10 +108,10 @@ def main() -> None:
                 },
                 arguments.rounds,
             )
-            figures = "".join(f"{len(texts) / np.median(spent[each]):10.0f}" for each in RUNS)
+            figures = "".join(f"{len(texts) / np.median(seconds[each]):10.0f}" for each in RUNS)
             shares = []
             for ours, base in (("sentences", "raw"), ("tokens", "raw"), ("sentences", "library")):
-                low, middle, high = np.quantile(spent[base] / spent[ours], (0.25, 0.5, 0.75))
+                low, middle, high = np.quantile(seconds[base] / seconds[ours], (0.25, 0.5, 0.75))
                 shares.append(f"{middle:11.3f} [{low:.3f}, {high:.3f}]"[-24:])
                 if base == "raw" and middle < LEAST:
                     short.append(f"{ours} of {name} in {dtype}: {middle:.3f}")

@@ -87,11 +87,11 @@ def _encode(texts: list[str], layers: bool, most: int, cache: Path) -> None:
             members = list(group)
             step = max(1, BATCH_TOKENS // length)
             for low in range(0, len(members), step):
-                part = members[low : low + step]
-                out = model(input_ids=torch.tensor([ids[i] for i in part]), output_hidden_states=layers)
+                batch = members[low : low + step]
+                out = model(input_ids=torch.tensor([ids[i] for i in batch]), output_hidden_states=layers)
                 hidden = out.last_hidden_state[:, 1:-1].numpy().astype(np.float16)
                 stacked = torch.stack(out.hidden_states[-5:], 2)[:, 1:-1].numpy().astype(np.float16) if layers else None
-                for row, i in enumerate(part):
+                for row, i in enumerate(batch):
                     last[i] = hidden[row]
                     mean = out.last_hidden_state[row].mean(dim=0)
                     pooled[i] = (mean / mean.norm()).numpy()

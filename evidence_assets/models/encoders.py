@@ -6,12 +6,16 @@ kernel for both batch sizes. Torch is imported when an encoder is loaded.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.inference import (
@@ -20,7 +24,7 @@ from evidence_assets.models.inference import (
     explain_load_errors,
     find_hub_revision,
     find_minilm_folder,
-    kernel_fingerprint,
+    kernel_name,
     map_single_threaded,
     pretrained_options,
     resolve_device,
@@ -39,12 +43,6 @@ _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 _ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
 _MIN_PRODUCT_ROWS = 16
 """Smaller float32 products use a CPU kernel that rounds differently (measured below 6 rows)."""
-_FINGERPRINT_TEXTS = (
-    "fever",
-    "Aspirin may treat a headache, and what it treats else is not said here.",
-    "the pain of it " * 20,
-)
-"""Short, medium and long text whose vectors identify the kernels of a machine. Part of every encoder's revision."""
 
 
 def load_encoder(
@@ -68,7 +66,12 @@ def load_encoder(
     if dtype == "auto":
         is_native = device == "cpu" and name == EMBEDDED_ENCODER and _has_native_bfloat16()
         dtype = "bfloat16" if is_native or device.startswith("cuda") else "float32"
-    model = _load_model(name, path, options, device, getattr(torch, dtype))
+    if name == EMBEDDED_ENCODER:
+        model = _load_packaged(Path(path), device, getattr(torch, dtype))
+    else:
+        model = _load_sentence_transformer(name, path, options, device, getattr(torch, dtype))
+    if device == "cpu":
+        _pad_products(model.network)
     if not options["local_files_only"]:
         known_revision = find_hub_revision(name, revision) or known_revision or "unknown"
     return TransformerEncoder(name, f"{known_revision}-{dtype}", model)
@@ -85,17 +88,69 @@ def _has_native_bfloat16() -> bool:
     return bool(capabilities.get("avx512_bf16")) and not capabilities.get("amx_bf16")
 
 
-def _load_model(name: str, path: str, options: dict[str, Any], device: str, dtype: torch.dtype) -> Any:
+@dataclass(frozen=True)
+class LoadedModel:
+    """The parts of an encoder: network, tokenizer and pooling."""
+
+    network: Any
+    tokenizer: Tokenizer
+    device: torch.device
+    dimensions: int
+    max_tokens: int
+    """Longest input, including special tokens."""
+    pool: Callable[[torch.Tensor], torch.Tensor]
+    """One vector per text from its token vectors, scaled to unit length if the model does so."""
+    pool_unscaled: Callable[[torch.Tensor], torch.Tensor]
+
+
+def _load_packaged(folder: Path, device: str, dtype: torch.dtype) -> LoadedModel:
+    """The packaged MiniLM, without sentence-transformers: importing it doubles the time to load the encoder."""
+    import torch
+    from transformers import BertModel
+
+    with explain_load_errors(f"the encoder {EMBEDDED_ENCODER!r}"):
+        network = BertModel.from_pretrained(folder, dtype=dtype, local_files_only=True).eval().to(device)
+    settings = json.loads((folder / "sentence_bert_config.json").read_text(encoding="utf-8"))
+
+    def pool(hidden: torch.Tensor) -> torch.Tensor:
+        return hidden.sum(1) / hidden.shape[1]
+
+    return LoadedModel(
+        network=network,
+        tokenizer=Tokenizer.from_file(str(folder / "tokenizer.json")),
+        device=torch.device(device),
+        dimensions=int(network.config.hidden_size),
+        max_tokens=int(settings["max_seq_length"]),
+        pool=lambda hidden: torch.nn.functional.normalize(pool(hidden), dim=1),
+        pool_unscaled=pool,
+    )
+
+
+def _load_sentence_transformer(
+    name: str, path: str, options: dict[str, Any], device: str, dtype: torch.dtype
+) -> LoadedModel:
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize
 
     with explain_load_errors(f"the encoder {name!r}"):
         model = SentenceTransformer(path, device=device, model_kwargs={"dtype": dtype}, **options)
+    if not getattr(model.tokenizer, "is_fast", False):
+        raise ModelUnavailable(
+            f"the tokenizer of {name!r} has no character offsets. Add its tokenizer.json to the model folder"
+        )
     model.eval()
-    for module in list(model)[1:]:
+    pooling = list(model)[1:]
+    for module in pooling:
         module.float()  # pooling sums over tokens, for which bfloat16 is too coarse
-    if device == "cpu":
-        _pad_products(model[0].auto_model)
-    return model
+    return LoadedModel(
+        network=model[0].auto_model,
+        tokenizer=model.tokenizer.backend_tokenizer,
+        device=model.device,
+        dimensions=int(model.get_embedding_dimension()),
+        max_tokens=_max_input_tokens(model),
+        pool=lambda hidden: _pool(hidden, pooling),
+        pool_unscaled=lambda hidden: _pool(hidden, [m for m in pooling if not isinstance(m, Normalize)]),
+    )
 
 
 def _pad_products(network: Any) -> None:
@@ -134,30 +189,19 @@ def row_multiple(tokens: int) -> int:
 
 
 class TransformerEncoder:
-    """A sentence-transformers model that runs without padding. Its revision includes the dtype.
+    """An encoder that runs without padding. Its revision includes the dtype.
 
     Control tokens in a text, such as ``[SEP]``, are read as plain text, lone surrogates as U+FFFD.
     """
 
-    def __init__(self, model_id: str, revision: str, model: Any) -> None:
-        tokenizer = model.tokenizer
-        if not getattr(tokenizer, "is_fast", False):
-            raise ModelUnavailable(
-                f"the tokenizer of {model_id!r} has no character offsets. Add its tokenizer.json to the model folder"
-            )
-        self.model_id, self.revision = model_id, revision
-        self._model = model
-        self._device = model.device
-        self._tokenizer = tokenizer.backend_tokenizer
+    def __init__(self, model_id: str, revision: str, model: LoadedModel) -> None:
+        self._model, self._device, self._tokenizer = model, model.device, model.tokenizer
+        self.model_id, self.revision = model_id, f"{revision}-{kernel_name(self._device.type)}"
         self._tokenizer.no_truncation()  # stored settings of many models truncate silently
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
         self._n_special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
-        self.dimensions = int(model.get_embedding_dimension())
-        self.max_tokens = _max_input_tokens(model) - self._n_special
-        counts = self.count_tokens(_FINGERPRINT_TEXTS)
-        probes = [text for text, count in zip(_FINGERPRINT_TEXTS, counts, strict=True) if count <= self.max_tokens]
-        self.revision = f"{revision}-{kernel_fingerprint(self.encode_sentences(probes), self._device.type)}"
+        self.dimensions, self.max_tokens = model.dimensions, model.max_tokens - self._n_special
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Number of tokens of each text, without special tokens."""
@@ -181,19 +225,19 @@ class TransformerEncoder:
         """Pooled, L2-normalised vectors, n × d."""
         import torch
 
-        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for rows, hidden in self._batches(self._encode(texts, offsets=False), self._pool):
-            vectors[rows] = hidden.cpu().numpy()
-        self._refuse_nan(vectors, texts)
+        vectors = self._pool_texts(texts, self._model.pool)
         return torch.nn.functional.normalize(torch.from_numpy(vectors), dim=-1).numpy()
 
-    def _pool(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Apply the modules after the network to token vectors: one vector per text."""
-        features: dict[str, Any] = {"token_embeddings": hidden}
-        for module in list(self._model)[1:]:
-            features = module(features)
-        pooled: torch.Tensor = features["sentence_embedding"]
-        return pooled
+    def pool_sentences(self, texts: Sequence[str]) -> FloatArray:
+        """Pooled vectors before they are scaled to unit length, n × d."""
+        return self._pool_texts(texts, self._model.pool_unscaled)
+
+    def _pool_texts(self, texts: Sequence[str], pool: Callable[[torch.Tensor], torch.Tensor]) -> FloatArray:
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for rows, hidden in self._batches(self._encode(texts, offsets=False), pool):
+            vectors[rows] = hidden.cpu().numpy()
+        self._refuse_nan(vectors, texts)
+        return vectors
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Last hidden layer of each text's tokens, with the tokenizer's surface forms."""
@@ -201,7 +245,7 @@ class TransformerEncoder:
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         """The last ``layers`` hidden layers of each text's tokens, concatenated, the last one at the end."""
-        available = int(self._model[0].auto_model.config.num_hidden_layers) + 1
+        available = int(self._model.network.config.num_hidden_layers) + 1
         if not 1 <= layers <= available:
             raise BadInput(f"{self.model_id} has {available} layers including the embeddings. Ask for 1 to {available}")
         return self._token_vectors(texts, layers)
@@ -254,7 +298,7 @@ class TransformerEncoder:
         """
         import torch
 
-        network = self._model[0].auto_model
+        network = self._model.network
         device_type = "cuda" if self._device.type == "cuda" else "cpu"
 
         def run(rows: list[int]) -> torch.Tensor:
@@ -286,3 +330,12 @@ class TransformerEncoder:
             f"or fetch the weights again",
             vectors,
         )
+
+
+def _pool(hidden: torch.Tensor, modules: Sequence[Any]) -> torch.Tensor:
+    """Apply the modules after the network to token vectors: one vector per text."""
+    features: dict[str, Any] = {"token_embeddings": hidden}
+    for module in modules:
+        features = module(features)
+    pooled: torch.Tensor = features["sentence_embedding"]
+    return pooled
