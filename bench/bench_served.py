@@ -95,10 +95,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cache = CompletionCache(Path(folder))
         for number in range(options.rounds):
-            before, cpu, started = _resident(), time.process_time(), time.perf_counter()
+            before, cpu, start = _resident(), time.process_time(), time.perf_counter()
             statements = [f"statement {number} {place}" for place in range(options.requests)]
             verdicts = JUDGE.ask(LanguageModel(generator, cache), statements)
-            seconds = time.perf_counter() - started
+            seconds = time.perf_counter() - start
             assert verdicts == [False] * options.requests, verdicts[:3]
             ratios.append(seconds / ideal)
             print(

@@ -137,8 +137,9 @@ def diagnose(profile: Profile) -> list[CheckResult]:
         ),
     ]
     harvesting = profile.harvesting
-    models = {"writer": harvesting.writer, "substitution": harvesting.substitution, "likelihood": harvesting.likelihood}
+    models = {name: getattr(harvesting, name) for name in ("writer", "substitution", "causal", "likelihood")}
     results += [_check_weights(f"harvesting: {use}", settings) for use, settings in models.items() if settings]
+    results += [_check_weights("reader", profile.reader)] if profile.reader else []
     return results + [r for settings in profile.generators.values() for r in _check_generator(settings)]
 
 

@@ -17,8 +17,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from evidence_assets.lake.atomic import replacing_folder
@@ -226,10 +224,9 @@ def single_threaded_blas() -> Iterator[None]:
                 limit.restore_original_limits()
 
 
-def kernel_fingerprint(vectors: npt.NDArray[np.floating], device: str = "cpu") -> str:
-    """The part of a revision that identifies the kernels: instruction set and hash of probe vectors."""
+def kernel_name(device: str = "cpu") -> str:
+    """The part of a revision that identifies the kernels: the instruction set of the CPU or the name of the GPU."""
     import torch
 
     kernels = torch.backends.cpu.get_cpu_capability() if device.startswith("cpu") else torch.cuda.get_device_name()
-    digest = hashlib.blake2b(np.ascontiguousarray(vectors).tobytes(), digest_size=4)
-    return f"{kernels.lower().replace(' ', '_')}-{digest.hexdigest()}"
+    return kernels.lower().replace(" ", "_")

@@ -23,6 +23,9 @@ from evidence_assets.models.inference import (
 )
 from evidence_assets.models.protocols import REFUSED_PREFIX, Completion, Request
 
+QLORA: dict[str, Any] = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
+"""The 4-bit quantization of QLoRA (Dettmers et al. 2023)."""
+
 
 class TransformersGenerator:
     """Answers one request at a time, so that a completion never depends on other requests.
@@ -53,7 +56,7 @@ class TransformersGenerator:
                     "weights in 4 bit need a CUDA device and bitsandbytes: pip install 'evidence-assets[gpu]', or set "
                     "four_bit to false"
                 )
-            config = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
+            config = BitsAndBytesConfig(**QLORA, bnb_4bit_compute_dtype=torch.bfloat16)
             quantization = {"quantization_config": config, "device_map": {"": self._device}}
         with explain_load_errors(f"the language model {model_id!r}"):
             self._tokenizer = AutoTokenizer.from_pretrained(model_id, **options)
@@ -65,7 +68,7 @@ class TransformersGenerator:
         self.parameters: dict[str, object] = {
             "temperature": 0,
             "dtype": str(self._model.dtype).removeprefix("torch."),
-            "four_bit": four_bit,
+            "four_bit": QLORA["bnb_4bit_quant_type"] if four_bit else False,
             "constrained": constrained,
         }
         self._constrained = constrained

@@ -17,7 +17,7 @@ from evidence_assets.lake.ids import file_id
 from evidence_assets.models.inference import (
     equal_length_batches,
     find_hub_revision,
-    kernel_fingerprint,
+    kernel_name,
     map_single_threaded,
     resolve_device,
 )
@@ -62,14 +62,12 @@ class HFMaskedLM:
         self._max_tokens = int(getattr(model.config, "max_position_embeddings", 512))
         if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
             self._max_tokens -= 2  # these reserve two positions for padding
-        self.model_id, self.revision = model_id, revision
+        self.model_id, self.revision = model_id, f"{revision}-{kernel_name(self._device.type)}"
         marker = find_word_marker(tokenizer)
         self._prefix = " " if marker else ""
         self.vocabulary, self._pieces = list_whole_words(tokenizer, marker)
         if not self.vocabulary:
             raise UnusableModel(f"{model_id}: no token of the vocabulary is a whole word; choose another model")
-        [probe] = self.word_vectors([f"{self.vocabulary[0]} {self.vocabulary[-1]}"])
-        self.revision = f"{revision}-{kernel_fingerprint(probe.vectors, self._device.type)}"
 
     @classmethod
     def load(
@@ -125,7 +123,7 @@ class HFMaskedLM:
             for piece in encoding.ids:
                 word = order[len({number for number, _, _ in fillings})] if piece == mask_id else -1
                 word_pieces = pieces[word] if word >= 0 else [piece]
-                fillings += [(word, len(ids) + i, part) for i, part in enumerate(word_pieces) if word >= 0]
+                fillings += [(word, len(ids) + i, token) for i, token in enumerate(word_pieces) if word >= 0]
                 ids += [mask_id] * len(word_pieces) if word >= 0 else word_pieces
             for word, position, piece in sorted(fillings):
                 rows.append(list(ids))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -81,6 +81,15 @@ class Tokenizer(Protocol):
 
 
 @runtime_checkable
+class PoolingEncoder(Protocol):
+    """An encoder that also returns vectors as its network pools them."""
+
+    def pool_sentences(self, texts: Sequence[str]) -> FloatArray:
+        """As ``Encoder.encode_sentences``, before vectors are scaled to unit length."""
+        ...
+
+
+@runtime_checkable
 class LayeredEncoder(Protocol):
     """An encoder that returns several hidden layers, and counts words without computing vectors."""
 
@@ -108,6 +117,8 @@ class Request:
     """JSON schema by the strict rules of the OpenAI API: no additional properties, all properties required."""
     temperature: float = 0.0
     """0 selects the most probable token; above 0, tokens are sampled with the same seed for every request."""
+    parts: tuple[tuple[str, str, str], ...] = field(default=(), compare=False, repr=False)
+    """Role, source and text of each paragraph; the source is the passage of a paper that asks for it. For previews."""
 
     def __post_init__(self) -> None:
         if self.choices and self.json_schema:

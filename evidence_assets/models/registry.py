@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -18,7 +19,9 @@ from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSe
 
 if TYPE_CHECKING:  # these import torch, which takes seconds and is not needed to read a lake
     from evidence_assets.models.masked import HFMaskedLM
+    from evidence_assets.models.reader.training import TrainedReader
     from evidence_assets.models.sequence_models import SequenceModel
+    from evidence_assets.models.span_reader import SpanReader
 
     Model = TypeVar("Model", bound=SequenceModel)
 
@@ -115,15 +118,40 @@ def _load_tuned_classifier(folder: str, mtime: int) -> Reranker:
     return classifier
 
 
+def get_trained_reader(folder: Path, benchmark: str) -> TrainedReader:
+    """The reader that was trained for a benchmark."""
+    weights = folder / "model.safetensors"
+    if not weights.exists():
+        raise ModelUnavailable(
+            f"no reader is trained for {benchmark}. Train one: evidence train reader --on {benchmark}"
+        )
+    return _load_trained_reader(folder, f"reader-{benchmark}", weights.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _load_trained_reader(folder: Path, name: str, mtime: int) -> TrainedReader:  # mtime: part of the cache key
+    from evidence_assets.models.reader.training import TrainedReader
+
+    return TrainedReader(folder, name)
+
+
 def get_sequence_model(model_class: type[Model], settings: ModelSettings) -> Model:
     """A sequence model of this class: it rates texts, writes sentences or proposes words."""
     model: Model = _load_sequence_model(cast(Any, model_class), settings)
     return model
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=4)
 def _load_sequence_model(model_class: Any, settings: ModelSettings) -> Any:
     return model_class.load(settings.name, revision=settings.revision, device=settings.device)
+
+
+@lru_cache(maxsize=1)
+def get_reader(settings: ModelSettings) -> SpanReader:
+    """The extractive reader of these settings."""
+    from evidence_assets.models.span_reader import SpanReader
+
+    return SpanReader.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache
@@ -157,4 +185,4 @@ def load_generator(settings: GeneratorSettings) -> Generator:
         from evidence_assets.models.local_generators import VLLMGenerator
 
         return VLLMGenerator(settings.name, **options)
-    raise BadInput(f"the backend {settings.backend} has no language model")
+    raise BadInput(f"the backend {settings.backend} has no language model: choose openai, transformers, vllm or replay")

@@ -17,7 +17,7 @@ from evidence_assets.models.inference import (
     explain_load_errors,
     find_hub_revision,
     find_minilm_folder,
-    kernel_fingerprint,
+    kernel_name,
     map_single_threaded,
     pretrained_options,
     resolve_device,
@@ -93,9 +93,7 @@ class CrossEncoderReranker:
             int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512))
         )
         self.model_id = name
-        self.revision = f"{revision or find_hub_revision(name) or 'unknown'}-float32"
-        probe = self.score([("fever", "pain"), ("fever", "what it treats is not said here")])
-        self.revision += f"-{kernel_fingerprint(probe, self._device)}"
+        self.revision = f"{revision or find_hub_revision(name) or 'unknown'}-float32-{kernel_name(self._device)}"
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         import torch
@@ -135,7 +133,7 @@ class CrossEncoderReranker:
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """Settings of the tuning. Rate and batch size are those printed for Attention2Query, which gives no epochs."""
+    """Settings of the tuning. Rate and batch size are published for Attention2Query; the epochs are not."""
 
     epochs: int = 3
     batch: int = 16

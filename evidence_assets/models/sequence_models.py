@@ -66,7 +66,26 @@ class TextLikelihood(SequenceModel):
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """Mean log-probability of the tokens of each pair's second text, given its first; at most 0."""
-        rows = [self._encode_pair(*pair) for pair in pairs]
+        return self._score_rows([self._encode_pair(*pair) for pair in pairs])
+
+    def mean_log_probs(self, texts: Sequence[str]) -> FloatArray:
+        """Mean log-probability of the tokens of each text, given those before it: −log of a causal model's perplexity.
+
+        The first token follows the start token, which is the end token where the tokenizer has no other (GPT-2).
+        """
+        tokenizer = self._tokenizer
+        start = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+        if self._is_encoder_decoder or start is None:
+            raise UnusableModel(
+                f"{self.model_id} is no causal language model. Choose one such as GPT-2 for the fluency"
+            )
+        rows = [([start], list(tokenizer(text, add_special_tokens=False)["input_ids"])) for text in texts]
+        for (_, ids), text in zip(rows, texts, strict=True):
+            self._check_length(1 + len(ids), text)
+        return self._score_rows(rows)
+
+    def _score_rows(self, rows: Sequence[tuple[list[int], list[int]]]) -> FloatArray:
+        """Mean log-probability of the second list of tokens of each row, given the first."""
         lengths = [(len(source), len(target)) for source, target in rows]
         scores = np.zeros(len(rows), dtype=np.float32)
         for batch in equal_length_batches(lengths, lambda _: PAIRS_PER_BATCH):
@@ -87,10 +106,13 @@ class TextLikelihood(SequenceModel):
             source_ids.pop()  # the target continues the text
         lengths = len(source_ids), len(target_ids)
         longest = max(lengths) if self._is_encoder_decoder else sum(lengths)
-        max_tokens = int(getattr(self._model.config, "max_position_embeddings", 0) or longest)
-        if longest > max_tokens:
-            raise ValueError(f"{self.model_id} reads {max_tokens} tokens, but this text has {longest}: {target!r}")
+        self._check_length(longest, target)
         return source_ids, target_ids
+
+    def _check_length(self, length: int, text: str) -> None:
+        max_tokens = int(getattr(self._model.config, "max_position_embeddings", 0) or length)
+        if length > max_tokens:
+            raise ValueError(f"{self.model_id} reads {max_tokens} tokens, but this text has {length}: {text!r}")
 
     def _mean_log_probs(self, sources: list[list[int]], targets: list[list[int]]) -> FloatArray:
         target_ids = torch.tensor(targets, device=self._device)

@@ -343,10 +343,13 @@ class ServedEncoder(OpenAIServer):
         for number, reply, _ in self.send_each([{"input": batch, "encoding_format": "float"} for batch in batches]):
             if isinstance(reply, str):
                 longest = max(batches[number], key=len)
-                raise BadInput(f"the server at {self.base_url} refused texts {reply}; one begins {longest[:60]!r}")
+                problem = f"{reply}. Shorten the one that begins {longest[:60]!r}, or lower max_tokens"
+                raise BadInput(f"the server at {self.base_url} refused texts {problem}")
             vectors[number] = reply
         if len({batch.shape[1] for batch in vectors}) > 1 or sum(map(len, vectors)) != len(texts):
-            raise self._unavailable("returned vectors of different lengths, or not one per text. Is it one model?")
+            raise self._unavailable(
+                "returned vectors of different lengths, or not one per text. Serve one embedding model"
+            )
         return np.asarray(unit_rows(np.concatenate(vectors)), dtype=np.float32)
 
     def encode_tokens(self, texts: Sequence[str]) -> NoReturn:

@@ -1,11 +1,15 @@
-"""Unit rows and softmax of numpy arrays."""
+"""Unit rows and softmax of numpy arrays, and unit vectors of texts of any length."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.text.sentences import sentence_spans
 
 Array = npt.NDArray[np.float64]
 Float = TypeVar("Float", bound=np.floating[Any])
@@ -33,3 +37,22 @@ def softmax(logits: npt.ArrayLike, temperature: float = 1.0) -> Array:
     z = z - z.max(axis=-1, keepdims=True)
     np.exp(z, out=z)
     return np.asarray(z / z.sum(axis=-1, keepdims=True))
+
+
+def encode_ends(encoder: Encoder, texts: Iterable[str]) -> dict[str, FloatArray]:
+    """Unit vectors of distinct texts; of a text above the token limit, its end is encoded."""
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        return {}
+    counts = encoder.count_tokens(distinct)
+    inputs = [t if n <= encoder.max_tokens else _end_of(encoder, t) for t, n in zip(distinct, counts, strict=True)]
+    return dict(zip(distinct, unit_rows(encoder.encode_sentences(inputs)), strict=True))
+
+
+def _end_of(encoder: Encoder, text: str) -> str:
+    """The last sentences within the token limit, else the last words: the question is at the end."""
+    ends = [text[start:] for start, _ in sentence_spans(text)]
+    words = text.split()
+    ends += [" ".join(words[-count:]) for count in (200, 100, 50, 25, 12)] + [text[-100:]]
+    counts = encoder.count_tokens(ends)
+    return next((end for end, n in zip(ends, counts, strict=True) if n <= encoder.max_tokens), text[-20:])

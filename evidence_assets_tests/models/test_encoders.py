@@ -171,6 +171,15 @@ def test_each_text_is_encoded_once_and_returned_in_order() -> None:
     assert encoder.encode_sentences([]).shape == (0, 2)
 
 
+def test_pooled_vectors_have_their_own_length_and_the_same_direction() -> None:
+    texts = ["a cat", "the capital of Australia is Canberra"]
+    encoder = load_encoder(EMBEDDED_ENCODER)
+    pooled = encoder.pool_sentences(texts)
+    lengths = np.linalg.norm(pooled, axis=1)
+    assert (np.abs(lengths - 1) > 0.1).all()
+    np.testing.assert_allclose(pooled / lengths[:, None], encoder.encode_sentences(texts), atol=1e-5)
+
+
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "MAX_CACHED_VECTORS", 3)
     encoder = CachingEncoder(CountingEncoder())

@@ -25,7 +25,6 @@ from evidence_assets.reasoning.prompted_solver import PromptedSolver, explain_re
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.models.tiny import make_causal, record
-from evidence_assets_tests.systems.small_models import CompletionStore
 
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
 EXPLAIN = ExplainOption("What treats pain?", "A", "aspirin", EVIDENCE)
@@ -83,7 +82,7 @@ class GeneratorContract:
         assert not answer.is_refused and refusal.is_refused and refusal.text == ""
 
     def test_typed_tasks_end_in_an_answer_or_a_reason(self, generator: Generator) -> None:
-        solver = PromptedSolver(LanguageModel(generator, CompletionStore()))
+        solver = PromptedSolver(LanguageModel(generator))
         (chain,), (choice,) = solver.explain([EXPLAIN]), solver.choose([CHOOSE])
         assert isinstance(chain, Failure) and "after one repair attempt" in chain.reason, "noise is never a chain"
         assert isinstance(choice, Choice) and choice.status in ("answered", "insufficient")

@@ -104,7 +104,7 @@ def test_a_saved_masked_lm_loads_with_equal_results(build: Build, tmp_path: Path
     np.testing.assert_array_equal(saved_model.slot_log_probs([text], [0]), model.slot_log_probs([text], [0]))
 
 
-def test_weights_that_may_hold_code_are_not_read(tmp_path: Path) -> None:
+def test_pickled_weights_are_not_loaded(tmp_path: Path) -> None:
     model = word_piece()
     model._model.save_pretrained(tmp_path)
     model._tokenizer.save_pretrained(tmp_path)

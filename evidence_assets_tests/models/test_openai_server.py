@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,8 @@ from evidence_assets_tests.systems.small_models import CompletionStore
 REQUESTS = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
 
 
-def make_client(server: FaultyServer, **settings: object) -> OpenAIGenerator:
-    return OpenAIGenerator(MODEL, base_url=server.url, **{"attempts": 3, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
+def make_client(server: FaultyServer, **settings: Any) -> OpenAIGenerator:
+    return OpenAIGenerator(MODEL, base_url=server.url, **{"attempts": 3, "timeout_seconds": 10.0} | settings)
 
 
 def test_replies_are_in_order_and_concurrency_is_limited(server: FaultyServer) -> None:
@@ -143,8 +144,8 @@ def test_closing_the_iterator_cancels_requests(server: FaultyServer) -> None:
     assert len(server.bodies) < 5 and time.monotonic() - stop_time < 0.5, "what is under way is broken off"
 
 
-def resolve_revision(url: str, cache: CompletionStore, **settings: object) -> str:
-    generator = OpenAIGenerator(MODEL, base_url=url, **{"attempts": 1, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
+def resolve_revision(url: str, cache: CompletionStore, **settings: Any) -> str:
+    generator = OpenAIGenerator(MODEL, base_url=url, attempts=1, timeout_seconds=10.0, **settings)
     generator.resolve_revision(cache)
     return generator.revision
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,14 @@ from evidence_assets.models.sequence_models import PermutedLM
 from evidence_assets.text.prompt_text import MASK_SLOT
 
 WORDS = ("▁river", "▁sea", "▁town", "▁near", "▁is", "▁har", "bour", "▁the")
-PIECES = ["<unk>", "<pad>", "<sep>", "<cls>", "<mask>", *WORDS]
+SPECIAL = ("<unk>", "<pad>", "<sep>", "<cls>", "<mask>")
+PIECES = [*SPECIAL, *WORDS]
 
 
-def make_xlnet(folder: Path) -> Path:
+def make_xlnet(folder: Path, words: Sequence[str] = WORDS) -> Path:
     """A one-layer XLNet with a dozen pieces, saved in the Hugging Face layout."""
-    tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - i / 9) for i, piece in enumerate(PIECES)], unk_id=0))
+    pieces = [*SPECIAL, *words]
+    tokenizer = Tokenizer(models.Unigram([(piece, -1.0 - i / 9) for i, piece in enumerate(pieces)], unk_id=0))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -31,7 +34,7 @@ def make_xlnet(folder: Path) -> Path:
     fast.save_pretrained(folder)
     set_seed(0)
     config = XLNetConfig(
-        vocab_size=len(PIECES), d_model=16, n_layer=1, n_head=2, d_inner=32, initializer_range=0.5, pad_token_id=1
+        vocab_size=len(pieces), d_model=16, n_layer=1, n_head=2, d_inner=32, initializer_range=0.5, pad_token_id=1
     )
     XLNetLMHeadModel(config).save_pretrained(folder)
     return folder
@@ -67,5 +70,5 @@ def test_each_slot_has_its_own_prediction_in_any_batch(xlnet: PermutedLM) -> Non
 def test_log_similarities_compare_input_embeddings(xlnet: PermutedLM) -> None:
     table = xlnet._model.get_input_embeddings().weight.detach().numpy()
     word = table[[PIECES.index("▁har"), PIECES.index("bour")]].mean(axis=0)
-    products = np.array([table[PIECES.index(f"▁{one}")] @ word for one in xlnet.vocabulary])
+    products = np.array([table[PIECES.index(f"▁{entry}")] @ word for entry in xlnet.vocabulary])
     np.testing.assert_allclose(xlnet.log_similarities("harbour"), products - np.log(np.exp(products).sum()), atol=1e-5)

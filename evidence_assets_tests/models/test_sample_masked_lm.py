@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
+from transformers import BertConfig, BertForMaskedLM
 
 from evidence_assets.models.masked import HFMaskedLM
-from evidence_assets.models.sample_masked_lm import TrainingSettings, train_sample_masked_lm
+from evidence_assets.models.sample_masked_lm import TrainingSettings, encode_positions, train_sample_masked_lm
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets_tests.models.tiny_world import tiny_model, tiny_world
 
@@ -49,6 +51,24 @@ def test_equal_input_gives_equal_files(tmp_path: Path) -> None:
     assert (tmp_path / "four" / "model.safetensors").read_bytes() != weights[0]
     assert torch.get_num_threads() == before
     assert not list(tmp_path.glob("*/*.bin")) and not list(tmp_path.glob("*/*.pkl"))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_states_of_some_positions_are_those_of_the_whole_network(layers: int) -> None:
+    torch.manual_seed(layers)
+    config = BertConfig(vocab_size=30, hidden_size=16, num_hidden_layers=layers, num_attention_heads=4)
+    model = BertForMaskedLM(config).eval()
+    ids, positions = torch.randint(30, (3, 5)), torch.tensor([0, 3, 4, 13])
+    expected = model.base_model(input_ids=ids).last_hidden_state.flatten(0, 1)[positions]
+    states = encode_positions(model, ids, positions)
+    torch.testing.assert_close(states, expected)
+    parameters = list(model.base_model.encoder.parameters())
+    for gradient, expected_gradient in zip(
+        torch.autograd.grad(states.square().sum(), parameters),
+        torch.autograd.grad(expected.square().sum(), parameters),
+        strict=True,
+    ):
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 def test_vocabulary_is_every_word_of_the_sentences(tmp_path: Path) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration, set_seed
+from transformers import (
+    AutoTokenizer,
+    BartConfig,
+    BartForConditionalGeneration,
+    GPT2Config,
+    GPT2LMHeadModel,
+    T5Config,
+    T5ForConditionalGeneration,
+    set_seed,
+)
 
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.masked import UnusableModel
@@ -87,6 +96,37 @@ def test_causal_model_reads_both_texts_as_one(tmp_path: Path) -> None:
         steps = torch.log_softmax(logits, -1)[len(source_ids) - 1 : -1]
         assert score == pytest.approx(float(steps[range(len(target_ids)), target_ids].mean()), abs=1e-5)
     assert scores[0] != scores[2]
+
+
+def make_gpt2(folder: Path) -> Path:
+    """A one-layer GPT-2 with the byte-level tokenizer of the tiny Llama, whose only special token ends a text."""
+    make_causal(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 256, "initializer_range": 0.5}
+    set_seed(0)
+    config = GPT2Config(vocab_size=len(tokenizer), bos_token_id=1, eos_token_id=1, **shape)
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_perplexity_of_gpt_is_given_the_tokens_before(tmp_path: Path) -> None:
+    model = TextLikelihood.load(make_gpt2(tmp_path / "tiny-gpt2"), device="cpu")
+    assert type(model._model).__name__ == "GPT2LMHeadModel"
+    texts = ["aspirin may treat pain.", "insulin lowers glucose", "pain"]
+    for text, mean in zip(texts, model.mean_log_probs(texts), strict=True):
+        ids = [1, *model._tokenizer(text)["input_ids"]]
+        with torch.inference_mode():
+            steps = [
+                torch.log_softmax(model._model(torch.tensor([ids[:end]])).logits[0, -1], -1)
+                for end in range(1, len(ids))
+            ]
+        expected = np.mean([float(step[token]) for step, token in zip(steps, ids[1:], strict=True)])
+        assert mean == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(ValueError, match="reads 256 tokens"):
+        model.mean_log_probs(["pain " * 200])
+    bart = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
+    with pytest.raises(UnusableModel, match="tiny-bart is no causal language model"):
+        bart.mean_log_probs(texts)
 
 
 def test_unusable_models_and_texts_are_reported(tmp_path: Path) -> None:

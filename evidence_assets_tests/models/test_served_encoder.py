@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,8 +20,8 @@ from evidence_assets_tests.systems.four_step_focus.test_system import BASE, DOCU
 TEXTS = [f"{'abcdefghij'[n % 10] * (1 + n % 7)} and text {n}" for n in range(3 * TEXTS_PER_REQUEST + 1)]
 
 
-def make_client(server: FaultyServer, **settings: object) -> ServedEncoder:
-    return ServedEncoder(MODEL, base_url=server.url, **{"attempts": 3, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
+def make_client(server: FaultyServer, **settings: Any) -> ServedEncoder:
+    return ServedEncoder(MODEL, base_url=server.url, **{"attempts": 3, "timeout_seconds": 10.0} | settings)
 
 
 def test_served_vectors_are_in_order_and_of_unit_length(server: FaultyServer) -> None:
@@ -53,7 +55,7 @@ def test_texts_that_are_too_long_or_refused_are_reported(server: FaultyServer) -
     assert model.count_tokens(["กขคงจฉช" * 40]) >= [210], "no lower than one for four bytes"
     assert server.bodies == []
     server.default_behaviour = "400"
-    with pytest.raises(BadInput, match="the 400 you asked for; one begins 'cabbage'"):
+    with pytest.raises(BadInput, match=r"the 400 you asked for\. Shorten the one that begins 'cabbage'"):
         model.encode_sentences(["cab", "cabbage"])
 
 

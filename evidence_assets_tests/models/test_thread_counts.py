@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from evidence_assets_tests.conftest import run_python
 
 SCRIPT = """
 import hashlib, json, random, sys
@@ -27,7 +26,7 @@ for dtype in ("float32", "bfloat16"):
     hashes[dtype] = {
         "whole": [hashlib.sha256(row.tobytes()).hexdigest()[:8] for row in whole],
         "moved": int((some != whole[::2]).any(1).sum() + (alone != whole[:20]).any(1).sum()),
-        "tokens": hashlib.sha256(b"".join(one.vectors.tobytes() for one in tokens)).hexdigest(),
+        "tokens": hashlib.sha256(b"".join(text.vectors.tobytes() for text in tokens)).hexdigest(),
     }
 print(json.dumps({"threads": torch.get_num_threads(), **hashes}))
 """
@@ -35,12 +34,7 @@ print(json.dumps({"threads": torch.get_num_threads(), **hashes}))
 
 def encode_in_process(threads: int) -> dict[str, Any]:
     """Encode the same texts in a process with this number of threads."""
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    process = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(threads)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert process.returncode == 0, process.stderr
-    return dict(json.loads(process.stdout))
+    return dict(json.loads(run_python("-c", SCRIPT, str(threads), env={"OMP_NUM_THREADS": str(threads)})))
 
 
 @pytest.mark.long
