@@ -5,7 +5,7 @@ The corpus is made of real sentences put together anew (`EVIDENCE_DEV_DATA`); qu
 are asserted to be those that ``bm25s`` gives where it builds the index its own way, times the factor k1 + 1 that it
 leaves out.
 
-    python bench/bench_bm25.py --texts 200000
+    python -m bench.bench_bm25 --texts 200000
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ def sentences_and_questions() -> tuple[list[str], list[str]]:
 
 def texts_of(sentences: Sequence[str], count: int) -> list[list[str]]:
     """Texts of four sentences, as words; one word of each is its own, so that the vocabulary grows."""
-    rng, cut = np.random.default_rng(0), [lowercase_words(sentence) for sentence in sentences]
-    return [[word for i in rng.integers(0, len(cut), 4) for word in cut[i]] + [f"q{number}"] for number in range(count)]
+    rng, words = np.random.default_rng(0), [lowercase_words(sentence) for sentence in sentences]
+    return [
+        [word for i in rng.integers(0, len(words), 4) for word in words[i]] + [f"q{number}"] for number in range(count)
+    ]
 
 
 def milliseconds(ask: Callable[[list[str]], object], queries: Sequence[list[str]]) -> float:
@@ -66,23 +68,25 @@ def main() -> None:
         for start in range(0, count, AT_ONCE):
             writer.add(texts[start : start + AT_ONCE])
         writer.finish()
-        built = time.perf_counter() - started
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+        build_time = time.perf_counter() - started
+        added_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
         size = sum(path.stat().st_size for path in (Path(folder) / "index").iterdir())
         index = TermIndex(Path(folder) / "index")
-        print(f"{count:,} texts: {size / count:.0f} bytes a text on disk, {grown / count:.0f} in memory while written")
+        print(f"{count:,} texts: {size / count:.0f} bytes a text on disk, {added_bytes / count:.0f} in memory")
         other = bm25s.BM25(method="lucene", k1=K1, b=B)
         started = time.perf_counter()
         other.index(texts, show_progress=False)
-        theirs = time.perf_counter() - started
+        library_build = time.perf_counter() - started
         for query in queries:
             expected = np.sort(other.get_scores(query))[::-1][:K] * (K1 + 1)
             assert np.allclose(index.top_k(query, K)[1], expected[expected > 0], rtol=1e-5)
         our_time = milliseconds(lambda query: index.top_k(query, K), queries)
         library = milliseconds(lambda query: other.retrieve([query], k=K, show_progress=False), queries)
-        print(f"on disk           built in {built:6.1f} s, {our_time:7.2f} ms a query, the best {K}")
-        print(f"bm25s, in memory  built in {theirs:6.1f} s, {library:7.2f} ms")
-        print(f"ratio of times: building {built / theirs:.2f}, asking {our_time / library:.2f}; equal scores")
+        print(f"on disk           built in {build_time:6.1f} s, {our_time:7.2f} ms a query, the best {K}")
+        print(f"bm25s, in memory  built in {library_build:6.1f} s, {library:7.2f} ms")
+        print(
+            f"ratio of times: building {build_time / library_build:.2f}, asking {our_time / library:.2f}; equal scores"
+        )
 
 
 if __name__ == "__main__":

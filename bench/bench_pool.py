@@ -5,7 +5,7 @@ asked; of vectors alone none are kept twice, so that a pool of any size can be m
 is as large as it would be. Memory is that of pages of no file (RssAnon), at its highest, less what the process had
 before the question.
 
-    python bench/bench_pool.py --R 20000 --costs fusion maxsim cosine jsd
+    python -m bench.bench_pool --R 20000 --costs fusion maxsim cosine jsd
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import UscrakeSelector, UscrakeSettings
+from evidence_assets.systems.uscrake.selector import UscrakeSelector
+from evidence_assets.systems.uscrake.settings import UscrakeSettings
 
 DIMENSIONS, TOKENS, ASKED_TOKENS, AT_ONCE = 384, 410, 24, 4096
 
@@ -129,8 +130,9 @@ def ask(place: Path, cost: str, size: int) -> None:
     with Highest() as highest:
         (picks,) = selector.select([question])
     print(
-        f"{cost}: R = {size:,}, pools of {selector.notes['pool_mean']:,.0f} chunks of {TOKENS} tokens: "
-        f"{time.perf_counter() - started:.1f} s, {highest.megabytes:,.0f} MB at most, {len(picks)} picks",
+        f"{cost}: R = {size:,}, pools of {selector.notes['transport_texts'] / 5:,.0f} chunks of {TOKENS} tokens: "
+        f"{time.perf_counter() - started:.1f} s, {highest.megabytes:,.0f} MB at most, {len(picks)} picks, "
+        f"{selector.notes['transport_solved']:,} transport problems solved",
         flush=True,
     )
 

@@ -31,7 +31,7 @@ VERSION = "3"
 K1, B = 1.2, 0.75
 TEXTS_PER_BLOCK = 4096
 """Texts whose terms are counted as one block."""
-Idf = Literal["printed", "plus_one"]
+Idf = Literal["published", "plus_one"]
 TokenWeighting = Literal["text", "corpus", "idf"]
 IntArray = NDArray[np.integer[Any]]
 Terms = Sequence[str] | NDArray[np.uint64]
@@ -62,7 +62,7 @@ def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
 def inverse_document_frequency(texts: int, document_frequencies: int | NDArray[Any], form: Idf) -> Array:
     r"""Inverse document frequency of terms that occur in n of N texts.
 
-    ``printed`` is the published :math:`\ln\frac{N - n + 0.5}{n + 0.5}`, **clipped at 0**: without clipping, tokens in
+    ``published`` is :math:`\ln\frac{N - n + 0.5}{n + 0.5}`, **clipped at 0**: without clipping, tokens in
     more than half of the texts would have negative mass. ``plus_one`` is Lucene's form,
     :math:`\ln\bigl(1 + \frac{N - n + 0.5}{n + 0.5}\bigr)`, which is always positive.
     """
@@ -206,14 +206,14 @@ class TermIndex:
         return self._lookup(self._document_frequencies, terms)
 
     def corpus_weights(self, terms: Terms, weighting: TokenWeighting) -> Array:
-        r"""Corpus part of the token weights.
+        r"""The factor of the token weights that depends on the corpus.
 
-        ``text``: the printed idf, a factor of BM25 within the text. ``idf``: Lucene's idf, the whole weight.
+        ``text``: the published idf, a factor of BM25 within the text. ``idf``: Lucene's idf, the whole weight.
         ``corpus``: the other reading of equation 7.9, a sum over all texts:
 
         .. math:: \mathrm{idf}(t) \sum_{S} \frac{f_S (k_1 + 1)}{f_S + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
         """
-        form: Idf = "plus_one" if weighting == "idf" else "printed"
+        form: Idf = "plus_one" if weighting == "idf" else "published"
         idf = inverse_document_frequency(self.texts, self.document_frequencies(terms), form)
         return idf * self._lookup(self._totals, terms) if weighting == "corpus" else idf
 

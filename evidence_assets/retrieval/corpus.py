@@ -60,10 +60,10 @@ def embedded_shards(lake: Lake, name: str, encoder: str = "") -> list[str]:
 
 def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
     """Version of the chunks and vectors of a corpus, from their partitions' metadata."""
-    parts = (("chunks", f"corpus/{name}/chunks"), ("chunk_embeddings", embeddings_key(name, encoder)))
+    inputs = (("chunks", f"corpus/{name}/chunks"), ("chunk_embeddings", embeddings_key(name, encoder)))
     return content_id(
         [
-            [shard, *(lake.stored_version(table, asset, shard) for table, asset in parts)]
+            [shard, *(lake.stored_version(table, asset, shard) for table, asset in inputs)]
             for shard in embedded_shards(lake, name, encoder)
         ]
     )
@@ -102,11 +102,11 @@ def _vectors(path: Path, ids: pl.Series) -> Iterator[npt.NDArray[np.floating[Any
     n_read = 0
     with path.open("rb") as handle:
         for batch in pq.ParquetFile(handle).iter_batches(CHUNKS_PER_BATCH, columns=["chunk_id", "vector"]):
-            of_batch = pl.Series(batch.column("chunk_id"))
-            if not of_batch.equals(ids[n_read : n_read + len(of_batch)]):
+            batch_ids = pl.Series(batch.column("chunk_id"))
+            if not batch_ids.equals(ids[n_read : n_read + len(batch_ids)]):
                 raise StaleInput(stale)
-            n_read += len(of_batch)
-            yield batch.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(of_batch), -1)
+            n_read += len(batch_ids)
+            yield batch.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(batch_ids), -1)
     if n_read != len(ids):
         raise StaleInput(stale)
 

@@ -73,8 +73,8 @@ class _Writers:
     def chunks(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
         for start in range(0, len(rows), TEXTS_PER_SLICE):
-            part = rows.slice(start, TEXTS_PER_SLICE)
-            ids, titles, texts = (part.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
+            block = rows.slice(start, TEXTS_PER_SLICE)
+            ids, titles, texts = (block.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
             self._ids.append(hash_texts(ids))
             self._text_keys.add(hash_texts(texts))
             self._words.add([lowercase_words(text) for text in texts])
@@ -168,13 +168,12 @@ class CorpusFiles:
             raise IndexError(f"positions run from 0 to {self._size - 1}, got {indices.min()} to {indices.max()}")
         values: list[Any] = [None] * len(indices)
         # Batch by batch: ``take`` on a chunked column first concatenates its chunks.
-        of_batch = np.searchsorted(self._starts, indices, side="right") - 1
-        for number in np.unique(of_batch).tolist():
-            members = np.flatnonzero(of_batch == number)
-            values_of_batch = (
-                self._batches[number].column(name).take(pa.array(indices[members] - self._starts[number])).to_pylist()
-            )
-            for i, value in zip(members.tolist(), values_of_batch, strict=True):
+        batch_numbers = np.searchsorted(self._starts, indices, side="right") - 1
+        for number in np.unique(batch_numbers).tolist():
+            members = np.flatnonzero(batch_numbers == number)
+            rows = pa.array(indices[members] - self._starts[number])
+            batch_values = self._batches[number].column(name).take(rows).to_pylist()
+            for i, value in zip(members.tolist(), batch_values, strict=True):
                 values[i] = value
         return values
 

@@ -52,12 +52,12 @@ class VectorFile:
 
     def sample(self, count: int, seed: int) -> FloatArray:
         """A random sample of at most ``count`` vectors, in their order."""
-        picks = np.sort(np.random.default_rng(seed).choice(self.n, size=min(count, self.n), replace=False))
-        rows = np.empty((len(picks), self.d), np.float32)
+        positions = np.sort(np.random.default_rng(seed).choice(self.n, size=min(count, self.n), replace=False))
+        rows = np.empty((len(positions), self.d), np.float32)
         size = self.d * self._dtype.itemsize
         with self.path.open("rb") as handle:
-            for row, pick in enumerate(picks.tolist()):
-                handle.seek(self._start + pick * size)
+            for row, position in enumerate(positions.tolist()):
+                handle.seek(self._start + position * size)
                 rows[row] = np.frombuffer(handle.read(size), self._dtype)
         return rows
 
@@ -68,9 +68,9 @@ def code_sizes(d: int) -> dict[str, int]:
     return {"sqfp16": 2 * d, "sq8": d, **{f"pq{m}": m for m in divisors}}
 
 
-def choose_kind(n: int, d: int, memory: int, flat_up_to: int = MAX_FLAT_VECTORS) -> str:
+def choose_kind(n: int, d: int, memory: int, max_flat: int = MAX_FLAT_VECTORS) -> str:
     """The most exact kind of index of ``n`` vectors within ``memory`` bytes; raises BadInput if none fits."""
-    if n <= flat_up_to and 2 * d * n <= memory:
+    if n <= max_flat and 2 * d * n <= memory:
         return "flat"
     for code, size in code_sizes(d).items():
         if index_bytes(n, d, code) <= memory:
@@ -84,9 +84,8 @@ def choose_kind(n: int, d: int, memory: int, flat_up_to: int = MAX_FLAT_VECTORS)
 def count_lists(n: int, d: int, code_bytes: int) -> int:
     """Number of lists: a power of two near 4 √n, limited by the size of the training sample."""
     sample = max(SAMPLE_SHARE * n * (code_bytes + ID_BYTES) / (4 * d), MIN_SAMPLE)
-    return int(
-        2 ** np.floor(np.log2(max(2, min(4 * np.sqrt(n), sample / MIN_POINTS_PER_LIST, n / MIN_POINTS_PER_LIST))))
-    )
+    limit = min(4 * np.sqrt(n), sample / MIN_POINTS_PER_LIST, n / MIN_POINTS_PER_LIST)
+    return int(2 ** np.floor(np.log2(max(2, limit))))
 
 
 def index_bytes(n: int, d: int, code: str) -> int:
@@ -117,9 +116,8 @@ def write_index(
     """
     vectors = VectorFile(folder / "vectors.npy")
     n, d = vectors.n, max(1, vectors.d)
-    index_kind = (
-        "flat" if kind == "flat" or not n else choose_kind(n, d, memory, MAX_FLAT_VECTORS if kind == "auto" else 0)
-    )
+    max_flat = MAX_FLAT_VECTORS if kind == "auto" else 0
+    index_kind = "flat" if kind == "flat" or not n else choose_kind(n, d, memory, max_flat)
     index = _build_index(vectors, index_kind, d, progress)
     nprobe, recall, query_source = 0, dict[str, float](), ""
     if index_kind != "flat":
@@ -173,10 +171,10 @@ def _reserve_lists(index: Any, vectors: VectorFile) -> None:
 
 def _recall_queries(vectors: VectorFile, queries: FloatArray | None) -> tuple[FloatArray, str]:
     if queries is not None and len(queries) >= 2:
-        picks = np.random.default_rng(0).permutation(len(queries))[:RECALL_QUERIES]
-        return np.ascontiguousarray(queries[np.sort(picks)], np.float32), f"{len(picks)} questions"
+        sample_rows = np.random.default_rng(0).permutation(len(queries))[:RECALL_QUERIES]
+        return np.ascontiguousarray(queries[np.sort(sample_rows)], np.float32), f"{len(sample_rows)} questions"
     sample = vectors.sample(RECALL_QUERIES, seed=1) if vectors.n else np.zeros((0, max(1, vectors.d)), np.float32)
-    # A chunk's own vector would find itself. A point between two chunks is near both, as a question is to answers.
+    # A chunk is its own nearest neighbour. A point between two chunks is near both, as a question is to answers.
     return unit_rows(sample + np.roll(sample, 1, axis=0)), f"{len(sample)} points halfway between two chunks"
 
 
@@ -184,20 +182,20 @@ def _tune_nprobe(index: Any, vectors: VectorFile, queries: FloatArray, neighbour
     """Number of lists to search, tuned on every second query, and recall at each k on the others."""
     from faiss.contrib.exhaustive_search import knn_ground_truth
 
-    sizes = sorted({min(k, vectors.n) for k in (*RECALL_AT, neighbours)})
+    depths = sorted({min(k, vectors.n) for k in (*RECALL_AT, neighbours)})
     k_target = min(neighbours, vectors.n)
-    _, nearest = knn_ground_truth(queries, vectors.blocks(), sizes[-1], faiss().METRIC_INNER_PRODUCT, ngpu=0)
+    _, nearest = knn_ground_truth(queries, vectors.blocks(), depths[-1], faiss().METRIC_INNER_PRODUCT, ngpu=0)
     lists = int(index.nlist)
 
     def recall(rows: Sequence[int], k: int, nprobe: int) -> float:
         _, positions = search_index(index, queries[rows], k, nprobe)
-        hits = sum(len(set(f) & set(e)) for f, e in zip(positions.tolist(), nearest[rows, :k].tolist(), strict=True))
+        hits = sum(len(set(a) & set(b)) for a, b in zip(positions.tolist(), nearest[rows, :k].tolist(), strict=True))
         return hits / (len(rows) * k)
 
-    choosing, reporting = list(range(0, len(queries), 2)), list(range(1, len(queries), 2))
-    target_recall = MIN_RECALL_SHARE * recall(choosing, k_target, lists)
+    tuning_rows, test_rows = list(range(0, len(queries), 2)), list(range(1, len(queries), 2))
+    target_recall = MIN_RECALL_SHARE * recall(tuning_rows, k_target, lists)
     nprobe = 1
-    while nprobe < lists and recall(choosing, k_target, nprobe) < target_recall:
+    while nprobe < lists and recall(tuning_rows, k_target, nprobe) < target_recall:
         nprobe *= 2
     nprobe = min(nprobe, lists)
-    return nprobe, {str(k): round(recall(reporting, k, nprobe), 4) for k in sizes}
+    return nprobe, {str(k): round(recall(test_rows, k, nprobe), 4) for k in depths}

@@ -174,10 +174,9 @@ class CachedTexts:
 
     def concatenate(self, other: CachedTexts) -> CachedTexts:
         """These texts followed by others."""
-        of = np.concatenate([self.segment_numbers, other.segment_numbers + len(self.segments)])
-        return CachedTexts(
-            [*self.segments, *other.segments], of, np.concatenate([self.text_numbers, other.text_numbers])
-        )
+        segment_numbers = np.concatenate([self.segment_numbers, other.segment_numbers + len(self.segments)])
+        text_numbers = np.concatenate([self.text_numbers, other.text_numbers])
+        return CachedTexts([*self.segments, *other.segments], segment_numbers, text_numbers)
 
     def tokens(self, index: int) -> TextTokens:
         return self.segments[int(self.segment_numbers[index])].tokens(int(self.text_numbers[index]))
@@ -192,16 +191,17 @@ class _SegmentIndex:
         lengths = [len(segment.keys) for segment in segments]
         order = np.argsort(keys, kind="stable")
         self._keys = keys[order]
-        self._of = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)[order]
-        self._text = np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])[order]
+        self._segment_numbers = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)[order]
+        text_numbers = [np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)]
+        self._text_numbers = np.concatenate(text_numbers)[order]
 
     def is_missing(self, keys: Keys) -> BoolArray:
         return np.asarray(find_key_positions(self._keys, keys) < 0)
 
     def texts(self, keys: Keys) -> CachedTexts:
         """Texts of keys that are all in the index."""
-        places = find_key_positions(self._keys, keys)
-        return CachedTexts(self.segments, self._of[places], self._text[places])
+        positions = find_key_positions(self._keys, keys)
+        return CachedTexts(self.segments, self._segment_numbers[positions], self._text_numbers[positions])
 
 
 class TokenCache:
@@ -237,7 +237,7 @@ class TokenCache:
         self._index = _SegmentIndex(list(self._open.values()))
 
     def get(self, keys: Keys, read_texts: ReadTexts) -> CachedTexts:
-        """Tokens of the texts of these keys; encodes and caches missing ones, whose texts ``read`` returns."""
+        """Tokens of the texts of these keys; encodes and caches missing ones, whose texts ``read_texts`` reads."""
         with self._lock:
             distinct, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
             if self._index.is_missing(distinct).any():
@@ -268,9 +268,9 @@ class TokenCache:
         keys, positions = keys[order], positions[order]
         for start in range(0, len(keys), MAX_SEGMENT_TEXTS):
             texts = read_texts(positions[start : start + MAX_SEGMENT_TEXTS])
-            for part in split_segments(texts):
-                tokens = [TextTokens.of(t, self._dimensions) for t in self._encoder.encode_tokens(texts[part])]
-                segment_keys = keys[start + part.start : start + part.stop]
+            for span in split_segments(texts):
+                tokens = [TextTokens.of(t, self._dimensions) for t in self._encoder.encode_tokens(texts[span])]
+                segment_keys = keys[start + span.start : start + span.stop]
                 path = write_segment(self._folder, segment_keys, tokens, self._model, self._dimensions)
                 segment = self._open_segment(path)
                 while segment is None:  # another process evicted it already
@@ -296,7 +296,7 @@ class TokenCache:
                 os.utime(path)
 
     def _evict(self) -> None:
-        """Delete the least recently used segments until the size limit holds."""
+        """Delete the least recently used segments until the cache is within its maximum size."""
         files = []
         for path in self._bounded_folder.rglob("*.arrow"):
             with contextlib.suppress(FileNotFoundError):

@@ -42,7 +42,7 @@ TEXTS_PER_BLOCK = 2048
 MAX_CACHE_BYTES = 20 << 30
 """Default maximum size of a cache."""
 
-_FORM = re.compile(r"\w+|[^\w\s]")
+_WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class StoreMeta:
 
 def word_forms(text: str) -> list[str]:
     """Case-folded words and punctuation marks of a text, the terms of the word statistics."""
-    return _FORM.findall(text.casefold())
+    return _WORD_OR_MARK.findall(text.casefold())
 
 
 def source_version(chunks_version: str, model: str) -> str:
@@ -139,21 +139,21 @@ def _write_segments(
         previous = TokenCache(segments, encoder, model, bounded_folder=previous_folder, max_bytes=MAX_CACHE_BYTES)
     reused = 0
 
-    def read_parts() -> Iterator[tuple[list[str], Keys, list[TextTokens | None]]]:
+    def read_segments() -> Iterator[tuple[list[str], Keys, list[TextTokens | None]]]:
         for block in blocks:
-            for part in split_segments(block):
-                keys = hash_texts(block[part])
-                yield block[part], keys, previous.find_cached(keys) if previous else [None] * len(keys)
+            for span in split_segments(block):
+                keys = hash_texts(block[span])
+                yield block[span], keys, previous.find_cached(keys) if previous else [None] * len(keys)
 
-    parts_to_write, parts_to_encode = tee(read_parts())
-    encoded_parts = map_blocks(
+    segments_to_write, segments_to_encode = tee(read_segments())
+    encoded_segments = map_blocks(
         encode,
         (
             [text for text, tokens in zip(texts, cached, strict=True) if tokens is None]
-            for texts, _, cached in parts_to_encode
+            for texts, _, cached in segments_to_encode
         ),
     )
-    for (texts, keys, cached), encoded in zip(parts_to_write, encoded_parts, strict=True):
+    for (texts, keys, cached), encoded in zip(segments_to_write, encoded_segments, strict=True):
         reused += len(texts) - len(encoded)
         new_tokens = iter(encoded)
         write_segment(folder, keys, [tokens or next(new_tokens) for tokens in cached], model, encoder.dimensions)
@@ -194,6 +194,8 @@ class TokenStore:
         return self._caches[model]
 
 
+CorpusWeights = dict[Path, npt.NDArray[np.float64]]
+"""Corpus weight of each term of a segment, by its path."""
 TOKENS_PER_TILE = 1 << 16
 """Tokens of a pool in memory at a time."""
 
@@ -202,6 +204,7 @@ class TokenTexts(TextCollection):
     """Texts; the ``i``-th concatenates cached texts ``members[bounds[i] : bounds[i + 1]]``.
 
     ``terms``, ``weighting``: Term statistics of the corpus, and the weighting of tokens.
+    ``corpus_weights``: Corpus weights of the terms of segments, filled on demand; texts of equal statistics share it.
     """
 
     def __init__(
@@ -212,16 +215,23 @@ class TokenTexts(TextCollection):
         dimensions: int,
         members: IntArray,
         bounds: IntArray,
+        corpus_weights: CorpusWeights | None = None,
     ) -> None:
         self._cached, self._terms, self._weighting, self._dimensions = cached, terms, weighting, dimensions
         self._members, self._bounds = members, bounds
-        self._weights_of_segment: dict[int, npt.NDArray[np.float64]] = {}
+        self._weights_of_segments: CorpusWeights = {} if corpus_weights is None else corpus_weights
 
     @classmethod
     def from_cached(
-        cls, cached: CachedTexts, terms: TermIndex, weighting: TokenWeighting, dimensions: int
+        cls,
+        cached: CachedTexts,
+        terms: TermIndex,
+        weighting: TokenWeighting,
+        dimensions: int,
+        corpus_weights: CorpusWeights | None = None,
     ) -> TokenTexts:
-        return cls(cached, terms, weighting, dimensions, np.arange(len(cached)), np.arange(len(cached) + 1))
+        members, bounds = np.arange(len(cached)), np.arange(len(cached) + 1)
+        return cls(cached, terms, weighting, dimensions, members, bounds, corpus_weights)
 
     def __len__(self) -> int:
         return len(self._bounds) - 1
@@ -230,13 +240,12 @@ class TokenTexts(TextCollection):
     def dimensions(self) -> int:
         return self._dimensions
 
-    def _corpus_weights(self, segment: int) -> npt.NDArray[np.float64]:
+    def _corpus_weights(self, number: int) -> npt.NDArray[np.float64]:
         """Corpus weight of each surface form of a segment."""
-        if segment not in self._weights_of_segment:
-            self._weights_of_segment[segment] = self._terms.corpus_weights(
-                self._cached.segments[segment].terms, self._weighting
-            )
-        return self._weights_of_segment[segment]
+        segment = self._cached.segments[number]
+        if segment.path not in self._weights_of_segments:
+            self._weights_of_segments[segment.path] = self._terms.corpus_weights(segment.terms, self._weighting)
+        return self._weights_of_segments[segment.path]
 
     def select(self, numbers: Sequence[int] | IntArray) -> TokenPool:
         """The chosen texts, in their order, in memory."""
@@ -261,10 +270,16 @@ class TokenTexts(TextCollection):
 
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
         """All texts in order, in tiles, each with the number of its first text."""
-        if not len(self):
+        first = 0
+        for pool, _ in self.parts(np.arange(len(self))):
+            yield first, pool
+            first += len(pool)
+
+    def parts(self, texts: npt.NDArray[np.int64]) -> Iterator[tuple[TokenPool, npt.NDArray[np.int64]]]:
+        if not len(texts):
             return
-        lengths = self._cached.lengths[self._members]
-        of_tile = np.cumsum(np.add.reduceat(lengths, self._bounds[:-1])) // TOKENS_PER_TILE
-        starts = np.flatnonzero(np.concatenate([[True], of_tile[1:] != of_tile[:-1]]))
-        for start, end in pairwise([*starts.tolist(), len(self)]):
-            yield start, self.select(range(start, end))
+        lengths = np.add.reduceat(self._cached.lengths[self._members], self._bounds[:-1])[texts]
+        tile_numbers = np.cumsum(lengths) // TOKENS_PER_TILE
+        starts = np.flatnonzero(np.concatenate([[True], tile_numbers[1:] != tile_numbers[:-1]]))
+        for start, end in pairwise([*starts.tolist(), len(texts)]):
+            yield self.select(texts[start:end]), np.arange(end - start)

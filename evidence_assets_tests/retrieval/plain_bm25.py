@@ -8,7 +8,7 @@ from collections.abc import Sequence
 Texts = Sequence[Sequence[str]]
 
 
-def idf(token: str, texts: Texts, form: str = "printed") -> float:
+def idf(token: str, texts: Texts, form: str = "published") -> float:
     n = sum(token in text for text in texts)
     odds = (len(texts) - n + 0.5) / (n + 0.5)
     return math.log(1 + odds) if form == "plus_one" else max(0.0, math.log(odds))
@@ -21,7 +21,7 @@ def saturated(token: str, text: Sequence[str], texts: Texts) -> float:
     return f * 2.2 / (f + 1.2 * (0.25 + 0.75 * len(text) / average)) if f else 0.0
 
 
-def token_weights(text: Sequence[str], texts: Texts, form: str = "printed") -> list[float]:
+def token_weights(text: Sequence[str], texts: Texts, form: str = "published") -> list[float]:
     return [idf(token, texts, form) * saturated(token, text, texts) for token in text]
 
 

@@ -67,9 +67,9 @@ def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
     assert len(set(scores.tolist())) == 1
 
 
-def test_printed_idf_is_clipped_where_it_would_be_negative() -> None:
-    assert inverse_document_frequency(3, 3, "printed") == 0.0
-    assert inverse_document_frequency(3, 1, "printed") == pytest.approx(np.log(2.5 / 1.5))
+def test_published_idf_is_clipped_where_it_would_be_negative() -> None:
+    assert inverse_document_frequency(3, 3, "published") == 0.0
+    assert inverse_document_frequency(3, 1, "published") == pytest.approx(np.log(2.5 / 1.5))
     assert inverse_document_frequency(3, 3, "plus_one") == pytest.approx(np.log(1 + 0.5 / 3.5))
 
 
@@ -84,7 +84,7 @@ def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
         assert (tmp_path / "x" / "index" / name).read_bytes() == (tmp_path / "y" / "index" / name).read_bytes()
 
 
-def test_without_postings_it_says_how_rare_terms_are_and_finds_nothing(tmp_path: Path) -> None:
+def test_without_postings_there_are_frequencies_but_no_search(tmp_path: Path) -> None:
     index = build_index(tmp_path, [["a", "b"], ["a"]], postings=False)
     assert index.document_frequencies(["a", "b", "c"]).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match="has no postings"):

@@ -44,8 +44,8 @@ def shard(ids: Sequence[str], size: int = 2) -> Shard:
 def test_chunks_are_ordered_by_shard_and_found_by_position_and_by_id(
     tmp_path_factory: pytest.TempPathFactory, shards: list[list[str]], data: st.DataObject
 ) -> None:
-    folder, unique_ids = tmp_path_factory.mktemp("corpus"), set[str]()
-    parts = [sorted({i for i in part if not (i in unique_ids or unique_ids.add(i))}) for part in shards]  # type: ignore[func-returns-value]
+    folder = tmp_path_factory.mktemp("corpus")
+    parts = [sorted(set(part).difference(*shards[:n])) for n, part in enumerate(shards)]  # an id is in one shard
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_files, "CHUNKS_PER_BATCH", 4)
         expected = [i for part in parts for i in part]
@@ -78,7 +78,7 @@ def test_words_of_texts_and_of_titles_are_indexed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["chunks.arrow", "id_keys.npy", "id_places.npy", "text_keys.npy", "corpus.json", "vectors.npy"]
 )
-def test_a_file_that_is_cut_or_gone_is_named(tmp_path: Path, name: str) -> None:
+def test_the_error_names_a_truncated_or_missing_file(tmp_path: Path, name: str) -> None:
     write_corpus_files(tmp_path, [shard([f"{i:04d}" for i in range(200)])])
     path = tmp_path / name
     content = path.read_bytes()
@@ -104,7 +104,7 @@ def test_files_of_two_corpora_and_of_another_form_are_refused(tmp_path: Path) ->
         CorpusFiles(tmp_path / "4")
 
 
-def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_vectors_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
     short = Shard(shard(["a", "b"]).chunks, [np.ones((1, 3))])
     with pytest.raises(BadInput, match="shard 1 of the corpus has 2 chunks but 1 vectors"):
         write_corpus_files(tmp_path, [shard(["c"]), short])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.protocols import FloatArray, NonFiniteVectors
+from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVectors
 from evidence_assets.retrieval import embedding
 from evidence_assets.retrieval.embedding import embed
 
@@ -62,7 +63,8 @@ def embed_chunks(
     encoder: Letters, previous: pl.DataFrame = NOTHING, saved: list[pa.Table] | None = None
 ) -> tuple[pa.Table, int]:
     blocks = [] if saved is None else saved
-    return embed(chunks(), previous, encoder, "letters@1", lambda rows, last: blocks.append(rows))  # type: ignore[arg-type]
+    letters = cast(Encoder, encoder)
+    return embed(chunks(), previous, letters, "letters@1", lambda rows, last: blocks.append(rows))
 
 
 def test_vectors_are_half_precision_and_match_their_texts() -> None:

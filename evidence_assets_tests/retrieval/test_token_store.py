@@ -53,7 +53,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_every_row_is_the_token_that_its_span_says(tmp_path: Path, vectors: bool) -> None:
+def test_every_row_is_the_token_at_its_span(tmp_path: Path, vectors: bool) -> None:
     encoder = PieceEncoder()
     store = write_store(tmp_path, encoder, vectors=vectors)
     assert len(store) == len(TEXTS)
@@ -126,7 +126,7 @@ class Loud(PieceEncoder):
         return super().vector(piece) * np.float32(1e6)
 
 
-def test_what_cannot_be_stored_is_refused_and_the_old_store_stays(tmp_path: Path) -> None:
+def test_invalid_vectors_are_rejected_and_the_old_store_stays(tmp_path: Path) -> None:
     write_store(tmp_path, PieceEncoder())
     before = files(tmp_path / "store")
     with pytest.raises(BadInput, match="pieces@1 returns a value that exceeds float16"):
@@ -169,7 +169,7 @@ def test_each_text_is_encoded_once_in_any_order_of_requests(
     assert Counter(encoder.encoded_texts) == Counter(dict.fromkeys((t for texts in requests for t in texts), 1))
 
 
-def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path) -> None:
+def test_the_disk_is_bounded_by_evicting_the_least_recently_used(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     size = sum(p.stat().st_size for p in [*_filled(cache_at(tmp_path / "one", encoder), ["Bees fly."])])
     cache = cache_at(tmp_path / "bounded", encoder, max_bytes=3 * size)
@@ -198,7 +198,7 @@ def _filled(cache: TokenCache, texts: Sequence[str]) -> list[Path]:
     ]
 
 
-def test_a_segment_that_is_cut_or_of_another_encoder_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_truncated_segment_or_one_of_another_encoder(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     (path,) = _filled(cache_at(tmp_path / "c", encoder), TEXTS)
     with pytest.raises(StaleInput, match=rf"{path.name} has tokens of pieces@1, not of pieces@2: delete it"):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from hypothesis import strategies as st
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.index_building import MAX_FLAT_VECTORS, choose_kind, code_sizes, index_bytes
 from evidence_assets.retrieval.vector_index import VectorIndex, copy_to_gpu
+from evidence_assets_tests.conftest import run_python
 from evidence_assets_tests.retrieval.written import build_index
 
 
@@ -39,7 +37,7 @@ def shared(positions: np.ndarray, expected: np.ndarray) -> float:
 
 
 @given(st.integers(1, 50_000_000), st.sampled_from([64, 384, 1024]), st.integers(10**7, 10**11))
-def test_the_most_exact_kind_that_fits_is_taken(n: int, d: int, memory: int) -> None:
+def test_the_most_exact_kind_that_fits_is_used(n: int, d: int, memory: int) -> None:
     fitting = [code for code in code_sizes(d) if index_bytes(n, d, code) <= memory]
     if n <= MAX_FLAT_VECTORS and 2 * n * d <= memory:
         assert choose_kind(n, d, memory) == "flat"
@@ -98,7 +96,7 @@ def test_an_index_of_other_vectors_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["flat", "ivf"])
-def test_a_file_cut_in_half_is_named(tmp_path: Path, kind: str) -> None:
+def test_the_error_names_a_truncated_file(tmp_path: Path, kind: str) -> None:
     build_index(tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind=kind)
     path = tmp_path / "index" / "index.faiss"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -137,9 +135,7 @@ def test_the_peak_is_less_than_one_and_a_half_finished_indexes(tmp_path: Path) -
     for start in range(0, 400_000, 20_000):
         file[start : start + 20_000] = chance.normal(size=(20_000, 256))
     file.flush()
-    command = [sys.executable, "-c", PEAK, str(tmp_path)]
-    result = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
-    assert float(result.stdout) < 1.5
+    assert float(run_python("-c", PEAK, str(tmp_path))) < 1.5
 
 
 class OneGpu:
