@@ -28,7 +28,7 @@ from evidence_assets.text.prompt_text import (
     prompt_words,
     same_prompt_key,
 )
-from evidence_assets.text.words import STOP_WORDS, is_word, split_words
+from evidence_assets.text.words import STOP_WORDS, is_word, split_words, words_with_offsets
 
 EntityPair = tuple[str, str]
 SentenceGenerator = Callable[[Sequence[str]], Sequence[Sequence[str]]]
@@ -79,12 +79,20 @@ def inverse_bleu(bleu_score: float) -> float:
 
 
 def certainty(log_probs: npt.NDArray[np.floating]) -> float:
-    """1 / Σ −P log P over the words of a sentence, P the model's probability of each; the entropy is at least 1e-6.
+    """1 / Σ −P log P over the words of a sentence (5.2, 5.3), P the model's probability of each; the sum is ≥ 1e-6.
 
-    As printed, an improbable word lowers the entropy just as a certain word does. ``mean_probability`` avoids this.
+    As printed, an improbable word lowers the sum just as a certain word does. ``mean_entropy`` is the other reading.
     """
     values = np.asarray(log_probs, dtype=np.float64)
     return float(1 / max(_LOWEST_ENTROPY, float(-(np.exp(values) * values).sum())))
+
+
+def mean_entropy(text: str, model: MaskedLM) -> float:
+    """Entropy of the model's distribution over its whole words, mean over the words of a text, each hidden in turn."""
+    hidden = [text[:start] + MASK_SLOT + text[end:] for _, start, end in words_with_offsets(text)]
+    log_probs = np.asarray(model.slot_log_probs(hidden, [0] * len(hidden)), dtype=np.float64)
+    log_probs -= np.log(np.exp(log_probs).sum(axis=1, keepdims=True))
+    return float(-(np.exp(log_probs) * log_probs).sum(axis=1).mean())
 
 
 def mean_probability(log_probs: npt.NDArray[np.floating]) -> float:
@@ -96,10 +104,12 @@ def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[start : start + size]) for start in range(len(words) - size + 1))
 
 
-CertaintyForm = Literal["printed", "probable"]
+CertaintyForm = Literal["printed", "entropy", "probable"]
 PromptSetting = Literal["initial", "top1", "multi"]
 KEYWORDS_PER_PROMPT, SUBSTITUTES_PER_KEYWORD = 2, 4
 """Keywords of a prompt, and substitutes of each keyword, used to write prompts."""
+KEYWORD_SEPARATOR = "| "
+"""Separates the keywords of a text for a keyword-to-sentence model, as the package keytotext does."""
 WRITER_PAIRS = 2
 """Seed pairs for which the masked model writes prompts."""
 MAX_PROPOSALS, MIN_SIMILARITY = 20, 0.6
@@ -159,18 +169,21 @@ def mine_prompts(
     """Candidate prompts, best first. The weights of the kept prompts sum to 1.
 
     ``initial`` keeps the given prompt only, ``top1`` the best written prompt (the given one if none was written),
-    ``multi`` the best ``n`` including the given one.
+    ``multi`` the best ``n``.
 
-    ``choice="printed"`` scores as published, with certainty 1 / Σ −P log P, which favours improbable sentences.
-    ``probable`` uses the words' mean probability as certainty and drops candidates whose words are less than half as
-    probable as those of the given prompt.
+    ``choice`` has two published readings: certainty is 1 / Σ −P log P over the sentence's own words (``printed``),
+    which favours improbable sentences, or 1 / the mean entropy of the model's distribution at each word (``entropy``).
+    Only generated sentences compete. With ``probable``, the given prompt and prompts with one word replaced compete,
+    too; certainty is the words' mean probability, and candidates below half of the given prompt's are dropped.
     """
     candidates = [prompt]
     if setting != "initial":
-        candidates += write_paraphrases(prompt, pairs, models)
+        candidates += write_paraphrases(prompt, pairs, models, with_replacements=choice == "probable")
     prompts = score_prompts(prompt, candidates, pairs, models, choice)
     eligible = prompts
-    if choice == "probable":
+    if choice != "probable":
+        eligible = [item for item in prompts if item.text != prompt] or prompts
+    else:
         certain = {item.text: item.certainty or 0.0 for item in prompts}
         eligible = [item for item in prompts if certain[item.text] >= _MIN_RELATIVE_PROBABILITY * certain[prompt]]
     if setting == "top1":
@@ -185,14 +198,20 @@ def mine_prompts(
     ]
 
 
-def write_paraphrases(prompt: str, pairs: Sequence[EntityPair], models: MiningModels) -> list[str]:
-    """Paraphrases of a prompt, without duplicates up to case and punctuation."""
+def write_paraphrases(
+    prompt: str, pairs: Sequence[EntityPair], models: MiningModels, *, with_replacements: bool = True
+) -> list[str]:
+    """Paraphrases of a prompt, without duplicates up to case and punctuation.
+
+    ``with_replacements``: Also return the prompt with one keyword replaced by each of its substitutes.
+    """
     keywords = extract_keywords(prompt, pairs, models.encoder, KEYWORDS_PER_PROMPT)
     prompts: list[str] = []
     keyword_sets = [list(keywords)]
     for position, keyword in enumerate(keywords):
         for word in find_substitutes(prompt, keyword, pairs, models, SUBSTITUTES_PER_KEYWORD):
-            prompts.append(_replace_word(prompt, keyword, word))
+            if with_replacements:
+                prompts.append(_replace_word(prompt, keyword, word))
             keyword_sets.append([*keywords[:position], word, *keywords[position + 1 :]])
     orders = [order for items in keyword_sets for order in itertools.permutations((HEAD, *items, TAIL))]
     if models.write is not None:
@@ -274,15 +293,18 @@ def score_prompts(
     prompts = list(dict.fromkeys([initial, *candidates]))
     texts = [as_sentence(fill_prompt(prompt, *pair)) for prompt in prompts for pair in pairs]
     vectors = [item.vectors for item in models.masked.word_vectors(texts)]
-    log_probs = [item.log_probs for item in models.masked.word_log_probs(texts)]
     words = [split_words(text) for text in texts]
-    measure = certainty if choice == "printed" else mean_probability
+    if choice == "entropy":
+        certainties = [1 / max(_LOWEST_ENTROPY, mean_entropy(text, models.masked)) for text in texts]
+    else:
+        measure = certainty if choice == "printed" else mean_probability
+        certainties = [measure(item.log_probs) for item in models.masked.word_log_probs(texts)]
     scored = []
     for number, prompt in enumerate(prompts):
         rows = [number * len(pairs) + pair for pair in range(len(pairs))]
         bert = float(np.mean([bert_score(vectors[pair], vectors[row]) for pair, row in enumerate(rows)]))
         mean_bleu = float(np.mean([bleu(words[pair], words[row]) for pair, row in enumerate(rows)]))
-        certain = float(np.mean([measure(log_probs[row]) for row in rows]))
+        certain = float(np.mean([certainties[row] for row in rows]))
         compatibility = bert + inverse_bleu(mean_bleu) + certain  # α = β = 1
         scored.append(MinedPrompt(prompt, 0.0, bert, inverse_bleu(mean_bleu), certain, compatibility, False))
     return sorted(scored, key=lambda item: (-item.compatibility, item.text))
@@ -303,7 +325,7 @@ def write_sentences(
     Sentences without a keyword, or with keywords in another order, are dropped.
     """
     keywords = [[fill_prompt(item, *pairs[0]) for item in order] for order in orders]
-    replies = write([" ".join(items) for items in keywords])
+    replies = write([KEYWORD_SEPARATOR.join(items) for items in keywords])
     return [text for items, texts in zip(keywords, replies, strict=True) for text in texts if _is_in_order(text, items)]
 
 

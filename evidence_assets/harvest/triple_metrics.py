@@ -67,6 +67,20 @@ def reference_accuracy(
     return Spread(float(values.mean()), float(values.std()))
 
 
+def sampled_precision(verdicts: Sequence[Sequence[bool]]) -> Spread:
+    """Percentage of correct tuples over 200 experiments, each of 100 tuples drawn from every relation (all if fewer).
+
+    ``verdicts``: Whether each tuple is correct, by relation.
+    """
+    random = np.random.default_rng(0)
+    parts = [np.asarray(of_relation, dtype=float) for of_relation in verdicts if len(of_relation)]
+    rounds = [
+        np.concatenate([random.choice(part, size=min(_SAMPLE_SIZE, len(part)), replace=False) for part in parts]).mean()
+        for _ in range(_ROUNDS)
+    ]
+    return Spread(100 * float(np.mean(rounds)), 100 * float(np.std(rounds)))
+
+
 def find_novel_pairs(pairs: Sequence[EntityPair], baseline: Iterable[EntityPair]) -> list[int]:
     """Positions of the tuples that the baseline did not find."""
     baseline_pairs = set(baseline)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from evidence_assets.models.vectors import Array, unit_rows
 
 GroundDistance = Literal["cosine", "euclidean"]
+WeightForm = Literal["sentence", "corpus"]
 FluencyForm = Literal["printed", "corrected", "probability"]
 FinalForm = Literal["printed", "distance", "rank_normalised", "fluency"]
 IdfFunction = Callable[[str], float]
@@ -42,6 +43,15 @@ def fit_sentence_idf(sentences: Iterable[Sequence[str]]) -> IdfFunction:
     table = {word: math.log((len(words) - n + 0.5) / (n + 0.5)) for word, n in document_frequency.items()}
     rarest = max(table.values(), default=1.0)
     return lambda word: max(0.0, table.get(word.casefold(), rarest))
+
+
+def sum_weights(sentences: Sequence[Sequence[str]], weights: Sequence[Array]) -> list[Array]:
+    """Weight of each word summed over all sentences that contain it: the outer sum of equation 5.15."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for words, values in zip(sentences, weights, strict=True):
+        for word, value in dict(zip(words, values.tolist(), strict=True)).items():
+            totals[word] += value
+    return [np.asarray([totals[word] for word in words]) for words in sentences]
 
 
 def semantic_distances(
@@ -89,12 +99,12 @@ def transport_costs(masses: Array, other: Array, costs: Array) -> Array:
 def fluency(
     log_probs: npt.NDArray[np.floating], idf: npt.NDArray[np.floating], form: FluencyForm = "corrected"
 ) -> float:
-    """Σ idf over the perplexity of the sentence.
+    """Σ idf over the perplexity of the sentence (5.19).
 
-    ``corrected``: Σ idf / exp(−mean log p), with log p of each word given all others (pseudo-perplexity). ``printed``:
-    Σ idf / exp(+mean log p), without the minus sign and with log p given the words on the left; it rewards improbable
-    text. ``probability``: exp(mean log p), the inverse of the pseudo-perplexity alone, which does not favour pairs of
-    more words. The caller selects the log-probabilities.
+    ``printed``: perplexity exp(+mean log p), as equation 5.18 is printed; it rewards improbable text. ``corrected``:
+    exp(−mean log p), as the text says: the higher the perplexity, the lower the fluency. ``probability``:
+    exp(mean log p), the inverse of that perplexity alone, which does not favour pairs of more words. The caller selects
+    the log-probabilities.
     """
     if not len(log_probs):
         return 0.0
@@ -104,14 +114,12 @@ def fluency(
     return float(np.sum(np.maximum(idf, 0.0))) / math.exp(mean if form == "printed" else -mean)
 
 
-def nearness(distances: Array, seeds: int, ground: GroundDistance = "cosine") -> Array:
-    """Semantic nearness: larger is closer.
+def nearness(distances: Array, seeds: int) -> Array:
+    """Semantic nearness, seeds² / (seeds + distance): larger is closer.
 
-    For the cosine cost, Σ over seeds of (1 − cost). It is above −1.28, where x·σ(x) grows with x, unless vectors are
-    opposed. For the Euclidean cost, seeds² / (seeds + distance).
+    It is positive under every ground cost, so that x·σ(x) grows with it and ablations of the cost change nothing else.
     """
-    values = np.asarray(distances, dtype=np.float64)
-    return seeds - values if ground == "cosine" else seeds * seeds / (seeds + values)
+    return np.asarray(seeds * seeds / (seeds + np.asarray(distances, dtype=np.float64)))
 
 
 def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distance: Array | None = None) -> Array:

@@ -10,6 +10,10 @@ Counting missing words as certain (ℓ = 0) gives an upper bound on the score of
 Nodes are expanded in the order of their bounds, in batches over prompts and shapes. A node whose bound is below the
 n-th best score of its heap is never expanded. The result is the same for every batch size, and the same as scoring all
 pairs.
+
+A heap of capacity n stores children (20 bytes each) down to the score of its ``_RESERVE`` · n-th best pair, and drops
+the others; if a wider heap needs them, their node is expanded again. A batch holds batch size × prompts × words
+log-probabilities.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ SHAPES: tuple[Shape, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 _CHILDREN_PER_EXPANSION = 4096
 """Children of a node in memory at a time; the node is expanded again if the search needs more."""
+_RESERVE = 8
+"""Pairs whose scores a heap keeps, per pair of its capacity, so that it can widen without expanding nodes again."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,21 @@ class _Node:
 
 @dataclass
 class _Siblings:
-    """Children of one node, best bound first."""
+    """Children of one node, best bound first; ``rank`` is that of the first one among all children."""
 
     parent: _Node
-    words: npt.NDArray[np.intp]
+    rank: int
+    words: npt.NDArray[np.int32]
     log_probs: npt.NDArray[np.float64]
     bounds: npt.NDArray[np.float64]
+
+    def count(self, lowest: float) -> int:
+        """Number of children whose bound is at least ``lowest``."""
+        return int(np.searchsorted(-self.bounds, -lowest, side="right"))
+
+    def slice(self, start: int, end: int) -> _Siblings:
+        words, log_probs = self.words[start:end].copy(), self.log_probs[start:end].copy()
+        return _Siblings(self.parent, self.rank + start, words, log_probs, self.bounds[start:end].copy())
 
     def node(self, index: int) -> _Node:
         filled = (*self.parent.filled, int(self.words[index]))
@@ -86,34 +101,44 @@ class _Siblings:
 
 @dataclass
 class _Heap:
-    """Search state for some shapes: complete pairs, the best ``capacity`` scores, and the unexpanded nodes."""
+    """Search state for some shapes: complete pairs, the best scores, and the unexpanded nodes.
+
+    ``threshold`` is the score of the ``capacity``-th best pair so far, ``floor`` that of the last one of the reserve;
+    children below the floor are not stored. ``size`` is the number of stored children, ``pruned_size`` that after the
+    last pruning.
+    """
 
     capacity: int
     frontier: list[tuple[float, int, _Siblings | _Node, int]] = field(default_factory=list)
     leaves: list[_Siblings] = field(default_factory=list)
+    new_scores: list[npt.NDArray[np.float64]] = field(default_factory=list)
     best: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-
-    @property
-    def threshold(self) -> float:
-        """Minimum score of the best ``capacity`` pairs so far."""
-        return float(self.best.min()) if len(self.best) >= self.capacity else -np.inf
+    threshold: float = -np.inf
+    floor: float = -np.inf
+    size: int = 0
+    pruned_size: int = 0
 
     @property
     def is_finished(self) -> bool:
         """Whether every pair at or above the threshold has been found."""
         return not self.frontier or -self.frontier[0][0] < self.threshold
 
-    def add(self, scores: npt.NDArray[np.float64]) -> None:
-        merged = np.concatenate([self.best, scores[scores > self.threshold]])
-        if len(merged) > self.capacity:
-            merged = np.partition(merged, len(merged) - self.capacity)[len(merged) - self.capacity :]
-        self.best = merged
+    def update(self) -> None:
+        """Update threshold and floor by the new scores."""
+        best, limit = np.concatenate([self.best, *self.new_scores]), _RESERVE * self.capacity
+        self.new_scores = []
+        if len(best) >= limit:
+            best = np.partition(best, len(best) - limit)[len(best) - limit :]
+            self.floor = float(best.min())
+        if len(best) >= self.capacity:
+            self.threshold = float(np.partition(best, len(best) - self.capacity)[len(best) - self.capacity])
+        self.best = best
 
     def widen(self) -> None:
         self.capacity *= 2
-        self.best = np.empty(0)
-        if self.leaves:
-            self.add(np.concatenate([leaf.bounds for leaf in self.leaves]))
+        self.best, self.threshold, self.floor = np.empty(0), -np.inf, -np.inf
+        self.new_scores = [leaf.bounds for leaf in self.leaves]
+        self.update()
 
 
 def search_tuples(
@@ -170,13 +195,16 @@ class _Search:
             quota = max(1, batch_size // len(open_heaps))
             batch = [(heap, *node) for heap in open_heaps for node in self._pop_nodes(heap, quota)]
             self._expand(batch)
+            for heap in open_heaps:
+                heap.update()
+                self._prune(heap)
 
     def pairs(self, heap: _Heap) -> list[ScoredPair]:
         """The pairs of a finished heap at or above its threshold."""
         pairs = []
         threshold = heap.threshold
         for leaf in heap.leaves:
-            for index in range(int(np.searchsorted(-leaf.bounds, -threshold, side="right"))):
+            for index in range(leaf.count(threshold)):
                 node, size = leaf.node(index), leaf.parent.shape[0]
                 words = [self._vocabulary[word] for word in node.filled]
                 head, tail = " ".join(words[:size]), " ".join(words[size:])
@@ -199,6 +227,29 @@ class _Search:
                 self._push(heap, float(item.bounds[index + 1]), item, index + 1)
         return nodes
 
+    def _prune(self, heap: _Heap) -> None:
+        """Drop children below the floor once as many were added as the last pruning left."""
+        if not np.isfinite(heap.floor) or heap.size < 2 * max(heap.pruned_size, _CHILDREN_PER_EXPANSION):
+            return
+        frontier, leaves = heap.frontier, heap.leaves
+        heap.frontier, heap.leaves = [entry for entry in frontier if isinstance(entry[2], _Node)], []
+        heapq.heapify(heap.frontier)
+        heap.size = 0
+        stored = [(item, index, True) for _, _, item, index in frontier if isinstance(item, _Siblings)]
+        for siblings, start, is_open in [*stored, *((leaf, 0, False) for leaf in leaves)]:
+            end = max(start, siblings.count(heap.floor))
+            if end < len(siblings.words):
+                self._push(heap, float(siblings.bounds[end]), siblings.parent, siblings.rank + end)
+            if start == end:
+                continue
+            remaining = siblings.slice(start, end)
+            heap.size += end - start
+            if is_open:
+                self._push(heap, float(remaining.bounds[0]), remaining, 0)
+            else:
+                heap.leaves.append(remaining)
+        heap.pruned_size = heap.size
+
     def _expand(self, batch: Sequence[tuple[_Heap, _Node, int]]) -> None:
         prompts = range(len(self._weights))
         queries = [FillQuery(prompt, node.shape, node.filled) for _, node, _ in batch for prompt in prompts]
@@ -219,20 +270,20 @@ class _Search:
     def _add_children(self, heap: _Heap, node: _Node, skip: int, row: npt.NDArray[np.float64]) -> None:
         bounds = _bound(node, row, self._variant)
         bounds[_excluded_words(node)] = -np.inf
-        ranking = np.argsort(-bounds, kind="stable")
-        ranking = ranking[: int(np.isfinite(bounds).sum())]
-        children_words, later = (
-            ranking[skip : skip + _CHILDREN_PER_EXPANSION],
-            ranking[skip + _CHILDREN_PER_EXPANSION :],
-        )
-        if len(later):
-            self._push(heap, float(bounds[later[0]]), node, skip + _CHILDREN_PER_EXPANSION)
-        if not len(children_words):
+        words = np.flatnonzero((bounds >= heap.floor) & np.isfinite(bounds))
+        words = words[np.argsort(-bounds[words], kind="stable")][: skip + _CHILDREN_PER_EXPANSION]
+        later = bounds.copy()
+        later[words] = -np.inf
+        if np.isfinite(next_bound := float(later.max(initial=-np.inf))):
+            self._push(heap, next_bound, node, max(skip, len(words)))
+        words = words[skip:]
+        heap.size += len(words)
+        if not len(words):
             return
-        children = _Siblings(node, children_words, row[children_words], bounds[children_words])
+        children = _Siblings(node, skip, words.astype(np.int32), row[words], bounds[words])
         if len(node.filled) + 1 == sum(node.shape):
             heap.leaves.append(children)
-            heap.add(children.bounds)
+            heap.new_scores.append(children.bounds)
         else:
             self._push(heap, float(children.bounds[0]), children, 0)
 

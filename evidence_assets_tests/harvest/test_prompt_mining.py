@@ -22,6 +22,7 @@ from evidence_assets.harvest.prompt_mining import (
     extract_keywords,
     find_substitutes,
     infill_prompts,
+    mean_entropy,
     mean_probability,
     mine_prompts,
     restore_slots,
@@ -81,7 +82,8 @@ class FakeMaskedLM:
 
 def models(sentences: Sequence[str] = (), masked: Any = None) -> MiningModels:
     """Models with a writer that always writes these sentences."""
-    return MiningModels(masked or FakeMaskedLM(), FakeEncoder(), lambda texts: [sentences] * len(texts))  # type: ignore[arg-type]
+    fakes: tuple[Any, Any] = masked or FakeMaskedLM(), FakeEncoder()
+    return MiningModels(*fakes, lambda texts: [sentences] * len(texts))
 
 
 def test_keywords_are_the_words_nearest_to_the_sentence() -> None:
@@ -114,7 +116,7 @@ def test_mining_keeps_the_best_and_normalises() -> None:
         "The capital of France, is Paris!",
         "Paris is old",
     ]
-    mined = mine_prompts(PROMPT, PAIRS, models(sentences), n=3)
+    mined = mine_prompts(PROMPT, PAIRS, models(sentences), n=3, choice="probable")
     texts = [item.text for item in mined]
     assert {PROMPT, "<HEAD> is the seat of <TAIL>", "the capital of <TAIL> is <HEAD>"} <= set(texts)
     assert len(texts) == len(set(texts)) and "The capital of <TAIL>, is <HEAD>!" not in texts
@@ -137,11 +139,41 @@ def test_settings() -> None:
 
 
 def test_printed_certainty_prefers_improbable_text_and_probable_drops_it() -> None:
-    pieces = models(["Paris capital banana France"], FakeMaskedLM(lambda text: -9.0 if "banana" in text else -0.5))
+    sentences = ["Paris capital banana France", "the capital of France is Paris"]
+    pieces = models(sentences, FakeMaskedLM(lambda text: -9.0 if "banana" in text else -0.5))
     mined = mine_prompts(PROMPT, PAIRS, pieces, choice="printed")
     assert mined[0].text == "<HEAD> capital banana <TAIL>" and mined[0].weight > 0.9
     probable = mine_prompts(PROMPT, PAIRS, pieces, choice="probable")
     assert "<HEAD> capital banana <TAIL>" not in [item.text for item in probable if item.kept]
+    by_entropy = {item.text: item for item in mine_prompts(PROMPT, PAIRS, pieces, choice="entropy")}
+    nonsense = by_entropy["<HEAD> capital banana <TAIL>"]
+    assert 0.3 < nonsense.weight < 0.7, "its distribution is as uncertain as the other"
+    texts = [f"{head} capital banana {tail}." for head, tail in PAIRS]
+    assert nonsense.certainty == pytest.approx(np.mean([1 / mean_entropy(text, pieces.masked) for text in texts]))
+
+
+def test_only_generated_sentences_compete_as_published() -> None:
+    pieces = models(["Paris is the seat of France", "the capital of France is Paris"])
+    generated = {"<HEAD> is the seat of <TAIL>", "the capital of <TAIL> is <HEAD>"}
+    for choice in ("printed", "entropy"):
+        mined = mine_prompts(PROMPT, PAIRS, pieces, choice=choice)  # type: ignore[arg-type]
+        assert {item.text for item in mined if item.kept} == generated
+    mined = mine_prompts(PROMPT, PAIRS, pieces, choice="probable")
+    assert "<HEAD> is the city of <TAIL>" in {item.text for item in mined}, "a plain replacement"
+    assert PROMPT in {item.text for item in mined if item.kept}
+    [only] = mine_prompts(PROMPT, PAIRS, models(), choice="printed")
+    assert (only.text, only.kept, only.weight) == (PROMPT, True, 1.0), "if nothing was generated"
+
+
+def test_entropy_is_that_of_the_models_distribution_at_each_word() -> None:
+    class Uniform(FakeMaskedLM):
+        def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
+            assert all(text.count(MASK_SLOT) == 1 for text in texts) and set(slots) == {0}
+            rows = np.full((len(texts), 8), math.log(0.1))  # 0.8 of the mass: the rest is no whole word
+            rows[0] = [0.0] + [-1e3] * 7
+            return rows
+
+    assert mean_entropy("Paris is old.", Uniform()) == pytest.approx(2 / 3 * math.log(8))  # type: ignore[arg-type]
 
 
 def test_infilled_prompts_keep_all_items_in_order() -> None:
@@ -244,12 +276,12 @@ def test_settings_of_the_baseline() -> None:
 
 def test_written_sentences_have_all_keywords_in_order() -> None:
     replies = {
-        "Paris capital France": [
+        "Paris| capital| France": [
             "Paris is the capital of France.",
             "Paris, in France, is the capital",
             "Paris is in France",
         ],
-        "France capital Paris": ["France has the capital Paris."],
+        "France| capital| Paris": ["France has the capital Paris."],
     }
     orders = [(HEAD, "capital", TAIL), (TAIL, "capital", HEAD)]
     sentences = write_sentences(orders, PAIRS, lambda texts: [replies[text] for text in texts])

@@ -13,6 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from evidence_assets.harvest.triple_metrics import (
     Direction,
+    MatchRule,
     canonical_triple,
     cohens_kappa,
     count_extracted_entities,
@@ -21,6 +22,8 @@ from evidence_assets.harvest.triple_metrics import (
     judge_relevance,
     list_entities,
     novelty,
+    reference_accuracy,
+    sampled_precision,
 )
 from evidence_assets.harvest.triple_scoring import (
     GroundDistance,
@@ -30,6 +33,7 @@ from evidence_assets.harvest.triple_scoring import (
     fluency,
     nearness,
     semantic_distances,
+    sum_weights,
 )
 
 PAIRS = [("Egg", "hen"), ("egg", "hen"), ("milk", "cow"), ("cow", "grass")]
@@ -41,6 +45,52 @@ def test_size_diversity_novelty() -> None:
     assert diversity(PAIRS) == 6
     assert novelty(PAIRS, ["egg", "cow", "hen"]) == pytest.approx(50)
     assert novelty(PAIRS, list_entities(PAIRS)) == 0 and math.isnan(novelty([], {"x"}))
+
+
+@pytest.mark.parametrize("rule", ["share", "maximum"])
+def test_reference_accuracy_is_that_of_200_rounds_of_100(rule: MatchRule) -> None:
+    """By plain loops: a tuple is similar to 0, 1, 3, 140 or 156 of 300 reference tuples, and just not to the others."""
+    groups = np.repeat(np.arange(5), [0, 1, 3, 140, 156])
+    generated, reference = np.eye(6)[:5], 0.76 * np.eye(6)[groups]
+    reference[:, 5] = np.sqrt(1 - 0.76**2)
+    reference[1:4] += 0.2 * np.eye(6)[0]  # cosine below 0.75
+    spread = reference_accuracy(generated, reference, rule)
+    random, shares = np.random.default_rng(0), []
+    cosines = reference / np.linalg.norm(reference, axis=1, keepdims=True) @ generated.T
+    for _ in range(200):
+        drawn_rows = random.choice(300, size=100, replace=False)
+        hits = [sum(cosines[row, column] > 0.75 for row in drawn_rows) for column in range(5)]
+        shares.append(np.mean([hit >= 50 if rule == "share" else hit > 0 for hit in hits]))
+    assert (spread.mean, spread.deviation) == pytest.approx((100 * np.mean(shares), 100 * np.std(shares)))
+    assert spread.deviation > 0
+
+
+def test_one_tuple_per_round_has_the_same_mean_and_not_the_printed_deviation() -> None:
+    """Table 5.7 rates one tuple per iteration, and prints deviations of 0.77 to 0.86 points."""
+    random = np.random.default_rng(1)
+    reference = np.eye(400)[:300]
+    generated = np.concatenate([np.eye(400)[150:225], np.eye(400)[300:400]])
+    all_tuples = reference_accuracy(generated, reference, "maximum")
+    single_tuples = []
+    for _ in range(4000):
+        drawn_rows = random.choice(300, size=100, replace=False)
+        cosines = reference[drawn_rows] @ generated[random.integers(len(generated))]
+        single_tuples.append(100 * float(cosines.max() > 0.75))
+    assert np.mean(single_tuples) == pytest.approx(all_tuples.mean, abs=3)
+    assert np.std(single_tuples) > 30 and all_tuples.deviation < 3
+
+
+def test_precision_is_that_of_200_experiments_of_100_tuples_per_relation() -> None:
+    verdicts = [[number % 5 > 0 for number in range(1000)], [], [True, False] * 20]
+    random, shares = np.random.default_rng(0), []
+    for _ in range(200):
+        samples = [random.choice(part, size=min(100, len(part)), replace=False) for part in (verdicts[0], verdicts[2])]
+        shares.append((samples[0].sum() + samples[1].sum()) / 140)
+    spread = sampled_precision(verdicts)
+    assert (spread.mean, spread.deviation) == pytest.approx((100 * np.mean(shares), 100 * np.std(shares)))
+    assert spread.mean == pytest.approx(100 * (0.8 * 100 + 20) / 140, abs=1) and 1 < spread.deviation < 4
+    twenty_relations = sampled_precision([verdicts[0]] * 20)
+    assert 0.6 < twenty_relations.deviation < 1, "as printed for 20 relations: 0.61 to 0.90"
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=2, max_size=30))
@@ -119,6 +169,14 @@ def test_template_words_have_no_weight() -> None:
     idf = fit_sentence_idf(sentences)
     assert idf("Oslo") == idf("never-seen") == pytest.approx(math.log(2.5 / 1.5))
     assert idf("Lies") == 0
+    alone = fit_sentence_idf(sentences[:1])
+    assert {alone(word) for word in sentences[0]} == {0.0}, "ln(1/3) of any word: equation 5.19 needs a corpus"
+
+
+def test_summed_weights_are_those_of_all_sentences_of_a_word() -> None:
+    sentences = [["rome", "is", "rome"], ["oslo", "is"]]
+    weights = [np.asarray([2.0, 0.5, 2.0]), np.asarray([1.0, 0.25])]
+    assert [list(values) for values in sum_weights(sentences, weights)] == [[2.0, 0.75, 2.0], [1.0, 0.75]]
 
 
 def test_fluency_forms() -> None:
@@ -132,11 +190,10 @@ def test_fluency_forms() -> None:
     assert fluency(better, idf, "printed") < fluency(worse, idf, "printed")  # the fault of the printed form
 
 
-@pytest.mark.parametrize("ground", ["cosine", "euclidean"])
-def test_the_printed_formula_prefers_distant_pairs(ground: GroundDistance) -> None:
-    distances, fluent = np.linspace(0, 5.0, 30), np.ones(30)
-    assert (np.diff(final_scores(nearness(distances, 5, ground), fluent)) < 0).all()
-    literal = final_scores(nearness(distances, 5, "cosine"), fluent, "distance", distances)
+def test_the_printed_formula_prefers_distant_pairs() -> None:
+    distances, fluent = np.linspace(0, 500.0, 30), np.ones(30)
+    assert (np.diff(final_scores(nearness(distances, 5), fluent)) < 0).all(), "also if distances exceed the seeds"
+    literal = final_scores(nearness(distances, 5), fluent, "distance", distances)
     assert (np.diff(literal) > 0).all()
     assert literal[3] == pytest.approx(distances[3] / (1 + math.exp(-distances[3])) + 1 / (1 + math.exp(-1)))
     with pytest.raises(ValueError, match="requires the argument"):

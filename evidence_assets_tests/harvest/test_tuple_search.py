@@ -137,6 +137,36 @@ def test_the_occurrence_limit_is_greedy_over_all_pairs(seed: int, n: int, cap: i
     assert_same(results, expected)
 
 
+@pytest.mark.parametrize("variant", ["kbloom", "bertnet"])
+def test_dropped_children_are_found_again_when_a_heap_widens(
+    monkeypatch: pytest.MonkeyPatch, variant: ScoreForm
+) -> None:
+    expected = search_tuples(TableModel(7, 5), WORDS, (0.4, 0.6), n=4, max_occurrences=2, variant=variant)
+    monkeypatch.setattr(tuple_search, "_CHILDREN_PER_EXPANSION", 3)
+    monkeypatch.setattr(tuple_search, "_RESERVE", 1)
+    model = TableModel(7, 5)
+    assert_same(search_tuples(model, WORDS, (0.4, 0.6), n=4, max_occurrences=2, variant=variant), expected)
+
+
+def test_stored_children_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the children of all expanded nodes, a heap stores those that a wider one can need."""
+    words = [f"w{number}" for number in range(200)]
+    stored: list[int] = []
+    prune = tuple_search._Search._prune
+
+    def spy(search: tuple_search._Search, heap: tuple_search._Heap) -> None:
+        prune(search, heap)
+        siblings = [*heap.leaves, *(item for *_, item, _ in heap.frontier if not isinstance(item, tuple_search._Node))]
+        stored.append(sum(len(one.words) for one in siblings))
+        assert stored[-1] <= heap.size
+
+    monkeypatch.setattr(tuple_search._Search, "_prune", spy)
+    monkeypatch.setattr(tuple_search, "_CHILDREN_PER_EXPANSION", 100)
+    model = TableModel(1, len(words))
+    search_tuples(model, words, (1.0,), n=20, shapes=[(2, 2)], max_occurrences=None, batch_size=8)
+    assert max(stored) < model.queries * 100 / 4
+
+
 def test_children_beyond_the_expansion_limit_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuple_search, "_CHILDREN_PER_EXPANSION", 2)
     model = TableModel(7, len(WORDS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,26 +16,33 @@ import numpy.typing as npt
 from evidence_assets.harvest import bertnet_prompts, prompt_mining, triple_scoring, tuple_search
 from evidence_assets.harvest.prompt_mining import CertaintyForm, EntityPair, MinedPrompt, MiningModels, PromptSetting
 from evidence_assets.harvest.triple_metrics import find_supporting_prompts, flag_contradictions
-from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, GroundDistance, ScoredSentence
+from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, GroundDistance, ScoredSentence, WeightForm
 from evidence_assets.harvest.tuple_search import FillQuery, ScoredPair
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.protocols import MaskedLM
+from evidence_assets.models.protocols import MaskedLM, WordContext
 from evidence_assets.retrieval.bm25 import text_weights
 from evidence_assets.systems.kbloom.seeds import Relation, locate_error
 from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, as_sentence, entity_word_positions, fill_prompt
 
-QUERIES_PER_BATCH = 4096
+LOG_PROBS_PER_BATCH = 1 << 24
+"""Log-probabilities in memory when pairs are rated by each prompt (64 MB)."""
 EntityKinds = Mapping[str, frozenset[str]]
 """Kinds of each entity, by its name in lower case."""
+
+
+class CausalLM(Protocol):
+    """Rates texts by the probability of each token given those before it."""
+
+    def mean_log_probs(self, texts: Sequence[str]) -> npt.NDArray[np.floating]: ...
 
 
 @dataclass(frozen=True)
 class KBloomSettings:
     """Settings of one variant.
 
-    ``prompts`` is the published prompt setting; ``n`` limits the pairs of each heap and the final triples. Set
-    ``prompt_choice``, ``fluency`` and ``final`` to ``printed`` for the published formulas. The defaults of the first
-    two differ because their printed forms prefer improbable text.
+    ``prompts`` is the published prompt setting; ``n`` limits the pairs of each heap and the final triples. For the
+    published formulas, set ``prompt_choice``, ``fluency`` and ``final`` to ``printed`` and ``bm25`` to ``corpus``. The
+    defaults of the first two differ because their printed forms prefer improbable text.
     """
 
     variant: tuple_search.ScoreForm = "kbloom"
@@ -44,6 +52,7 @@ class KBloomSettings:
     n: int = 1000
     max_occurrences: int | None = 10
     ground: GroundDistance = "cosine"
+    bm25: WeightForm = "sentence"
     fluency: FluencyForm = "corrected"
     final: FinalForm = "printed"
     batch_size: int = 64
@@ -87,10 +96,13 @@ def harvest_relation(
     prompts: Sequence[MinedPrompt],
     settings: KBloomSettings = KBloomSettings(),
     kinds: EntityKinds | None = None,
+    causal: CausalLM | None = None,
 ) -> Harvest:
     """Harvest one relation with mined prompts.
 
     A pair with an entity of a kind that the relation does not allow remains a candidate and does not become a triple.
+
+    ``causal``: Rates the fluency of filled prompts; by default the masked model does.
     """
     kept_prompts = [(number, prompt) for number, prompt in enumerate(prompts) if prompt.kept]
     texts = [prompt.text for _, prompt in kept_prompts]
@@ -112,8 +124,8 @@ def harvest_relation(
     fluency: Sequence[float | None] = [None] * len(matches)
     scores = np.asarray([pair.score for pair in matches])
     if settings.variant == "kbloom" and matches:
-        distances, fluencies = _score_pairs(relation, matches, model, settings)
-        near = triple_scoring.nearness(distances, len(relation.pairs), settings.ground)
+        distances, fluencies = score_pairs(relation, matches, model, settings, causal)
+        near = triple_scoring.nearness(distances, len(relation.pairs))
         scores = triple_scoring.final_scores(near, fluencies, settings.final, distances)
         semantic, fluency = distances.tolist(), fluencies.tolist()
     order = sorted(range(len(matches)), key=lambda i: (-scores[i], matches[i].head, matches[i].tail))
@@ -245,8 +257,9 @@ class PromptQueries:
                     requests.setdefault(FillQuery(prompt, pair.shape, words[:position]), []).append((row, word))
         result = np.zeros((len(pairs), len(self._prompts)))
         queries = list(requests)
-        for start in range(0, len(queries), QUERIES_PER_BATCH):
-            block = queries[start : start + QUERIES_PER_BATCH]
+        block_size = max(1, LOG_PROBS_PER_BATCH // max(1, len(self._words)))
+        for start in range(0, len(queries), block_size):
+            block = queries[start : start + block_size]
             for query, log_probs in zip(block, self.log_probs(block), strict=True):
                 for row, word in requests[query]:
                     result[row, query.prompt] += log_probs[word]
@@ -266,23 +279,36 @@ class PromptQueries:
         return texts, slots
 
 
-def _score_pairs(
-    relation: Relation, candidates: Sequence[ScoredPair], model: MaskedLM, settings: KBloomSettings
+def score_pairs(
+    relation: Relation,
+    candidates: Sequence[ScoredPair],
+    model: MaskedLM,
+    settings: KBloomSettings,
+    causal: CausalLM | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Semantic distance and fluency (stage 3) of each candidate, from the initial prompt filled with it."""
+    """Semantic distance and fluency (stage 3) of each candidate, from the initial prompt filled with it.
+
+    Log-probabilities of words are those of the causal model. Without one, the masked model hides the words on the right
+    for the ``printed`` fluency, and only the word itself for the other forms.
+    """
     pairs = [(pair.head, pair.tail) for pair in candidates]
     texts = [as_sentence(fill_prompt(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
     vectors = model.word_vectors(texts)
-    log_probs = model.word_log_probs(texts[: len(pairs)], "left" if settings.fluency == "printed" else "both")
-    weight_of = triple_scoring.fit_sentence_idf([item.words for item in vectors])
-    mean_length = float(np.mean([len(item.words) for item in vectors]))
-    sentences = [
-        ScoredSentence(text_weights([word.casefold() for word in item.words], weight_of, mean_length), item.vectors)
-        for item in vectors
-    ]
+    words = [[word.casefold() for word in item.words] for item in vectors]
+    weight_of = triple_scoring.fit_sentence_idf(words)
+    mean_length = float(np.mean([len(sentence) for sentence in words]))
+    weights = [text_weights(sentence, weight_of, mean_length) for sentence in words]
+    if settings.bm25 == "corpus":
+        weights = triple_scoring.sum_weights(words, weights)
+    sentences = [ScoredSentence(mass, item.vectors) for mass, item in zip(weights, vectors, strict=True)]
     costs = triple_scoring.semantic_distances(sentences[: len(pairs)], sentences[len(pairs) :], ground=settings.ground)
+    if causal is not None:
+        log_probs = [np.asarray([mean]) for mean in causal.mean_log_probs(texts[: len(pairs)])]
+    else:
+        context: WordContext = "left" if settings.fluency == "printed" else "both"
+        log_probs = [item.log_probs for item in model.word_log_probs(texts[: len(pairs)], context)]
     fluencies = [
-        triple_scoring.fluency(item.log_probs, np.asarray([weight_of(word) for word in item.words]), settings.fluency)
-        for item in log_probs
+        triple_scoring.fluency(values, np.asarray([weight_of(word) for word in sentence]), settings.fluency)
+        for values, sentence in zip(log_probs, words[: len(pairs)], strict=True)
     ]
     return costs, np.asarray(fluencies)

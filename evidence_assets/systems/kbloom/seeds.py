@@ -75,7 +75,7 @@ class Relation:
     id: Name
     collection: Name
     prompt: Prompt
-    pairs: Annotated[tuple[tuple[Text, Text], ...], Field(min_length=1, max_length=5), AfterValidator(_distinct)]
+    pairs: Annotated[tuple[tuple[Text, Text], ...], Field(min_length=1), AfterValidator(_distinct)]
     template: Prompt
     head_kinds: tuple[Text, ...] = ()
     tail_kinds: tuple[Text, ...] = ()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.reply_parsing import parse_label
+from evidence_assets.reasoning.reply_parsing import parse_answer
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.systems.kbloom.seeds import Relation
@@ -39,12 +39,12 @@ def judge_request(statement: str, prompts: Prompts = PACKAGED) -> Request:
 
 
 def parse_verdict(reply: str) -> bool:
-    """Parse a verdict: one of the two words and nothing else; see :func:`one_of`.
+    """Parse a verdict: correct or wrong.
 
     >>> parse_verdict("Correct."), parse_verdict("wrong")
     (True, False)
     """
-    return VERDICTS[parse_label(reply, tuple(VERDICTS))]
+    return VERDICTS[parse_answer(reply, tuple(VERDICTS), tuple(VERDICTS))]
 
 
 JUDGE = PromptedTask("judge", (_PROMPT,), judge_request, lambda reply, _: parse_verdict(reply))
@@ -61,13 +61,13 @@ class PromptedJudge:
 
 
 def parse_rewordings(reply: str) -> list[str]:
-    """Parse rewordings: one per line, without bullets and numbers.
+    """Parse rewordings: one per line, without bullets, numbers and an introduction that ends in a colon.
 
     >>> parse_rewordings("1. A saw serves to cut." + chr(10) + "- To cut, one takes a saw.")
     ['A saw serves to cut.', 'To cut, one takes a saw.']
     """
     lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", line).strip().strip('"') for line in reply.splitlines())
-    return [line for line in lines if line]
+    return [line for line in lines if line and not line.endswith(":")]
 
 
 REWORD: PromptedTask[str, list[str]] = PromptedTask(
@@ -95,6 +95,10 @@ class Likelihood(Protocol):
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.floating]: ...
 
 
-def verbalise_triple(relation: Relation, head: str, tail: str) -> str:
-    """Write a triple as a sentence with its relation's template."""
-    return as_sentence(fill_prompt(relation.template, head, tail))
+StatementForm = Literal["template", "prompt"]
+"""Text of a relation that states a triple: its template, or its initial prompt as published."""
+
+
+def verbalise_triple(relation: Relation, head: str, tail: str, form: StatementForm = "template") -> str:
+    """Write a triple as a sentence with its relation's template or initial prompt."""
+    return as_sentence(fill_prompt(getattr(relation, form), head, tail))

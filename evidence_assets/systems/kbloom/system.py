@@ -43,6 +43,7 @@ from evidence_assets.systems.kbloom.statement_judge import (
     JUDGE,
     REWORD,
     PromptedJudge,
+    StatementForm,
     reword_statements,
     verbalise_triple,
 )
@@ -60,12 +61,15 @@ class HarvestSettings(KBloomSettings):
     ``baseline``: Whether to run the baseline as well.
     ``kinds``: Asset of ``triples`` whose head and tail types give the kinds of entities. Required by seed files that
         restrict them.
+    ``statements``: Text of a relation that states a triple to judges and references: its template, or as published its
+        initial prompt.
     ``truth``: ``sample`` scores the harvest against the facts that the sample corpus states.
     """
 
     collections: tuple[str, ...] = ()
     baseline: bool = True
     kinds: str = ""
+    statements: StatementForm = "template"
     truth: Literal["sample", ""] = ""
 
     @property
@@ -110,14 +114,16 @@ class _Stages:
         """The selector that the scores of each origin name."""
         first, *others = (one.variant for one in self.settings.harvests)
         names = {first: self.variant.name} | {other: other for other in others}
-        return {origin: self.variant.with_models(name, by="@") for origin, name in names.items()}
+        return {origin: self.variant.with_models(name, separator="@") for origin, name in names.items()}
 
     def build(self) -> list[Stage]:
-        settings, version = self.settings, f"{VERSION}:{self.variant.published}"
+        settings = self.settings
+        version = f"{VERSION}:{settings.statements}:{self.variant.published}"
         reads = [StageInput(SEED_ASSET), StageInput(self.variant.with_models(MASKED_LM_ASSET, ["masked_model"]))]
         reads += [StageInput(settings.kinds)] if settings.kinds else []
         about = "Triples of one relation, with their prompts and candidate tuples."
-        code, tags = f"{VERSION}:{settings.harvests}:{self._prompt_models}", ("parquet", "pytorch")
+        code = f"{VERSION}:{settings.harvests}:{[*self._prompt_models, *self._causal_models]}"
+        tags = ("parquet", "pytorch")
         options: dict[str, Any] = {"partitions": "relations", "kinds": tags, "pool": "gpu"}
         stages = [Stage(self.harvest_asset, "triples", self._make_harvest, about, reads, code, **options)]
         for collection in settings.collections:
@@ -170,6 +176,12 @@ class _Stages:
             models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=self.variant.prompt_settings))
         return models if self.settings.prompts != "initial" else []
 
+    @property
+    def _causal_models(self) -> list[str]:
+        """The causal model that rates the fluency, if the profile names one."""
+        causal = self.variant.profile.harvesting.causal
+        return [f"{causal.name}@{causal.revision}"] if causal else []
+
     def _models(self, context: StageContext) -> tuple[MiningModels, list[str]]:
         """The models for prompt mining, and the names of those other than the masked one and the encoder."""
         from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # imports torch
@@ -193,7 +205,8 @@ class _Stages:
         """The harvest of one collection, or of all."""
         relations = rows.build_relations(context.read("relation_seeds", SEED_ASSET))
         selected = [one for one in relations if collection in ("", one.collection)]
-        return scores.HarvestedRelations(selected, context.read("triples", self.harvest_asset), self.selectors)
+        triples = context.read("triples", self.harvest_asset)
+        return scores.HarvestedRelations(selected, triples, self.selectors, self.settings.statements)
 
     def _with_published(self, score_rows: list[dict[str, Any]]) -> StageOutput:
         """The rows of each harvest, with the published figures of its system."""
@@ -204,6 +217,8 @@ class _Stages:
         return StageOutput(output_rows)
 
     def _make_harvest(self, context: StageContext) -> StageOutput:
+        from evidence_assets.models.sequence_models import TextLikelihood  # imports torch, which planning does not need
+
         relation = rows.build_relation(context.read_partition("relation_seeds", SEED_ASSET))
         settings = self.settings.harvests
         if relation.collection not in self.settings.collections:
@@ -214,6 +229,9 @@ class _Stages:
             )
         kinds = rows.read_entity_kinds(context.read("triples", self.settings.kinds)) if self.settings.kinds else None
         models, other_models = self._models(context)
+        harvesting = context.profile.harvesting
+        causal = get_sequence_model(TextLikelihood, harvesting.causal) if harvesting.causal else None
+        other_models += [model_key(causal)] if causal else []
         model_id, encoder_id = model_key(models.masked), model_key(models.encoder)
         input_hash = rows.hash_harvest_inputs(relation, model_id, encoder_id, settings, kinds, other_models)
         prompts = context.read_partition("prompts", context.asset)
@@ -228,7 +246,7 @@ class _Stages:
         first = mine_relation_prompts(relation, models, settings[0])
         mined = [first, *(mine_relation_prompts(relation, models, one, first) for one in settings[1:])]
         harvests = [
-            harvest_relation(relation, models.masked, mined_prompts, one, kinds)
+            harvest_relation(relation, models.masked, mined_prompts, one, kinds, causal)
             for one, mined_prompts in zip(settings, mined, strict=True)
         ]
         source = self.harvest_asset
@@ -286,7 +304,7 @@ def judge_first_triple(variant: Variant, settings: HarvestSettings, context: Sta
         raise BadInput(f"{harvest_asset} has no triples to judge. Materialize it first")
     first = triples.row(0, named=True)
     by_id = {relation.id: relation for relation in rows.build_relations(context.read("relation_seeds", SEED_ASSET))}
-    statement = verbalise_triple(by_id[first["relation_id"]], first["head"], first["tail"])
+    statement = verbalise_triple(by_id[first["relation_id"]], first["head"], first["tail"], settings.statements)
     PromptedJudge(open_language_model(context, context.profile.generator)).judge([statement])
 
 

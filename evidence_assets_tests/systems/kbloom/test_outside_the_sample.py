@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ EATS, NEAR = (
     Relation(name, "zoo", f"<HEAD> {verb} <TAIL>", (("cow", "hay"),), f"<HEAD> {verb} <TAIL>")
     for name, verb in (("eats", "eats"), ("near", "is near"))
 )
+LAMA_RELATIONS = (
+    "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 P140 P159 P176 P178 P190 P264 "
+    "P276 P279 P361 P364 P407 P413 P449 P463 P495 P527 P530 P740 P937 P1001 P1303 P1376 P1412"
+)
+"""The properties of Wikidata that LAMA's T-REx part has facts of."""
 SELECTORS = {"kbloom": "k", "bertnet": "b"}
 
 
@@ -54,6 +60,17 @@ def test_relations_are_named_as_in_the_real_files(dev_data: Path) -> None:
     assert {relation.id for relation in read_seed_folder(collection_folder("umls")).relations} <= set(umls_pairs)
     lama_pairs = load_references()["lama_trex"].read_pairs(dev_data)
     assert len(lama_pairs) == 8 and sum(map(len, lama_pairs.values())) == 4000
+    lama_relations = {relation.id: relation for relation in read_seed_folder(collection_folder("lama")).relations}
+    assert {name for name in lama_relations if name in lama_pairs} == {"P27", "P106", "P364", "P449", "P463"}
+    for name in lama_relations.keys() & lama_pairs.keys():
+        heads, tails = ({entity.casefold() for entity in side} for side in zip(*lama_pairs[name], strict=True))
+        seed_tails = {tail.casefold() for _, tail in lama_relations[name].pairs}
+        assert len(seed_tails & tails) > len(seed_tails & heads), f"{name}: its seeds are facts of this relation"
+
+
+def test_the_relations_of_lama_are_of_its_t_rex_part() -> None:
+    packaged = {relation.id for relation in read_seed_folder(collection_folder("lama")).relations}
+    assert packaged < set(LAMA_RELATIONS.split()) and len(LAMA_RELATIONS.split()) == 41
 
 
 TRIPLES = pl.concat(
@@ -78,19 +95,20 @@ def test_sizes_of_a_collection_are_those_of_all_its_relations_together() -> None
     assert {(row["scope_kind"], row["scope_id"]) for row in rows} == {("collection", "zoo")}
 
 
-def test_what_a_reference_says_of_a_harvest() -> None:
+def test_a_harvest_is_compared_with_reference_tuples() -> None:
     """Vectors by hand: one tuple is similar to all reference tuples, one to one of three, one to none."""
     similar_texts = [("cow eats grass.", "cow eats hay.", "horse eats oats."), ("cat eats mouse.", "dog eats meat.")]
     vectors = {text: np.eye(3)[number] for number, texts in enumerate(similar_texts) for text in texts}
 
-    def encode(texts: list[str]) -> Any:
+    def encode(texts: Sequence[str]) -> Any:
         return np.array([vectors.get(text, np.eye(3)[2]) for text in texts])
 
     reference_pairs = {
         "eats": [("cow", "hay"), ("horse", "oats"), ("dog", "meat"), ("cow", "hay")],
         "unheard": [("a", "b")],
     }
-    rows = build_reference_rows(HarvestedRelations([EATS, NEAR], TRIPLES, SELECTORS), "farm", reference_pairs, encode)  # type: ignore[arg-type]
+    harvest = HarvestedRelations([EATS, NEAR], TRIPLES, SELECTORS)
+    rows = build_reference_rows(harvest, "farm", reference_pairs, encode)
     kbloom, bertnet = values_by_metric(rows, "k"), values_by_metric(rows, "b")
     assert kbloom["novelty"] == pytest.approx(4 / 5), "the reference has only cow"
     assert kbloom["accuracy"] == 0.5, "cow eats grass is similar to two of three, cat eats mouse to one"

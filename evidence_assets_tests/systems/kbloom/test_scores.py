@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence_assets.harvest.triple_metrics import sampled_precision
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.reasoning.tasks import Failure
@@ -28,6 +29,7 @@ from evidence_assets.systems.kbloom.sample_scores import (
 )
 from evidence_assets.systems.kbloom.scores import HarvestedRelations, build_judgement_rows
 from evidence_assets.systems.kbloom.seeds import Relation
+from evidence_assets.systems.kbloom.statement_judge import verbalise_triple
 from evidence_assets_tests.lake_rows import as_stored
 
 EATS = Relation("eats", "zoo", "<HEAD> eats <TAIL>", (("Fox", "hen"),), "<HEAD> eats <TAIL>")
@@ -159,6 +161,7 @@ def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> 
         }
         assert scores["own", "first", "precision"] == (pytest.approx(2 / 3), 3)
         assert scores["own", "first", "noisy_percent"] == (pytest.approx(1 / 3), 3)
+        assert scores["own", "first", "precision_all"] == (pytest.approx(2 / 3), 3)
         assert scores["own", "first", "precision_novel"] == (0.5, 2), "the baseline also found owl-mouse"
         assert scores["own", "second", "precision"] == (pytest.approx(1 / 3), 3)
         # verdicts right-right, right-wrong, wrong-wrong: observed 2/3, expected by chance 4/9
@@ -172,3 +175,28 @@ def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> 
     assert (likelihood["value"], likelihood["n"]) == (pytest.approx(np.mean(lengths)), 3)
     assert likelihood_model.context == "Fox eats hen."
     assert prepare_rows("scores", rows).num_rows == len(rows)
+
+
+class RecordingJudge(WordJudge):
+    """Accepts tuples with an odd number, and records the statements."""
+
+    def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
+        self.statements = list(statements)
+        return [int(text.split()[0][1:]) % 2 == 1 for text in statements]
+
+
+def test_published_judges_see_the_initial_prompt_over_200_experiments() -> None:
+    relation = replace(EATS, template="one sees <HEAD> eat <TAIL>")
+    triples = make_triples([(f"x{number}", "hen") for number in range(300)])
+    judge, likelihood = RecordingJudge("judge", ""), LengthLikelihood()
+    harvest = HarvestedRelations([relation], triples, {"kbloom": "own"}, "prompt")
+    rows = build_judgement_rows(harvest, [judge], likelihood)
+    assert judge.statements[0] == "x0 eats hen." and likelihood.context == "Fox eats hen."
+    assert verbalise_triple(relation, "x0", "hen") == "one sees x0 eat hen."
+    scores = {row["metric"]: row for row in rows if row["scope_kind"] == "collection"}
+    spread = sampled_precision([[number % 2 == 1 for number in range(300)]])
+    precision, share = scores["precision"], scores["precision_all"]
+    assert precision["value"] == pytest.approx(spread.mean / 100) and share["value"] == 0.5
+    half_width = (precision["high"] - precision["low"]) / 2
+    assert half_width == pytest.approx(1.96 * spread.deviation / 100) and half_width > 0.05
+    assert scores["noisy_percent"]["value"] == pytest.approx(1 - precision["value"])

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.harvest.prompt_mining import MinedPrompt, MiningModels
 from evidence_assets.harvest.triple_metrics import judge_relevance
-from evidence_assets.harvest.triple_scoring import final_scores, nearness
-from evidence_assets.harvest.tuple_search import FillQuery, search_tuples
+from evidence_assets.harvest.triple_scoring import FluencyForm, WeightForm, final_scores, fit_sentence_idf, nearness
+from evidence_assets.harvest.tuple_search import FillQuery, ScoredPair, search_tuples
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.sequence_models import TextLikelihood
+from evidence_assets.systems import load
 from evidence_assets.systems.kbloom.harvesting import (
     Harvest,
     KBloomSettings,
@@ -25,12 +29,15 @@ from evidence_assets.systems.kbloom.harvesting import (
     harvest_relation,
     matches_kinds,
     mine_relation_prompts,
+    score_pairs,
 )
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import as_sentence, fill_prompt
+from evidence_assets_tests.models.test_sequence_models import make_gpt2
 from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
 from evidence_assets_tests.models.tiny_world import WORDINGS, tiny_model, tiny_world
 
+WEIGHT_FORMS: tuple[WeightForm, ...] = ("sentence", "corpus")
 SMALL_SETTINGS = KBloomSettings(n=40, max_prompts=4)
 
 
@@ -100,6 +107,15 @@ def test_a_harvest_is_deterministic_and_consistent() -> None:
     assert all(("second_tail" in triple.flags) == (tails[triple.head] > 1) for triple in first.triples)
 
 
+def test_all_pairs_of_a_relation_are_seeds_also_beyond_the_published_five() -> None:
+    relation = make_relation(seeds=9)
+    result = harvest_relation(
+        relation, tiny_model(), mine_relation_prompts(relation, make_models(), SMALL_SETTINGS), SMALL_SETTINGS
+    )
+    flagged = {(triple.head, triple.tail) for triple in result.triples if "seed" in triple.flags}
+    assert flagged <= set(relation.pairs) and flagged & set(relation.pairs[5:])
+
+
 @pytest.mark.parametrize("build", [word_piece, byte_pair])
 def test_queries_become_texts_for_any_tokenizer(build: object) -> None:
     """The predicted slot is that of the next word, also in a prompt with the tail first."""
@@ -117,7 +133,7 @@ def test_queries_become_texts_for_any_tokenizer(build: object) -> None:
     np.testing.assert_allclose(log_likelihoods.mean(axis=1), [pair.log_likelihood for pair in pairs], atol=1e-4)
 
 
-def test_a_seed_that_the_tokenizer_cannot_represent_is_named() -> None:
+def test_the_error_names_a_seed_that_the_tokenizer_cannot_represent() -> None:
     with pytest.raises(BadInput, match=r"pairs: relation 'eats': the tokenizer of tiny-sample does not know 'Zzyx'"):
         check_seeds(make_relation(pairs=(("Zzyx", "moss"),)), tiny_model())
     with pytest.raises(BadInput, match=r"prompt: .*'devours'"):
@@ -159,6 +175,83 @@ def test_the_baseline_weighs_prompts_of_its_own() -> None:
     assert score_harvest(result)[0] >= 0.4
 
 
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> TextLikelihood:
+    return TextLikelihood.load(make_gpt2(tmp_path_factory.mktemp("models") / "tiny-gpt2"), device="cpu")
+
+
+@pytest.mark.parametrize("form", ["printed", "corrected"])
+def test_fluency_has_either_sign_and_its_context_is_on_the_left(form: FluencyForm, gpt2: TextLikelihood) -> None:
+    """By a causal model with both signs; without one, by the masked model, whose context is the left for 5.18 only."""
+    relation, model = make_relation(), tiny_model()
+    facts = tiny_world().training_facts["eats"][5:8]
+    candidates = [ScoredPair(head, tail, (1, 1), 0.0, ()) for head, tail in facts]
+    texts = [as_sentence(fill_prompt(relation.prompt, *pair)) for pair in (*facts, *relation.pairs)]
+    idf = fit_sentence_idf([item.words for item in model.word_vectors(texts)])
+    sums = [sum(idf(word) for word in item.words) for item in model.word_vectors(texts[:3])]
+    means = {
+        context: [float(item.log_probs.mean()) for item in model.word_log_probs(texts[:3], context)]
+        for context in ("left", "both")
+    }
+    means["causal"] = [gpt2.mean_log_probs([text])[0] for text in texts[:3]]
+    sign = 1 if form == "printed" else -1
+    expected = {
+        context: [total / math.exp(sign * mean) for total, mean in zip(sums, values, strict=True)]
+        for context, values in means.items()
+    }
+    settings = replace(SMALL_SETTINGS, fluency=form)
+    _, masked = score_pairs(relation, candidates, model, settings)
+    context, other_context = ("left", "both") if form == "printed" else ("both", "left")
+    np.testing.assert_allclose(masked, expected[context], rtol=1e-4)
+    assert not np.allclose(masked, expected[other_context], rtol=0.05)
+    _, causal = score_pairs(relation, candidates, model, settings, gpt2)
+    np.testing.assert_allclose(causal, expected["causal"], rtol=1e-4)
+
+
+def test_a_causal_model_ranks_the_triples(gpt2: TextLikelihood) -> None:
+    settings = replace(SMALL_SETTINGS, fluency="corrected", final="fluency")
+    arguments = make_relation(), tiny_model(), mine_eats_prompts(), settings
+    causal, masked = harvest_relation(*arguments, causal=gpt2), harvest_relation(*arguments)
+    assert causal.candidates == masked.candidates
+    assert [one.fluency for one in causal.triples] != [one.fluency for one in masked.triples]
+
+
+def test_weights_are_of_a_sentence_or_summed_over_all() -> None:
+    relation, model = make_relation(), tiny_model()
+    candidates = [ScoredPair(head, tail, (1, 1), 0.0, ()) for head, tail in tiny_world().training_facts["eats"][5:12]]
+    sentence, corpus = (
+        score_pairs(relation, candidates, model, replace(SMALL_SETTINGS, bm25=form))[0] for form in WEIGHT_FORMS
+    )
+    assert (sentence >= 0).all() and (corpus >= 0).all() and not np.allclose(sentence, corpus)
+
+
+ABLATIONS = {
+    "kbloom_initial": {"prompts"},
+    "kbloom_top1": {"prompts"},
+    "kbloom_euclidean": {"ground"},
+    "kbloom_initial_euclidean": {"ground", "prompts"},
+    "kbloom_corrected": {"fluency"},
+    "kbloom_entropy": {"prompt_choice"},
+    "kbloom_distance": {"final"},
+    "kbloom_rank_normalised": {"final"},
+}
+
+
+def test_each_published_ablation_changes_one_setting() -> None:
+    by_name = {variant.name: variant for variant in variants_of("kbloom") if variant.presets}
+    assert set(by_name) == {"kbloom_printed", *ABLATIONS}
+    method = load("kbloom").method_of(by_name["kbloom_printed"])
+
+    def settings_of(name: str) -> dict[str, object]:
+        return {key: value for key, value in asdict(method.settings_of(by_name[name])).items() if key != "baseline"}
+
+    printed = settings_of("kbloom_printed")
+    for name, expected in ABLATIONS.items():
+        settings = settings_of(name)
+        assert {key for key in settings if settings[key] != printed[key]} == expected, name
+    assert settings_of("kbloom_initial_euclidean") == settings_of("kbloom_initial") | {"ground": "euclidean"}
+
+
 def test_models_that_are_named_write_and_propose_the_prompts() -> None:
     replaced_words: list[str] = []
 
@@ -173,10 +266,10 @@ def test_models_that_are_named_write_and_propose_the_prompts() -> None:
             return np.array([0.0, -9.0, -9.0])
 
     def write(texts: Sequence[str]) -> list[list[str]]:
-        return [[f"it is known that {text} here"] for text in texts]
+        return [[f"it is known that {text.replace('| ', ' ')} here"] for text in texts]
 
     settings = replace(SMALL_SETTINGS, prompt_choice="printed")
     mined = mine_relation_prompts(make_relation(), make_models(write=write, propose=Proposer()), settings)
     texts = {one.text for one in mined}
-    assert replaced_words == ["eats"] and "<HEAD> feeds <TAIL>" in texts
+    assert replaced_words == ["eats"] and "it is known that <HEAD> feeds <TAIL> here" in texts
     assert "it is known that <HEAD> eats <TAIL> here" in texts, "a sentence of the writer"
