@@ -1,8 +1,8 @@
-"""Graph retrieval of USCRaKE: one-hop triples around the concepts of a question and its options."""
+"""Step 3 of USCRaKE: one-hop triples around the concepts of a question and its option."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -14,7 +14,6 @@ from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.graphs.entity_linking import Link
 from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.bm25 import IntArray
@@ -38,7 +37,7 @@ class TripleCandidate:
 
 @dataclass(frozen=True)
 class TripleCandidates:
-    """Capped triples of one option, and how many triples there were before the cap."""
+    """Capped triples of one option, by descending cheap score, and how many triples there were before the cap."""
 
     triples: list[TripleCandidate]
     total: int
@@ -48,24 +47,43 @@ class TripleCandidates:
         return self.total - len(self.triples)
 
 
+@dataclass(frozen=True, eq=False)
+class _StartNode:
+    """A node that a concept links to, and the ascending nodes of the other text's concepts."""
+
+    node: int
+    link: Link
+    opposite: IntArray
+
+
 class ConceptTriples:
     """One-hop triples around the concepts of questions and options.
 
     Question and option have separate concepts, so that a long question does not displace those of the option. A cheap
     score caps hubs: the rarity of the words that a neighbour's name shares with question and option, plus
     ``BRIDGE_BONUS`` if the neighbour is a concept of the other text. The best ``cap`` triples of an option remain.
+
+    ``by_meaning``: Whether concepts that no name resembles link to the names with the most similar embeddings.
     """
 
-    def __init__(self, graph: KnowledgeGraph, vocabulary: Vocabulary, encoder: Encoder, *, cap: int) -> None:
-        self.graph, self._vocabulary, self._encoder, self._cap = graph, vocabulary, encoder, cap
+    def __init__(
+        self, graph: KnowledgeGraph, vocabulary: Vocabulary, encoder: Encoder, *, cap: int, by_meaning: bool = True
+    ) -> None:
+        self.graph, self._vocabulary, self._encoder = graph, vocabulary, encoder
+        self._cap, self._by_meaning = cap, by_meaning
         self._links: dict[str, list[Link]] = {}
         model = encoder.model_id, encoder.revision
-        self.version = content_id("concept_triples", VERSION, cap, MAX_CONCEPTS, graph.version, *model)
+        self.version = content_id("concept_triples", VERSION, cap, by_meaning, MAX_CONCEPTS, graph.version, *model)
 
     def sentence(self, edge: int) -> str:
         """An edge verbalised by the template of its relation."""
         head, relation, tail = self.graph.triple(edge)
         return f"{head} {self._vocabulary.template(relation)} {tail}"
+
+    def candidates(self, pairs: Sequence[tuple[str, str]]) -> Iterator[TripleCandidates]:
+        """Capped triples of each (question, option) pair; the concepts of all pairs are linked at once."""
+        self._link_texts([text for pair in pairs for text in pair if text.strip()])
+        return (self._option_triples(question, option) for question, option in pairs)
 
     @cached_property
     def _nodes_by_word(self) -> dict[str, IntArray]:
@@ -82,44 +100,49 @@ class ConceptTriples:
         concepts_by_text = extract_concepts(new, self._encoder.encode_sentences, top_n=MAX_CONCEPTS) if new else []
         links = iter(
             self.graph.linker.link_many(
-                [c.text for concepts_of_text in concepts_by_text for c in concepts_of_text], self.graph.name_vectors
+                [c.text for concepts_of_text in concepts_by_text for c in concepts_of_text],
+                self.graph.name_vectors if self._by_meaning else None,
             )
         )
         for text, concepts_of_text in zip(new, concepts_by_text, strict=True):
             self._links[text] = [link for link in (next(links) for _ in concepts_of_text) if link.is_linked]
 
-    def candidates(self, pairs: Sequence[tuple[str, str]]) -> list[TripleCandidates]:
-        """Capped triples of each (question, option) pair."""
-        self._link_texts([text for pair in pairs for text in pair if text.strip()])
-        return [self._option_triples(question, option) for question, option in pairs]
-
     def _option_triples(self, question: str, option: str) -> TripleCandidates:
+        starts = self._start_nodes(question, option)
+        if not starts:
+            return TripleCandidates([], 0)
+        words, graph = self._word_weights(f"{question} {option}"), self.graph.arrays
+        edges_of_starts, scores_of_starts = [], []
+        for start in starts:
+            slots = slice(int(graph.offsets[start.node]), int(graph.offsets[start.node + 1]))
+            neighbours = np.asarray(graph.neighbours[slots])
+            edges_of_starts.append(np.asarray(graph.slot_edges[slots]))
+            scores_of_starts.append(_lookup(neighbours, *words) + BRIDGE_BONUS * np.isin(neighbours, start.opposite))
+        edges, scores = np.concatenate(edges_of_starts), np.concatenate(scores_of_starts)
+        start_numbers = np.repeat(np.arange(len(starts)), [len(each) for each in edges_of_starts])
+        # An edge between two concepts is found from both: its better score counts, then its first node.
+        order = np.lexsort((start_numbers, -scores))
+        distinct_edges, first_slots = np.unique(edges[order], return_index=True)
+        slots_of_edges = order[first_slots]
+        best = np.lexsort((distinct_edges, -scores[slots_of_edges]))[: self._cap]
+        triples = [
+            TripleCandidate(edge, starts[number].link, starts[number].node)
+            for edge, number in zip(
+                distinct_edges[best].tolist(), start_numbers[slots_of_edges[best]].tolist(), strict=True
+            )
+        ]
+        return TripleCandidates(triples, len(distinct_edges))
+
+    def _start_nodes(self, question: str, option: str) -> list[_StartNode]:
+        """The nodes of the concepts of both texts, ascending; a node of both belongs to the question."""
         sides = [self._links.get(question, []), self._links.get(option, [])]
-        starts: dict[int, tuple[Link, int]] = {}
+        opposite = [np.unique([n for link in links for n in link.nodes]).astype(np.int64) for links in sides[::-1]]
+        starts: dict[int, _StartNode] = {}
         for side, links in enumerate(sides):
             for link in links:
                 for node in link.nodes:
-                    starts.setdefault(node, (link, side))
-        if not starts:
-            return TripleCandidates([], 0)
-        words = self._word_weights(f"{question} {option}")
-        nodes = [np.unique([n for link in other for n in link.nodes]).astype(np.int64) for other in sides[::-1]]
-        best: dict[int, tuple[float, int, Link]] = {}
-        graph = self.graph.arrays
-        all_edges: list[IntArray] = []
-        for node in sorted(starts):
-            link, side = starts[node]
-            slots = slice(int(graph.offsets[node]), int(graph.offsets[node + 1]))
-            edges, neighbours = np.asarray(graph.slot_edges[slots]), np.asarray(graph.neighbours[slots])
-            all_edges.append(edges)
-            cheap_scores = _lookup(neighbours, *words) + BRIDGE_BONUS * np.isin(neighbours, nodes[side])
-            for i in np.lexsort((edges, -cheap_scores))[: self._cap].tolist():
-                edge, score = int(edges[i]), float(cheap_scores[i])
-                if edge not in best or score > best[edge][0]:
-                    best[edge] = (score, node, link)
-        ranked_edges = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))[: self._cap]
-        triples = [TripleCandidate(edge, link, node) for edge, (_, node, link) in ranked_edges]
-        return TripleCandidates(triples, len(sorted_unique(np.concatenate(all_edges))))
+                    starts.setdefault(node, _StartNode(node, link, opposite[side]))
+        return [starts[node] for node in sorted(starts)]
 
     def _word_weights(self, text: str) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Ascending nodes whose names share words with a text, and the summed rarity of those words."""

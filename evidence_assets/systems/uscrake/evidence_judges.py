@@ -1,69 +1,29 @@
-"""Judges that score text and triples on one scale, and the stance of evidence on an option.
-
-The stance is a lexical signal for people; it does not change the ranking.
-"""
+"""Step 4 of USCRaKE: judges that score text and triples on one scale, and their joint ranking."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.vectors import Array
-from evidence_assets.reasoning.extractive import answer_kind_stems, split_statements
-from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.retrieval.maxsim import maxsim_scores
-from evidence_assets.systems.uscrake.chunk_ranking import Query
-from evidence_assets.text.words import stems
+from evidence_assets.systems.uscrake.hypotheses import Query
 from evidence_assets.transport import TokenPool
 
-Stance = Literal["entails", "contradicts", "mentions"]
-MIN_QUESTION_SHARE = 0.5
-"""Minimum share of the question's words in a statement that entails or contradicts the option."""
-
-
-def classify_stance(question: str, option: str, kind: str, text: str) -> Stance:
-    """Whether the evidence entails, contradicts or only mentions the option as an answer.
-
-    A statement is relevant if it has all words of the option and at least half of the question's words, without those
-    of the expected answer type. A relevant statement entails the option, or contradicts it if it is negated; an
-    affirmative statement takes precedence. Evidence without a relevant statement mentions the option.
-
-    >>> stance("What lowers glucose?", "insulin", "chunk", "Insulin lowers glucose in blood.")
-    'entails'
-    >>> stance("What lowers glucose?", "aspirin", "chunk", "Aspirin does not lower glucose.")
-    'contradicts'
-    >>> stance("What lowers glucose?", "aspirin", "chunk", "Aspirin is sold as tablets. Insulin lowers glucose.")
-    'mentions'
-    """
-    option_words = set(stems(option))
-    question_words = set(stems(question)) - answer_kind_stems(question) - option_words
-    is_contradicted = False
-    for statement in split_statements(EvidenceItem("", kind, "", "", text)):
-        statement_words = set(stems(statement.text))
-        if (
-            not option_words
-            or not option_words <= statement_words
-            or len(question_words & statement_words) < MIN_QUESTION_SHARE * len(question_words)
-        ):
-            continue
-        if not statement.is_denial:
-            return "entails"
-        is_contradicted = True
-    return "contradicts" if is_contradicted else "mentions"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class EvidenceCandidate:
-    """A row of evidence before ranking; ``vectors`` are its token vectors if the store has them."""
+class JudgedText:
+    """A text that a judge scores; ``vectors`` are its token vectors if they are known."""
 
-    evidence: SelectedEvidence
+    text: str
     vectors: npt.NDArray[np.floating[Any]] | None = None
 
 
@@ -72,26 +32,26 @@ class Judge(Protocol):
 
     @property
     def version(self) -> str: ...
-    def score(self, requests: Sequence[tuple[Query, Sequence[EvidenceCandidate]]]) -> list[Array]: ...
+    def score(self, requests: Sequence[tuple[Query, Sequence[JudgedText]]]) -> list[Array]: ...
 
 
 class LateInteraction:
     """Mean over the query's words of the best cosine with a token of the evidence.
 
-    Text uses the stored token vectors of its chunk; a triple's sentence is encoded, once per call for each distinct
-    sentence. Query tokens without a letter or digit have weight 0.
+    Text uses the token vectors of its chunk; a triple's sentence is encoded, once per call for each distinct sentence.
+    Query tokens without a letter or digit have weight 0.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self.version = content_id("late_interaction", encoder.model_id, encoder.revision)
 
-    def score(self, requests: Sequence[tuple[Query, Sequence[EvidenceCandidate]]]) -> list[Array]:
-        texts = list(dict.fromkeys(i.evidence.text for _, items in requests for i in items if i.vectors is None))
+    def score(self, requests: Sequence[tuple[Query, Sequence[JudgedText]]]) -> list[Array]:
+        texts = list(dict.fromkeys(i.text for _, items in requests for i in items if i.vectors is None))
         encoded = dict(zip(texts, self._encoder.encode_tokens(texts) if texts else [], strict=True))
         scores = []
         for query, items in requests:
-            vectors = [encoded[i.evidence.text].vectors if i.vectors is None else i.vectors for i in items]
+            vectors = [encoded[i.text].vectors if i.vectors is None else i.vectors for i in items]
             vectors = [v if len(v) else np.zeros((1, self._encoder.dimensions), np.float32) for v in vectors]
             if not items or not len(query):
                 scores.append(np.zeros(len(items)))
@@ -111,8 +71,26 @@ class PairJudge:
         self._reranker = reranker
         self.version = content_id("pair_judge", reranker.model_id, reranker.revision)
 
-    def score(self, requests: Sequence[tuple[Query, Sequence[EvidenceCandidate]]]) -> list[Array]:
-        pairs = [(query.text, item.evidence.text) for query, items in requests for item in items]
+    def score(self, requests: Sequence[tuple[Query, Sequence[JudgedText]]]) -> list[Array]:
+        pairs = [(query.text, item.text) for query, items in requests for item in items]
         scores = np.asarray(self._reranker.score(pairs), dtype=np.float64) if pairs else np.zeros(0)
         ends = np.cumsum([len(items) for _, items in requests])[:-1]
         return [np.asarray(part) for part in np.split(scores, ends)] if requests else []
+
+
+def blend_scores(own_scores: Array, judge_scores: Array, share: float) -> Array:
+    """Weighted mean of the judge's scores and the own scores of the same texts.
+
+    The own scores are scaled to the mean and standard deviation of the judge's. ``share`` is the weight of the judge.
+    """
+    deviation = float(own_scores.std()) if len(own_scores) else 0.0
+    if not deviation > 0:
+        return judge_scores
+    scaled = judge_scores.mean() + judge_scores.std() * (own_scores - own_scores.mean()) / deviation
+    return np.asarray(share * judge_scores + (1 - share) * scaled)
+
+
+def best_first(items: Sequence[T], scores: Array) -> list[tuple[T, float]]:
+    """Items with their scores by descending score; ties, after rounding, keep their order."""
+    order = np.argsort(-scores.round(9), kind="stable").tolist()
+    return [(items[i], float(scores[i])) for i in order]

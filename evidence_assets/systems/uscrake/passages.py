@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TokenWeighting
 from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import hash_texts
 from evidence_assets.retrieval.token_cache import CachedTexts, TextTokens, TokenCache
-from evidence_assets.retrieval.token_store import TokenStore, TokenTexts
+from evidence_assets.retrieval.token_store import CorpusWeights, TokenStore, TokenTexts
 from evidence_assets.transport import TokenPool
 
 
@@ -46,6 +46,7 @@ class EncodedPassages:
     weighting: TokenWeighting
     dimensions: int
     titles: bool
+    _corpus_weights: CorpusWeights = field(default_factory=dict)
 
     def token_weights(self, tokens: Sequence[str]) -> npt.NDArray[np.float64]:
         """Weights of a query's tokens, by the weighting of the chunks."""
@@ -58,18 +59,23 @@ class EncodedPassages:
         """Chunks at some positions, with their titles if ``titles``; encodes texts that are not cached."""
         cached = self._cached(positions)
         if not self.titles:
-            return TokenTexts.from_cached(cached, self.terms, self.weighting, self.dimensions)
+            return self._without_titles(cached)
         titles = self.corpus.titles(positions)
         distinct = sorted(set(titles) - {""})
         cached_titles = self._cache.get(hash_texts(distinct), lambda rows: [distinct[i] for i in rows.tolist()])
         number_of_title = {title: len(cached) + i for i, title in enumerate(distinct)}
-        members = [m for i, t in enumerate(titles) for m in ((number_of_title[t], i) if t else (i,))]
+        members = np.array(
+            [m for i, t in enumerate(titles) for m in ((number_of_title[t], i) if t else (i,))], np.int64
+        )
         bounds = np.concatenate([[0], np.cumsum([2 if title else 1 for title in titles])])
-        texts = cached.concatenate(cached_titles)
-        return TokenTexts(texts, self.terms, self.weighting, self.dimensions, np.array(members, dtype=np.int64), bounds)
+        texts, statistics = cached.concatenate(cached_titles), (self.terms, self.weighting, self.dimensions)
+        return TokenTexts(texts, *statistics, members, bounds, self._corpus_weights)
+
+    def _without_titles(self, cached: CachedTexts) -> TokenTexts:
+        return TokenTexts.from_cached(cached, self.terms, self.weighting, self.dimensions, self._corpus_weights)
 
     def chunks(self, positions: IntArray) -> tuple[TokenPool, list[TextTokens]]:
         """Tokens of a few chunks without titles, in memory, and their locations in each chunk."""
         cached = self._cached(positions)
-        texts = TokenTexts.from_cached(cached, self.terms, self.weighting, self.dimensions)
-        return texts.select(range(len(cached))), [cached.tokens(i) for i in range(len(cached))]
+        tokens = [cached.tokens(i) for i in range(len(cached))]
+        return self._without_titles(cached).select(range(len(cached))), tokens

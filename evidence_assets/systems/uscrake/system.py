@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from threading import Lock
 from typing import Any
 
+import polars as pl
+
 from evidence_assets.benchmarks.graphs import relations
-from evidence_assets.experiment.evidence.selection import Selector
+from evidence_assets.experiment.evidence.selection import Selector, evidence_hash
 from evidence_assets.experiment.evidence.sources import open_benchmark_corpus, open_graph
-from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import Method, System
+from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import get_encoder, get_reranker, model_key
@@ -23,7 +26,8 @@ from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import UscrakeSelector, UscrakeSettings
+from evidence_assets.systems.uscrake.selector import UscrakeSelector, WiderEvidence
+from evidence_assets.systems.uscrake.settings import UscrakeSettings
 
 _OPEN_LOCK = Lock()
 
@@ -44,8 +48,8 @@ def _open_passages(root: str, corpus: IndexedCorpus, token_model: str, max_bytes
 
 
 @lru_cache(maxsize=2)
-def _triples(graph: KnowledgeGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
-    return ConceptTriples(graph, relations.load_vocabulary(), get_encoder(settings), cap=cap)
+def _triples(graph: KnowledgeGraph, cap: int, by_meaning: bool, encoder: ModelSettings) -> ConceptTriples:
+    return ConceptTriples(graph, relations.load_vocabulary(), get_encoder(encoder), cap=cap, by_meaning=by_meaning)
 
 
 def _judge(settings: ModelSettings, token_encoder: EncoderSettings) -> Judge:
@@ -59,15 +63,61 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
     return {"R": sizes.R, "k": sizes.k, "s": sizes.s}
 
 
-def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
-    profile, benchmark, graph = context.profile, context.benchmark, None
+def _open_ranking(context: StageContext, settings: UscrakeSettings) -> UscrakeSelector:
+    """Open the selector that ranks."""
+    profile, benchmark, triples = context.profile, context.benchmark, None
     passages = _passages(context) if benchmark.corpus else None
     if benchmark.joined_graph and settings.parts != "chunks" and settings.s:
-        knowledge_graph = open_graph(context.lake, benchmark.joined_graph, context.encoder)
-        graph = _triples(knowledge_graph, settings.triples_judged * settings.s, profile.encoder)
+        graph = open_graph(context.lake, benchmark.joined_graph, context.encoder)
+        triples = _triples(graph, settings.max_triples, settings.linking == "meaning", profile.encoder)
     judge = _judge(profile.reranker, profile.token_encoder)
     models = get_encoder(profile.encoder), get_encoder(profile.token_encoder).inner
-    return UscrakeSelector(settings, passages, *models, judge, graph)
+    return UscrakeSelector(settings, passages, *models, judge, triples)
+
+
+# One ranking for a grid of k and s ----------------------------------------------------------------------------------
+
+
+def _settings_of(variant: Variant) -> UscrakeSettings:
+    settings: UscrakeSettings = SYSTEM.methods["uscrake"].settings_of(variant)
+    return settings
+
+
+def find_wider_variant(variant: Variant, settings: UscrakeSettings) -> Variant | None:
+    """The loaded variant with the largest k and s whose evidence contains that of this variant; None if it is itself.
+
+    A variant whose running time is compared with a published one ranks itself, and so does one with other models.
+    """
+    if variant.timed or variant.using or not settings.contains_evidence_of(settings):
+        return None
+    sizes = {variant.name: (settings.k, settings.s)}
+    others = {
+        v.name: v for v in variants_of("uscrake") if v.family == variant.family and v.is_loaded and not v.evidence
+    }
+    for name, other in others.items():
+        wider = _settings_of(other)
+        if wider.contains_evidence_of(settings):
+            sizes[name] = wider.k, wider.s
+    widest = max(sizes, key=lambda name: (*sizes[name], name))
+    return None if widest == variant.name else others[widest]
+
+
+def _extra_inputs(variant: Variant, settings: UscrakeSettings) -> Sequence[StageInput]:
+    wider = find_wider_variant(variant, settings)
+    return [StageInput(f"evidence/{wider.key}")] if wider else []
+
+
+def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
+    """Open the selector; with wider evidence among the inputs, it selects from its current rows."""
+    selector = _open_ranking(context, settings)
+    key = next((each.key for each in context.inputs if each.key.startswith("evidence/")), "")
+    if not key:
+        return selector
+    wider = next(v for v in variants_of("uscrake") if f"evidence/{v.key}" == key)
+    version, rows = _open_ranking(context, _settings_of(wider)).version, context.read_input("evidence")
+    hashes = [evidence_hash(question_id, wider.selector, version) for question_id in rows["question_id"]]
+    current_rows = rows.filter(pl.col("input_hash") == pl.Series(hashes, dtype=pl.String))
+    return WiderEvidence(selector, current_rows, settings.k, settings.s)
 
 
 SYSTEM = System(
@@ -78,6 +128,8 @@ SYSTEM = System(
             settings=UscrakeSettings,
             open_selector=_open,
             sources=("corpus", "token_store", "joined_graph"),
+            extra_inputs=_extra_inputs,
+            neighbours=lambda settings: settings.R,
             defaults=_defaults,
             model_kinds=("encoder", "reranker"),
             published_style="chains",

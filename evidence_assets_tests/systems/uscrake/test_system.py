@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -13,81 +12,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
-from evidence_assets.retrieval.maxsim import maxsim_scores, nearest_cosines
-from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build_store, source_version
-from evidence_assets.systems.uscrake import chunk_ranking as ranking
-from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
-from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
-from evidence_assets.systems.uscrake.evidence_judges import LateInteraction, PairJudge, classify_stance
+from evidence_assets.retrieval.maxsim import maxsim_scores
+from evidence_assets.retrieval.token_store import TokenTexts
+from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, TransportCount, measure_query
+from evidence_assets.systems.uscrake.evidence_judges import PairJudge, blend_scores
+from evidence_assets.systems.uscrake.fusion import TitleLinks
+from evidence_assets.systems.uscrake.hypotheses import Query
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import UscrakeSelector, UscrakeSettings, blend_scores
+from evidence_assets.systems.uscrake.selector import UscrakeSelector
+from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.transport import TokenMeasure, get_ground_cost
 from evidence_assets.transport.divergence import jensen_shannon
-from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.retrieval import plain_bm25
-from evidence_assets_tests.retrieval.written import written_corpus
-from evidence_assets_tests.systems.small_models import SharedWordReranker, WordEncoder
-from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
+from evidence_assets_tests.systems.small_models import SharedWordReranker
+from evidence_assets_tests.systems.uscrake.small_pages import (
+    ENCODER,
+    PAGES,
+    QUESTIONS,
+    graph,
+    ids_of,
+    passages,
+    query,
+    reasons_of,
+    selector,
+    tokens_of,
+)
 from evidence_assets_tests.transport.random_texts import distance
 
-ENCODER = PieceEncoder()
 COSTS = ("fusion", "jsd", "moverscore")
 """Three that are ranked in three ways; the contract of ground costs covers the others."""
-PAGES = {
-    "Honey": "Honey is sweet. Bees make honey from nectar. It keeps for years.",
-    "Bee": "A bee travels from blossom to blossom. Bees live in hives.",
-    "Salt": "Salt is mined or won from the sea. It tastes salty.",
-    "Sea": "The sea is salty water. Fish live in it.",
-    "Plain": "Rain falls on the plain.",
-    "One": "Sugar",
-}
-QUESTIONS = [
-    Question("q1", "b", "mcqa", "Which food is sweet and made by bees?", ("honey", "salt", "sea water")),
-    Question("q2", "b", "mcqa", "Where do fish live?", ("sea", "hive")),
-]
-NODES = [(f"n{i}", name) for i, name in enumerate(("bee", "honey", "hive", "salt", "sea", "fish"))]
-NODES += [(f"x{i:03d}", f"thing {i}") for i in range(60)]
-EDGES = [
-    ("e0", "n0", "CapableOf", "n1"),
-    ("e1", "n0", "AtLocation", "n2"),
-    ("e2", "n3", "AtLocation", "n4"),
-    ("e3", "n5", "AtLocation", "n4"),
-    *((f"h{i:03d}", "n4", "RelatedTo", f"x{i:03d}") for i in range(60)),
-]
-
-
-def graph(cap: int = 50) -> ConceptTriples:
-    """The triples as a graph whose names have no vectors, so that linking goes by spelling."""
-    nodes = [{"node_id": node, "name": name, "aliases": []} for node, name in NODES]
-    empty_lists = {"triple_ids": [], "sources": [], "licences": []}
-    edges = [{"edge_id": e, "head_id": h, "relation": r, "tail_id": t, **empty_lists} for e, h, r, t in EDGES]
-    return ConceptTriples(graph_of_rows("g", nodes, edges), load_vocabulary(), WordEncoder(), cap=cap)
-
-
-def passages(
-    folder: Path, pages: dict[str, str] = PAGES, *, with_vectors: bool = True, titled: bool = True
-) -> Passages:
-    """The pages as chunks named by their titles, in the order of their ids."""
-    names = sorted(pages)
-    texts = [pages[t] for t in names]
-    vectors = ENCODER.encode_sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
-    corpus = written_corpus(folder / "index", names, texts, names if titled else (), vectors)
-    model = f"{ENCODER.model_id}@{ENCODER.revision}"
-    build_store(folder / "store", [texts], ENCODER, model, "chunks", vectors=with_vectors)
-    expected = source_version("chunks", model)
-    return Passages(corpus, TokenStore(folder / "store", expected=expected, cache=folder / "cache"))
-
-
-def ids_of(corpus: Passages) -> list[str]:
-    return corpus.corpus.ids(range(len(corpus.corpus)))
-
-
-def tokens_of(corpus: Passages, chunk: int) -> tuple[list[str], npt.NDArray[np.float16]]:
-    """Pieces of a chunk, and their vectors as they are kept."""
-    (tokens,) = ENCODER.encode_tokens(corpus.corpus.texts([chunk]))
-    return list(tokens.tokens), tokens.vectors.astype(np.float16)
 
 
 @pytest.fixture(scope="module")
@@ -95,24 +49,21 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
     return passages(tmp_path_factory.mktemp("corpus"))
 
 
-def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> UscrakeSelector:
-    weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
-    uscrake_settings = UscrakeSettings(
-        **{"cost": "fusion", "R": 4, "k": 2, "s": 3, "titles": False, **weights, **settings}
-    )
-    return UscrakeSelector(uscrake_settings, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
-
-
-def query(text: str) -> Query:
-    return Query(text, ENCODER.encode_tokens([text])[0])
-
-
 def all_texts(corpus: Passages) -> TokenTexts:
     return corpus.with_encoder(ENCODER).texts(np.arange(len(corpus.corpus)))
 
 
-def reasons_of(pick: SelectedEvidence) -> dict[str, Any]:
-    return dict(json.loads(pick.why or "{}"))
+def scores_of_all(corpus: Passages, query: Query, **settings: Any) -> npt.NDArray[np.float64]:
+    """Scores of all chunks for a query."""
+    ranker = ChunkRanker(UscrakeSettings(**settings), corpus.with_encoder(ENCODER), TransportCount())
+    return ranker.score_chunks([query], np.arange(len(corpus.corpus)))[0].scores
+
+
+def nearest_pages(text: str, R: int) -> set[str]:
+    """The R pages whose vectors are nearest to that of a text."""
+    vectors = ENCODER.encode_sentences(list(PAGES.values())).astype(np.float16).astype(np.float64)
+    cosines = vectors @ ENCODER.encode_sentences([text])[0]
+    return {list(PAGES)[i] for i in np.argsort(-cosines, kind="stable")[:R]}
 
 
 def assert_nearest_first(
@@ -136,11 +87,16 @@ def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.floa
 
 
 @pytest.mark.parametrize(
-    ("cost", "tokens", "weights"),
-    [("jsd", "pieces", "text"), ("cosine", "pieces", "corpus"), ("jsd", "words", "corpus")],
+    ("cost", "tokens", "weights", "pool"),
+    [
+        ("jsd", "pieces", "text", "own"),
+        ("cosine", "pieces", "corpus", "own"),
+        ("jsd", "words", "corpus", "own"),
+        ("jsd", "pieces", "text", "union"),
+    ],
 )
 def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
-    corpus: Passages, cost: Any, tokens: str, weights: str
+    corpus: Passages, cost: Any, tokens: str, weights: str, pool: str
 ) -> None:
     ground, words = get_ground_cost(cost), tokens == "words"
     tokens_of_pages = [naive_tokens(text, words)[0] for text in PAGES.values()]
@@ -151,17 +107,31 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
             masses = [plain_bm25.idf(name, tokens_of_pages) * plain_bm25.total(name, tokens_of_pages) for name in names]
         return ground.measure(vectors, masses)
 
-    published = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=5, k=3)
+    published = selector(corpus, cost=cost, tokens=tokens, weights=weights, pool=pool, grain="chunk", R=3, k=3)
+    n_smaller = 0
     for question, picks in zip(QUESTIONS, published.select(QUESTIONS), strict=True):
         queries = {label: f"{question.text} {option}" for label, option in question.hypotheses}
-        pool = np.unique(corpus.corpus.index.search(ENCODER.encode_sentences(list(queries.values())), 5)[1])
+        union = set().union(*(nearest_pages(query_text, 3) for query_text in queries.values()))
         for label, query_text in queries.items():
+            names_of_pool = nearest_pages(query_text, 3) if pool == "own" else union
+            n_smaller += names_of_pool != union
             distances = {}
-            for name in corpus.corpus.ids(pool):
+            for name in names_of_pool:
                 names, vectors = naive_tokens(PAGES[name], words)
                 y = measure(names, vectors.astype(np.float16))
                 distances[name] = distance(measure(*naive_tokens(query_text, words)), y, cost)
             assert_nearest_first(picks, label, distances, 3, 1e-4)
+    assert (n_smaller > 0) == (pool == "own"), "some pools are smaller than the union"
+
+
+def test_plain_cosine_keeps_the_chunks_of_the_nearest_vectors_in_their_order(corpus: Passages) -> None:
+    published = selector(corpus, cost="embedding", grain="chunk", R=5, k=3)
+    for question, picks in zip(QUESTIONS, published.select(QUESTIONS), strict=True):
+        for label, option in question.hypotheses:
+            vectors = ENCODER.encode_sentences(list(PAGES.values())).astype(np.float16).astype(np.float64)
+            cosines = vectors @ ENCODER.encode_sentences([question.query(option)])[0]
+            assert_nearest_first(picks, label, dict(zip(PAGES, -cosines, strict=True)), 3, 1e-6)
+    assert published.notes["transport_texts"] == published.notes["transport_solved"] == 0
 
 
 def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(corpus: Passages) -> None:
@@ -191,22 +161,22 @@ def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passag
     ((piece,), stored_vectors) = tokens_of(corpus, sugar)
     z = stored_vectors[0].astype(np.float64) * corpus.store.pieces.token_weights([piece])[0]
     q = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
-    scores = ranking.score_texts(
-        [query_of_test], all_texts(corpus), corpus.with_encoder(ENCODER), "jsd", len(corpus.corpus)
-    )[0]
+    scores = scores_of_all(corpus, query_of_test, cost="jsd", k=len(PAGES), titles=False)
     assert -scores[sugar] == pytest.approx(float(jensen_shannon(p, q)), abs=1e-9)
 
 
 def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(corpus: Passages) -> None:
     query_of_test, texts, encoded = query("salty fish live in the sea"), all_texts(corpus), corpus.with_encoder(ENCODER)
-    measure = ranking.measure_query(query_of_test, "cosine", encoded)
+    measure = measure_query(query_of_test, "cosine", encoded)
     costs = np.array([distance(measure, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
     late = maxsim_scores(query_of_test.tokens.vectors, texts)
-    scores = ranking.score_texts([query_of_test], texts, encoded, "fusion", 1)[0]
+    scores = scores_of_all(corpus, query_of_test, links=0, titles=False, k=len(PAGES))
     np.testing.assert_allclose(scores, (late + 1 - costs) / 2, atol=1e-12)
-    some = ranking.fusion_scores(
-        query_of_test, texts, encoded, 2, nearest_cosines([query_of_test.tokens.vectors], texts)[0]
-    )
+    for k in range(1, len(PAGES)):  # the best k are solved exactly
+        best = scores_of_all(corpus, query_of_test, links=0, titles=False, k=k)
+        assert set(np.flatnonzero(np.isfinite(best))) == set(np.argsort(-scores)[:k])
+        np.testing.assert_allclose(best[np.isfinite(best)], scores[np.isfinite(best)], atol=1e-12)
+    some = scores_of_all(corpus, query_of_test, links=0, titles=False, transported=2)
     assert set(np.flatnonzero(np.isfinite(some))) == set(np.argsort(-late)[:2])
     assert some[np.isfinite(some)] == pytest.approx(scores[np.isfinite(some)])
 
@@ -226,7 +196,7 @@ def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages, tmp_path: Path
 
 
 @pytest.mark.parametrize(("cost", "grain"), [("fusion", "sentence"), ("jsd", "chunk"), ("moverscore", "sentence")])
-def test_every_citation_stands_where_it_says(corpus: Passages, cost: Any, grain: Any) -> None:
+def test_every_citation_matches_its_location(corpus: Passages, cost: Any, grain: Any) -> None:
     selections = list(selector(corpus, cost=cost, grain=grain).select(QUESTIONS))
     for picks in selections:
         assert picks
@@ -272,15 +242,20 @@ def test_edge_cases_are_defined(corpus: Passages, tmp_path: Path, cost: Any) -> 
 
 
 @given(st.data())
-def test_no_link_changes_the_first_place_or_raises_what_says_nothing_new(data: st.DataObject) -> None:
+def test_links_never_change_the_best_place_nor_raise_redundant_evidence(data: st.DataObject) -> None:
     n, words = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
     cosines = st.lists(st.floats(-1, 1), min_size=words * n, max_size=words * n)
     nearest = np.array(data.draw(cosines)).reshape(words, n)
     scores = np.array(data.draw(st.lists(st.floats(-1, 1) | st.just(-np.inf), min_size=n, max_size=n)))
     pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=8))
-    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     weight = data.draw(st.floats(0.1, 9))
-    selections = TitleLinks(ends[:, 0], ends[:, 1]).boost(scores, nearest, weight)
+    links = TitleLinks(
+        [f"title {i}" for i in range(n)], [" ".join(f"title {j}" for i, j in pairs if i == x) for x in range(n)]
+    )
+    pairs = [(i, j) for i, j in pairs if i != j]
+    assert set(zip(links.sources.tolist(), links.targets.tolist(), strict=True)) == set(pairs)
+    selections, boosting = links.boost(scores, links.gains(nearest), weight)
+    assert all((i >= 0) == (selections[j] > scores[j]) for j, i in enumerate(boosting))
     assert (selections >= scores).all() and selections.argmax() == scores.argmax()
     for j in range(n):
         better = [i for i, target in pairs if target == j and scores[i] > scores[j]]
@@ -292,7 +267,7 @@ def test_no_link_changes_the_first_place_or_raises_what_says_nothing_new(data: s
 # Graph -----------------------------------------------------------------------------------------------------------
 
 
-def test_triples_stand_beside_text_with_the_rule_that_led_to_them(corpus: Passages) -> None:
+def test_triples_accompany_text_with_the_rule_that_selected_them(corpus: Passages) -> None:
     picks = list(selector(corpus, triples=graph()).select(QUESTIONS))[1]
     fish = next(p for p in picks if p.parents[0].id == "e3" and p.option == "A")
     assert fish.text == "fish is at location of sea" and fish.parents[0].kind == "edge"
@@ -302,17 +277,6 @@ def test_triples_stand_beside_text_with_the_rule_that_led_to_them(corpus: Passag
     assert all(sum(p.kind == "triple" for p in picks if p.option == label) <= 3 for label in "AB")
     stances = {(p.option, p.text): reasons_of(p)["says"] for p in picks}
     assert stances["A", "fish is at location of sea"] == "entails" and stances["A", "Fish live in it."] == "mentions"
-
-
-def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -> None:
-    question, capped = Question("q", "b", "mcqa", "Where do fish live? Near thing 7?", ("sea",)), graph(cap=4)
-    (candidates,) = capped.candidates([(question.text, "sea")])
-    assert (len(candidates.triples), candidates.total, candidates.dropped) == (4, 62, 58)
-    ids = [capped.graph.edge_ids[c.edge] for c in candidates.triples]
-    assert ids[0] == "e3", "joins a concept of the question to the option"
-    assert "h007" in ids, "shares a word with the question"
-    picks = next(iter(selector(None, triples=capped, parts="graph").select([question])))
-    assert len(picks) == 3 and (reasons_of(picks[0])["dropped"], reasons_of(picks[0])["found"]) == (58, 62)
 
 
 # Judges and rows -------------------------------------------------------------------------------------------------
@@ -327,43 +291,24 @@ def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None
 
 
 def test_the_judge_has_its_share_in_the_order_of_text() -> None:
-    own_scores, judged = np.array([3.0, 1.0, 2.0, 0.0]), np.array([0.2, 0.4, 0.3, 0.9])
-    assert blend_scores(own_scores, judged, 3, 1.0) == pytest.approx(judged)
-    assert blend_scores(own_scores, judged, 3, 0.0) == pytest.approx([0.4, 0.2, 0.3, 0.9])
-    assert blend_scores(own_scores, judged, 3, 0.5) == pytest.approx([0.3, 0.3, 0.3, 0.9])
-    assert blend_scores(own_scores[:1], judged, 1, 0.0) == pytest.approx(judged)
+    own_scores, judged = np.array([3.0, 1.0, 2.0]), np.array([0.2, 0.4, 0.3])
+    assert blend_scores(own_scores, judged, 1.0) == pytest.approx(judged)
+    assert blend_scores(own_scores, judged, 0.0) == pytest.approx([0.4, 0.2, 0.3])
+    assert blend_scores(own_scores, judged, 0.5) == pytest.approx([0.3, 0.3, 0.3])
+    assert blend_scores(own_scores[:1], judged[:1], 0.0) == pytest.approx(judged[:1])
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"cost": "moverscore"}, "weights: idf"),
+        ({"cost": "moverscore", "weights": "corpus"}, "remove weights"),
+        ({"cost": "embedding"}, "grain: chunk"),
+        ({"links": -1}, "must not be negative"),
         ({"cost": "jds"}, "did you mean 'jsd'"),
         ({"k": 0}, "must be at least 1"),
         ({"judge": 1.5}, "between 0 and 1"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_settings_without_effect_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         UscrakeSettings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, **settings})
-
-
-# Stance ---------------------------------------------------------------------------------------------------------
-
-
-PRESSURE = "Which drug is used to treat high blood pressure?"
-
-
-@pytest.mark.parametrize(
-    ("option", "kind", "text", "expected"),
-    [
-        ("lisinopril", "chunk", "Lisinopril treats high blood pressure.", "entails"),
-        ("lisinopril", "chunk", "Lisinopril is a drug.", "mentions"),  # the kind of thing asked for is no topic
-        ("lisinopril", "chunk", "Lisinopril is never used for high blood pressure.", "contradicts"),
-        ("lisinopril", "chunk", "It is not for high blood pressure. Lisinopril treats high blood pressure.", "entails"),
-        ("beta blocker", "chunk", "A blocker treats high blood pressure.", "mentions"),  # half of the option
-        ("beta blocker", "triple", "beta blocker may treat high blood pressure", "entails"),
-    ],
-)
-def test_a_statement_must_name_the_option_and_what_is_asked(option: str, kind: str, text: str, expected: str) -> None:
-    assert classify_stance(PRESSURE, option, kind, text) == expected

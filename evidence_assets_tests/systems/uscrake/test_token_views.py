@@ -24,7 +24,7 @@ def encoder() -> Encoder:
 def test_layers_are_the_networks_hidden_states(encoder: Any) -> None:
     assert isinstance(encoder, LayeredEncoder)
     last, five = encoder.encode_tokens(TEXTS), encoder.token_layers(TEXTS, 5)
-    model, tokenizer = encoder._model[0].auto_model, encoder._tokenizer
+    model, tokenizer = encoder._model.network, encoder._tokenizer
     for text, one, layered in zip(TEXTS, last, five, strict=True):
         assert layered.vectors.shape == (len(one.tokens), 5 * 384)
         np.testing.assert_allclose(layered.vectors[:, -384:], one.vectors, atol=1e-5)

@@ -1,0 +1,74 @@
+"""Triples of USCRaKE: the cap, and what the published variants do without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
+from evidence_assets.experiment.evidence.selection import Question
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
+from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
+from evidence_assets.systems.uscrake.settings import MAX_TRIPLES, UscrakeSettings
+from evidence_assets_tests.graphs.small_graph import graph_of_rows, with_vectors
+from evidence_assets_tests.systems.small_models import WordEncoder
+from evidence_assets_tests.systems.uscrake.small_pages import ENCODER, graph, reasons_of, selector
+
+HUB = Question("q", "b", "mcqa", "Where do fish live? Near thing 7?", ("sea",))
+"""Its option is a hub of 62 triples."""
+
+
+def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -> None:
+    capped = graph(cap=4)
+    (candidates,) = capped.candidates([(HUB.text, "sea")])
+    assert (len(candidates.triples), candidates.total, candidates.dropped) == (4, 62, 58)
+    ids = [capped.graph.edge_ids[c.edge] for c in candidates.triples]
+    assert ids[0] == "e3", "joins a concept of the question to the option"
+    assert "h007" in ids, "shares a word with the question"
+    of_graph = selector(None, triples=capped, parts="graph")
+    picks = next(iter(of_graph.select([HUB])))
+    assert len(picks) == 3 and (reasons_of(picks[0])["dropped"], reasons_of(picks[0])["found"]) == (58, 62)
+    assert [of_graph.notes[f"triples_{name}"] for name in ("total", "dropped", "capped")] == [62, 58, 1]
+
+
+class RecordingJudge(LateInteraction):
+    """Late interaction that records the texts that it scores."""
+
+    def __init__(self) -> None:
+        super().__init__(ENCODER)
+        self.texts: list[str] = []
+
+    def score(self, requests: Any) -> list[npt.NDArray[np.float64]]:
+        self.texts += [item.text for _, items in requests for item in items]
+        return super().score(requests)
+
+
+def test_as_published_every_triple_is_scored_by_the_judge() -> None:
+    judge = RecordingJudge()
+    settings = {"parts": "graph", "triples_judged": 0}
+    published = selector(
+        None, triples=graph(UscrakeSettings(triples_judged=0).max_triples), judged_by=judge, **settings
+    )
+    picks = next(iter(published.select([HUB])))
+    sentences = {"fish is at location of sea", "salt is at location of sea"}
+    sentences |= {f"sea is related to thing {i}" for i in range(60)}
+    assert set(judge.texts) == sentences and len(picks) == 3
+    assert (published.notes["triples_dropped"], published.notes["triples_capped"]) == (0, 0)
+    assert (UscrakeSettings(triples_judged=0, s=3).max_triples, UscrakeSettings(s=3).max_triples) == (MAX_TRIPLES, 30)
+
+
+def test_as_published_no_concept_is_linked_by_meaning() -> None:
+    nodes = [{"node_id": f"n{i}", "name": name, "aliases": []} for i, name in enumerate(("hot spring", "steam"))]
+    empty_lists = {"triple_ids": [], "sources": [], "licences": []}
+    edges = [{"edge_id": "e", "head_id": "n0", "relation": "Causes", "tail_id": "n1", **empty_lists}]
+    springs = with_vectors(graph_of_rows("g", nodes, edges))
+    encoder = WordEncoder()
+    question = ("Which of these?", "spring, hot")  # the vector of "hot spring", but another spelling
+    rules = {}
+    for by_meaning in (True, False):
+        triples = ConceptTriples(springs, load_vocabulary(), encoder, cap=9, by_meaning=by_meaning)
+        (candidates,) = triples.candidates([question])
+        rules[by_meaning] = {c.link.rule for c in candidates.triples}
+    assert rules == {True: {"embedding"}, False: set()}
