@@ -65,7 +65,8 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         ]
         graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
         selector = A2Q(graph, get_encoder(context.profile.encoder), None, attention_alone)
-        evidence = selector.select([Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
+        unlabelled = [Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions]
+        evidence = list(selector.select(unlabelled))
         pairs = label_triples(questions, evidence)
         if not pairs:
             raise BadInput(f"no triple of the split {settings.split!r} of {source.name} has an answer. Choose another")

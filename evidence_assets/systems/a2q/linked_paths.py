@@ -11,7 +11,13 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, distinct_by_text, edge_evidence
+from evidence_assets.experiment.evidence.selection import (
+    Question,
+    SelectedEvidence,
+    distinct_by_text,
+    edge_evidence,
+    split_questions,
+)
 from evidence_assets.graphs.arrays import BoolArray, IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import sorted_unique
@@ -58,11 +64,12 @@ class LinkedPaths:
         model = encoder.model_id, encoder.revision
         self.version = content_id("linked_paths", VERSION, asdict(self._settings), graph.version, *model)
 
-    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The triples of each question's best paths, best path first; empty if no node is linked."""
-        texts = dict.fromkeys(text for q in questions for text in (q.text, *(_query_text(q, o) for o in q.options)))
-        vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True)) if texts else {}
-        return [self._select_for(question, vectors) for question in questions]
+        for group in split_questions(questions):
+            texts = dict.fromkeys(text for q in group for text in (q.text, *(_query_text(q, o) for o in q.options)))
+            vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True))
+            yield from (self._select_for(question, vectors) for question in group)
 
     def _select_for(self, question: Question, vectors: Mapping[str, FloatArray]) -> list[SelectedEvidence]:
         nodes = link_text(question.text, self._graph.linker)

@@ -7,14 +7,20 @@ implements the attention.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, distinct_by_text, edge_evidence
+from evidence_assets.experiment.evidence.selection import (
+    Question,
+    SelectedEvidence,
+    distinct_by_text,
+    edge_evidence,
+    split_questions,
+)
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker
@@ -23,6 +29,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.models.vectors import softmax
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.word_vectors import TextVectors
 from evidence_assets.text.words import is_filler, words_with_offsets
@@ -38,7 +45,11 @@ class A2QSettings(ExpansionSettings):
     ``starts_per_phrase`` nearest nodes with at least ``least_similarity``; if there is none, the phrase is ignored.
     ``paths`` and ``options`` switch the published ablations. Without a ``classifier``, attention alone ranks the
     triples. ``taxonomy`` replaces terms by the definitions of the benchmark's taxonomy. ``embedding`` selects the
-    vectors: the text encoder's, or a user's file ``embeddings/<name>``.
+    vectors: the text encoder's, a user's file ``embeddings/<name>``, those of the graph itself, or two of them joined.
+
+    ``passes``: The classifier grades after the last pass, or after each one, as in the paper; a pass then keeps its
+    ``pass_triples`` best. ``final_score``: Grade times attention, or the published attention over the grades.
+    ``bridges``: Paths connect the kept nodes before the ranking, or the final triples, which they then follow.
     """
 
     kept_nodes: int = 30
@@ -50,7 +61,11 @@ class A2QSettings(ExpansionSettings):
     options: bool = True
     classifier: Literal["reranker", "tuned", "none"] = "reranker"
     taxonomy: bool = True
-    embedding: Literal["text", "numberbatch", "word2vec", "glove"] = "text"
+    embedding: Literal["text", "numberbatch", "word2vec", "glove", "text+numberbatch", "text+graph"] = "text"
+    passes: Literal["last", "each"] = "last"
+    pass_triples: int = 30
+    final_score: Literal["product", "attention"] = "product"
+    bridges: Literal["nodes", "triples"] = "nodes"
 
 
 @dataclass(frozen=True)
@@ -147,8 +162,12 @@ class A2Q:
             sorted(self._definitions.items()),
         )
 
-    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The top triples of each question, best first; empty if the graph is empty or no phrase has content."""
+        for group in split_questions(questions):
+            yield from self._select_group(group)
+
+    def _select_group(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         linker, use_options = self._graph.linker, self._settings.options
         phrases = [extract_phrases(question.text, linker) for question in questions]
         option_phrases = [[extract_phrases(option, linker) for option in q.options if use_options] for q in questions]
@@ -158,7 +177,7 @@ class A2Q:
             texts |= dict.fromkeys(self._text_to_encode(phrase) for group in groups for phrase in group)
         vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True)) if texts else {}
         candidates = [
-            self._collect_candidates(vectors[question.text], own_phrases, of_options, vectors)
+            self._collect_candidates(question.text, own_phrases, of_options, vectors)
             for question, own_phrases, of_options in zip(questions, phrases, option_phrases, strict=True)
         ]
         return self._rank(questions, candidates)
@@ -168,38 +187,53 @@ class A2Q:
 
     def _start_nodes(self, phrase: _Phrase, vector: Vectors) -> list[int]:
         count = self._settings.starts_per_phrase
-        nodes = np.array(phrase.nodes or range(len(self._nodes)), dtype=np.int64)
-        table = self._nodes[nodes] if phrase.nodes else self._nodes
-        nearest = nodes[graph_expansion.nearest_nodes(vector, table, count)]
-        if not phrase.nodes:
+        if phrase.nodes:
+            nodes = np.array(phrase.nodes, dtype=np.int64)
+            nearest: IntArray = nodes[graph_expansion.nearest_nodes(vector, self._nodes[nodes], count)]
+        else:
+            nearest = graph_expansion.nearest_nodes(vector, self._nodes, count)
             nearest = nearest[self._nodes[nearest] @ vector >= self._settings.least_similarity]
         return [int(n) for n in nearest]
 
-    def _neighbourhoods(self, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]) -> list[Neighbourhood]:
+    def _neighbourhoods(
+        self, question: str, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]
+    ) -> list[Neighbourhood]:
         neighbourhoods = []
         for phrase in phrases:
             vector = vectors[self._text_to_encode(phrase)]
             for start in self._start_nodes(phrase, vector):
                 neighbourhood = graph_expansion.expand(self._graph.arrays, start, vector, self._nodes, self._settings)
-                neighbourhoods.append(neighbourhood)
+                is_best = np.isin(neighbourhood.nodes, self._nodes_of_best(question, neighbourhood.nodes, [start]))
+                neighbourhoods.append(Neighbourhood(neighbourhood.nodes[is_best], neighbourhood.score[is_best]))
         return neighbourhoods
+
+    def _nodes_of_best(self, question: str, nodes: IntArray, starts: Sequence[int]) -> IntArray:
+        """The nodes of the best triples among some, and the start nodes; all, if only the last pass is graded."""
+        if self._settings.passes == "last" or self._reranker is None:
+            return nodes
+        graph = self._graph.arrays
+        edges = graph.edges_among(nodes)
+        scores = self._reranker.score([(question, self._graph.sentence(edge)) for edge in edges.tolist()])
+        best = edges[np.lexsort((edges, -np.round(scores, 6)))[: self._settings.pass_triples]]
+        return sorted_unique(np.concatenate([graph.heads[best], graph.tails[best], np.array(starts, dtype=np.int64)]))
 
     def _collect_candidates(
         self,
-        question: Vectors,
+        question: str,
         phrases: Sequence[_Phrase],
         options: Sequence[Sequence[_Phrase]],
         vectors: Mapping[str, Vectors],
     ) -> dict[int, tuple[float, str]]:
         """Candidate edges with their mean attention and the stage that added them."""
         settings, graph = self._settings, self._graph.arrays
-        neighbourhoods = self._neighbourhoods(phrases, vectors)
-        query = np.stack([question, *(vectors[self._text_to_encode(phrase)] for phrase in phrases)])
+        neighbourhoods = self._neighbourhoods(question, phrases, vectors)
+        query = np.stack([vectors[question], *(vectors[self._text_to_encode(phrase)] for phrase in phrases)])
         nodes = graph_expansion.union_nodes(neighbourhoods)
         weights = graph_expansion.node_attention(query, nodes, self._nodes, heads=settings.heads)
         kept_nodes = self._keep_nodes(nodes, weights, neighbourhoods)
-        by_option = [self._neighbourhoods(option, vectors) for option in options]
+        by_option = [self._neighbourhoods(question, option, vectors) for option in options]
         if any(by_option):
+            kept_nodes = self._nodes_of_best(question, kept_nodes, [int(n.nodes[0]) for n in neighbourhoods])
             option_nodes = [graph_expansion.union_nodes(option) for option in by_option]
             nodes = sorted_unique(np.concatenate([kept_nodes, *option_nodes]))
             weights = graph_expansion.node_attention(
@@ -210,9 +244,8 @@ class A2Q:
         shares = (weights / weights.max(initial=1e-12)).tolist()
         attention: dict[int, float] = dict(zip(nodes.tolist(), shares, strict=True))
         stages = dict.fromkeys(graph.edges_among(kept_nodes).tolist(), "subgraph")
-        if settings.paths and settings.bridge_length > 0:
-            for path in graph_expansion.find_bridges(graph, kept_nodes, max_length=settings.bridge_length):
-                stages |= {edge: "bridge" for edge in path if edge not in stages}
+        if settings.bridges == "nodes":
+            stages |= {edge: "bridge" for edge in self._find_bridges(kept_nodes) if edge not in stages}
         # A node from a bridge has no attention; it gets the minimum.
         minimum = min(attention.values(), default=0.0)
 
@@ -229,6 +262,14 @@ class A2Q:
         starts = np.array([n.nodes[0] for n in neighbourhoods], dtype=np.int64)
         return np.union1d(graph_expansion.top_nodes(nodes, weights, self._settings.kept_nodes), starts)
 
+    def _find_bridges(self, nodes: IntArray) -> list[int]:
+        """Edges of the shortest paths between the parts of the subgraph on these nodes."""
+        settings = self._settings
+        if not settings.paths or settings.bridge_length < 1:
+            return []
+        paths = graph_expansion.find_bridges(self._graph.arrays, nodes, max_length=settings.bridge_length)
+        return [edge for path in paths for edge in path]
+
     def _rank(
         self, questions: Sequence[Question], candidates: Sequence[Mapping[int, tuple[float, str]]]
     ) -> list[list[SelectedEvidence]]:
@@ -236,18 +277,38 @@ class A2Q:
         question_edges = zip(questions, candidates, strict=True)
         pairs = [(question.text, graph.sentence(edge)) for question, edges in question_edges for edge in edges]
         grades = iter(grade_scores(self._reranker.score(pairs)) if self._reranker and pairs else [1.0] * len(pairs))
-        evidence = []
-        for edges in candidates:
-            graded_edges = [(next(grades), edge, *details) for edge, details in edges.items()]
-            graded_edges.sort(key=lambda row: (-round(row[0] * row[2], 9), row[1]))
-            edge_items = (
-                edge_evidence(
-                    graph, edge, grade * attention, grade=round(grade, 6), attention=round(attention, 6), stage=stage
-                )
-                for grade, edge, attention, stage in graded_edges
-            )
-            evidence.append(distinct_by_text(edge_items, self._settings.top_n))
+        return [self._top_triples([(next(grades), edge, *details) for edge, details in e.items()]) for e in candidates]
+
+    def _top_triples(self, triples: Sequence[tuple[float, int, float, str]]) -> list[SelectedEvidence]:
+        """The best triples by grade, edge, attention and stage; with the paths that connect them, if asked for."""
+        graph, settings = self._graph, self._settings
+        grades = np.array([grade for grade, *_ in triples])
+        attention = np.array([weight for _, _, weight, _ in triples])
+        scores = grades * attention if settings.final_score == "product" else attend_to_grades(grades)
+        edges = np.array([edge for _, edge, *_ in triples], dtype=np.int64)
+        items = []
+        for index in np.lexsort((edges, -np.round(scores, 9))).tolist():
+            grade, edge, weight, stage = triples[index]
+            details = {"grade": round(grade, 6), "attention": round(weight, 6), "stage": stage}
+            items.append((edge, edge_evidence(graph, edge, scores[index], **details)))
+        evidence = distinct_by_text((item for _, item in items), settings.top_n)
+        if settings.bridges == "triples":
+            final = [edge for edge, item in items if item in evidence]
+            ends = sorted_unique(np.concatenate([graph.arrays.heads[final], graph.arrays.tails[final]]))
+            bridges = [edge_evidence(graph, edge, 0.0, stage="bridge") for edge in self._find_bridges(ends)]
+            evidence = distinct_by_text([*evidence, *bridges], len(evidence) + len(bridges))
         return evidence
+
+
+def attend_to_grades(grades: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Self-attention over the grades of a question's triples.
+
+    ``10 · Σ_j softmax_j(r_i · r_j) · r_j`` with r = grade/10.
+
+    This is the published weighted average with weights by relevance. It never reorders: its derivative is a variance.
+    """
+    shares = grades / 10
+    return np.asarray(10 * softmax(np.outer(shares, shares)) @ shares) if len(shares) else shares
 
 
 def grade_scores(scores: NDArray[np.float32]) -> list[float]:
@@ -264,12 +325,12 @@ class NearestTriples:
             "nearest_triples", VERSION, asdict(self._settings), graph.version, encoder.model_id, encoder.revision
         )
 
-    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The nearest triples of each question; empty if they must be linked and no node is."""
         graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
         texts = [_with_options(q) if settings.options else q.text for q in questions]
         queries: Sequence[Vectors] = list(self._encoder.encode_sentences(texts)) if texts else []
-        evidence, all_edges = [], np.arange(graph.arrays.n_edges)
+        all_edges = np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
             edges: IntArray = all_edges
             if settings.linked or settings.topics or settings.links:
@@ -277,8 +338,7 @@ class NearestTriples:
                     link_text(text, graph.linker) if settings.linked else link_topic_entities(question, graph.linker)
                 )
                 edges = graph.arrays.edges_at(nodes)
-            evidence.append(_select_nearest(graph, query, edges, vectors, settings.top_n))
-        return evidence
+            yield _select_nearest(graph, query, edges, vectors, settings.top_n)
 
 
 def _with_options(question: Question) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, find_raw_files
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_benchmark_graph
@@ -12,11 +14,13 @@ from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import CustomStages, Method, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.base_rows import extract_definitions
-from evidence_assets.models.protocols import Reranker
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.models.protocols import FloatArray, Reranker
 from evidence_assets.models.registry import RELEVANCE_CLASSIFIER_ASSET, get_encoder, get_reranker, get_tuned_classifier
 from evidence_assets.profiles import ModelKind, Profile
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
+from evidence_assets.systems.a2q.graph_vectors import GraphVectors, JoinedVectors, join_vectors
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTriples, TripleSettings, define_nodes
 from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
@@ -31,7 +35,8 @@ def _open_classifier(context: StageContext, settings: A2QSettings) -> Reranker |
 
 
 def _a2q_inputs(variant: Variant, settings: A2QSettings) -> Sequence[StageInput]:
-    files = [StageInput(f"raw/embeddings/{settings.embedding}")] if settings.embedding != "text" else []
+    names = [name for name in settings.embedding.split("+") if name not in ("text", "graph")]
+    files = [StageInput(f"raw/embeddings/{name}") for name in names]
     return [*files, *([StageInput(RELEVANCE_CLASSIFIER_ASSET)] if settings.classifier == "tuned" else [])]
 
 
@@ -53,10 +58,23 @@ def _open_a2q(context: StageContext, settings: A2QSettings) -> Selector:
     if settings.taxonomy and context.benchmark.taxonomy_relation:
         definitions = define_nodes(graph, context.benchmark.taxonomy_relation)
     vectors: TextVectors = get_encoder(context.profile.encoder)
-    if settings.embedding != "text":
-        vectors = WordVectors(context.lake.raw_path(find_raw_files(f"embeddings/{settings.embedding}").paths[0]))
-        nodes = vectors.encode_sentences(graph.names.to_list())
+    kind, _, joined_kind = settings.embedding.partition("+")
+    if kind != "text":
+        vectors, nodes = _open_vectors(context, graph, kind)
+    if joined_kind:
+        joined_vectors, joined_nodes = _open_vectors(context, graph, joined_kind)
+        nodes = join_vectors(np.asarray(graph.passage_vectors("node")), joined_nodes)
+        vectors = JoinedVectors(vectors, joined_vectors)
     return A2Q(graph, vectors, _open_classifier(context, settings), settings, definitions, nodes)
+
+
+def _open_vectors(context: StageContext, graph: KnowledgeGraph, kind: str) -> tuple[TextVectors, FloatArray]:
+    """Vectors of a user's file or of the graph itself, and those of the graph's nodes."""
+    if kind == "graph":
+        graph_vectors = GraphVectors(graph)
+        return graph_vectors, graph_vectors.nodes
+    words = WordVectors(context.lake.raw_path(find_raw_files(f"embeddings/{kind}").paths[0]))
+    return words, words.encode_sentences(graph.names.to_list())
 
 
 def _open_nearest_triples(context: StageContext, settings: TripleSettings) -> Selector:

@@ -37,6 +37,8 @@ def test_triples_whose_head_or_tail_is_a_correct_answer_are_relevant() -> None:
         [make_question("What treats fever?", "ASA", aliases=(("the aspirin",),))], [[TREATS, SHOWS]]
     )
     assert [pair.relevant for pair in by_alias] == [True, False]
+    by_tail = label_triples([make_question("What does fever show?", "heat")], [[TREATS, SHOWS]])
+    assert [pair.relevant for pair in by_tail] == [False, True]
     by_option = label_triples([make_question("What treats fever?", "B", ("heat", "aspirin"))], [[TREATS, SHOWS]])
     assert [pair.relevant for pair in by_option] == [True, False]
 

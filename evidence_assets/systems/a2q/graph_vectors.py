@@ -1,0 +1,78 @@
+"""Vectors of a graph's nodes from its edges, and vectors of two kinds joined, for Attention2Query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.models.protocols import FloatArray
+from evidence_assets.models.vectors import unit_rows
+from evidence_assets.systems.a2q.selection import link_text
+from evidence_assets.systems.a2q.word_vectors import TextVectors
+
+
+def factorize_graph(graph: GraphArrays, dimensions: int = 128) -> FloatArray:
+    """Unit vectors of the nodes: truncated SVD of the pointwise mutual information of neighbours.
+
+    With ``A`` the adjacency including the nodes themselves, ``M = max(0, log(A · ΣA / (d dᵀ)))`` and ``M ≈ U S Vᵀ``, a
+    node's vector is its row of ``U √S``. Numberbatch starts from the same factorization of ConceptNet. If the graph
+    has few nodes, the last dimensions are 0.
+    """
+    from scipy import sparse  # imports slowly, and only this embedding needs it
+
+    n = graph.n_nodes
+    vectors = np.zeros((n, dimensions), dtype=np.float32)
+    rank = min(dimensions, n)
+    if not n:
+        return vectors
+    nodes = np.arange(n)
+    rows = np.concatenate([graph.heads, graph.tails, nodes])
+    columns = np.concatenate([graph.tails, graph.heads, nodes])
+    counts = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n)).tocoo()
+    degrees = np.asarray(counts.sum(axis=1)).ravel()
+    information = np.log(counts.data * degrees.sum() / (degrees[counts.row] * degrees[counts.col]))
+    matrix = sparse.csr_matrix((np.maximum(information, 0), (counts.row, counts.col)), shape=(n, n))
+    if n <= 10 * dimensions:  # exact, and the sparse solver needs fewer dimensions than nodes
+        left, values, _ = np.linalg.svd(matrix.toarray())
+    else:  # the first guess is given, so that each run has the same vectors
+        left, values, _ = sparse.linalg.svds(matrix, k=dimensions, v0=np.random.default_rng(0).normal(size=n))
+    vectors[:, :rank] = unit_rows(left[:, :rank] * np.sqrt(values[:rank]))
+    return vectors
+
+
+class GraphVectors:
+    """Encodes a text as the mean vector of the graph's nodes that it names; without any, as a zero vector."""
+
+    def __init__(self, graph: KnowledgeGraph) -> None:
+        self._graph, self.nodes = graph, factorize_graph(graph.arrays)
+        self.model_id, self.revision = "graph-ppmi-svd", graph.version
+
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
+        rows = np.zeros((len(texts), self.nodes.shape[1]), dtype=np.float32)
+        for row, text in enumerate(texts):
+            nodes = link_text(text, self._graph.linker)
+            if len(nodes):
+                rows[row] = self.nodes[nodes].mean(axis=0)
+        return unit_rows(rows)
+
+
+class JoinedVectors:
+    """Encodes a text with two kinds of vectors, side by side: its cosine is the mean of theirs."""
+
+    def __init__(self, first: TextVectors, second: TextVectors) -> None:
+        self._both = first, second
+        self.model_id, self.revision = (
+            "+".join(parts) for parts in ((first.model_id, second.model_id), (first.revision, second.revision))
+        )
+
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
+        first, second = (vectors.encode_sentences(texts) for vectors in self._both)
+        return join_vectors(first, second)
+
+
+def join_vectors(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Unit vectors of both side by side; where one is zero, the other alone counts."""
+    return unit_rows(np.concatenate([unit_rows(first), unit_rows(second)], axis=1)).astype(np.float32)
