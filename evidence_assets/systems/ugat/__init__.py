@@ -1,4 +1,4 @@
 """UGAT-MedQA: evidence paths of a medical graph, selected by unsupervised graph attention."""
 
-VERSION = "7"
-"""Raise it when the same input gives different evidence or answers."""
+VERSION = "8"
+"""Bump when equal input gives other evidence or answers."""

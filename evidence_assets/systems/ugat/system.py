@@ -9,21 +9,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import combinations
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import torch
+from pydantic import StringConstraints
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary, load_vocabulary
 from evidence_assets.experiment.evidence.question_concepts import (
     MIN_DEPTH,
     LinkedPhrase,
     QuestionSubgraph,
+    link_concepts,
     linked_nodes,
     load_question_subgraphs,
 )
 from evidence_assets.experiment.evidence.selection import (
+    QUESTIONS_PER_GROUP,
     NoEvidence,
     Parent,
     Question,
@@ -34,16 +38,17 @@ from evidence_assets.experiment.evidence.sources import open_benchmark_graph
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
+from evidence_assets.graphs.attention.convolutions import CONVOLUTION_PATTERN
 from evidence_assets.graphs.attention.scorer import (
-    CONTRASTIVE,
-    WALK,
     AttentionSettings,
     FeatureGraph,
     NodeScores,
     train_and_score,
+    tuned_settings,
 )
+from evidence_assets.graphs.attention.scorer import Variant as ScorerVariant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.paths import GraphPath, shortest_paths
+from evidence_assets.graphs.paths import GraphPath, SubgraphPaths, shortest_paths
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
@@ -51,8 +56,7 @@ from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import PathFact, path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 
-TUNED_SCORERS = {"contrastive": CONTRASTIVE, "walk": WALK}
-"""Attention settings of the scorers that were tuned by measurement."""
+ConvolutionName = Annotated[str, StringConstraints(pattern=CONVOLUTION_PATTERN)]
 CANDIDATES_PER_PASSAGE = 3
 
 
@@ -60,21 +64,30 @@ CANDIDATES_PER_PASSAGE = 3
 class UgatSettings:
     """Parameters of the stages; `question_concepts.Expansion` limits the stored subgraphs.
 
-    ``scorer``: Node scorer; `gat` is the published one. `none` keeps all nodes of the subgraph and ranks them by their
-        cosine with the question (the published ablation).
+    ``scorer``: Node scorer; `gat` is the published one. `GATv2Conv` or another convolution of torch_geometric.nn
+        replaces its layers, with the contrastive objective. `none` keeps the raw subgraph: no node has a score, and
+        shorter paths come first (the published ablation).
     ``D``: Maximum hops from the concepts; 3 is the published best.
     ``whole``: Use all nodes within D hops, as published, without the hub caps of the stored subgraphs, up to
         ``most_nodes`` nodes: nearer ones first, then by the cosine of their names. The limit bounds the memory of
         `train_and_score`.
     ``rank``: Score of a path: the mean relevance of its ``nodes`` (published), or the cosine of its ``words`` with the
         question. The latter rescores the `CANDIDATES_PER_PASSAGE` × ``passages`` most relevant paths of an option.
-    ``layers``, ``heads``, ``steps``: L, K and the training steps T of the published scorers; not in the thesis.
+    ``layers``, ``heads``, ``steps``, ``learning_rate``: L, K, the training steps T and the rate of the published
+        scorers; not in the thesis.
+    ``threshold``, ``least_spread``: θ_0, not in the thesis either: nodes with higher scores are relevant. Below this
+        standard deviation of the scores, the ten best nodes are relevant instead; 0 always thresholds, as published.
+    ``concepts``: Link all names in the question, then its other key phrases; or its key phrases alone (published).
+    ``anchors``: Paths start at the concepts and the relevant nodes, or at the relevant nodes alone (published). Without
+        a scorer, all nodes of the subgraph are relevant.
+    ``paths_within``: Find paths in the whole graph, or in the subgraph, so that D bounds them. Both are printed (6.4.4;
+        6.4.3 and 6.6.1).
     ``max_sources``: Maximum start nodes of paths: the concepts, then the relevant nodes with the best scores.
     ``path_length``, ``paths_per_pair``, ``passages``: Maximum edges of a path, shortest paths between two nodes, and
         passages of an option.
     """
 
-    scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
+    scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] | ConvolutionName = "gat"
     rank: Literal["nodes", "words"] = "nodes"
     D: int = 3
     whole: bool = False
@@ -82,6 +95,12 @@ class UgatSettings:
     layers: int = AttentionSettings.layers
     heads: int = AttentionSettings.heads
     steps: int = 50
+    learning_rate: float = AttentionSettings.learning_rate
+    threshold: float = AttentionSettings.threshold
+    least_spread: float = AttentionSettings.least_spread
+    concepts: Literal["names_and_phrases", "key_phrases"] = "names_and_phrases"
+    anchors: Literal["concepts_and_relevant", "relevant"] = "concepts_and_relevant"
+    paths_within: Literal["graph", "subgraph"] = "graph"
     max_sources: int = 64
     path_length: int = 3
     paths_per_pair: int = 3
@@ -92,7 +111,15 @@ class UgatSettings:
         """Settings of the attention; None if nodes are not scored."""
         if self.scorer == "none":
             return None
-        return TUNED_SCORERS.get(self.scorer) or AttentionSettings(self.scorer, self.layers, self.heads, self.steps)
+        return tuned_settings(self.scorer) or AttentionSettings(
+            cast("ScorerVariant", self.scorer),
+            self.layers,
+            self.heads,
+            self.steps,
+            self.learning_rate,
+            threshold=self.threshold,
+            least_spread=self.least_spread,
+        )
 
 
 @dataclass(frozen=True)
@@ -157,7 +184,7 @@ class PathSelector:
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         # A subgraph without caps may be as large as the graph, so only one is in memory.
-        batch = 1 if self._settings.whole else max(len(questions), 1)
+        batch = 1 if self._settings.whole else QUESTIONS_PER_GROUP
         for start in range(0, len(questions), batch):
             group = [question.question_id for question in questions[start : start + batch]]
             selections = {
@@ -169,26 +196,25 @@ class PathSelector:
             yield from (self._evidence_rows(selections[q]) if q in selections else [] for q in group)
 
     def select_paths(self, questions: Sequence[QuestionSubgraph]) -> list[PathSelection]:
-        """Ranked paths of each question; the node scorers of all questions are trained as one batch."""
+        """Ranked paths of each question; the node scorers of all questions are trained together."""
         settings = self._settings
         subgraphs = [self._subgraph(question) for question in questions]
         features = [self._graph.node_vectors[subgraph.nodes].astype(np.float32) for subgraph in subgraphs]
         node_scores: Sequence[NodeScores | None] = [None] * len(questions)
         if settings.attention is not None:
+            relations = self._graph.arrays.relations
             graphs = [
-                FeatureGraph(question.links.question_id, vectors, subgraph.heads, subgraph.tails)
-                for question, subgraph, vectors in zip(questions, subgraphs, features, strict=True)
+                FeatureGraph(q.links.question_id, vectors, part.heads, part.tails, relations[part.edges])
+                for q, part, vectors in zip(questions, subgraphs, features, strict=True)
             ]
             node_scores = train_and_score(graphs, [q.vector for q in questions], settings.attention, self._device)
-        # The name vectors have unit length.
-        cosines = [vectors @ unit_rows(question.vector) for vectors, question in zip(features, questions, strict=True)]
-        paths = [self._paths(*case) for case in zip(questions, cosines, subgraphs, node_scores, strict=True)]
+        paths = [self._paths(*case) for case in zip(questions, subgraphs, node_scores, strict=True)]
         if settings.rank == "words":
             paths = self._rank_by_words(questions, paths)
         selections = []
-        for question, subgraph, scores, by_option in zip(questions, subgraphs, node_scores, paths, strict=True):
+        for question, subgraph, scores, option_paths in zip(questions, subgraphs, node_scores, paths, strict=True):
             weights = dict(zip(subgraph.edges.tolist(), scores.attention.tolist(), strict=False)) if scores else {}
-            passages = {label: self._passages(label, of_option, weights) for label, of_option in by_option.items()}
+            passages = {label: self._passages(label, ranked, weights) for label, ranked in option_paths.items()}
             selections.append(PathSelection(question.links.question_id, passages, subgraph, scores))
         return selections
 
@@ -201,46 +227,50 @@ class PathSelector:
         return self._graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=max_nodes)
 
     def _paths(
-        self, question: QuestionSubgraph, cosine: FloatArray, subgraph: Subgraph, scores: NodeScores | None
+        self, question: QuestionSubgraph, subgraph: Subgraph, scores: NodeScores | None
     ) -> dict[str, list[GraphPath]]:
         """Candidate paths to each option, most relevant first."""
         settings, arrays = self._settings, self._graph.arrays
         # Nodes outside the subgraph have no score and count as 0.
         relevance = np.zeros(arrays.n_nodes, dtype=np.float32)
-        relevance[subgraph.nodes] = cosine if scores is None else scores.scores
+        if scores is not None:
+            relevance[subgraph.nodes] = scores.scores
         relevant = subgraph.nodes if scores is None else subgraph.nodes[scores.relevant]
         concepts = np.array(linked_nodes(question.links.concepts), dtype=np.int64)
         concepts = concepts[np.argsort(-relevance[concepts], kind="stable")]
+        if settings.anchors == "relevant":
+            concepts = concepts[np.isin(concepts, relevant)]
         # A path between two options is no evidence for the question.
         others = np.setdiff1d(relevant, np.union1d(concepts, question.links.targets))
         others = others[np.argsort(-relevance[others], kind="stable")]
         sources = np.concatenate([concepts, others])[: settings.max_sources]
-        max_paths = CANDIDATES_PER_PASSAGE * settings.passages if settings.rank == "words" else None
-        max_length, per_pair = settings.path_length, settings.paths_per_pair
+        is_inside = settings.paths_within == "subgraph"
+        search = SubgraphPaths(subgraph).shortest_paths if is_inside else partial(shortest_paths, arrays)
+        limits = settings.path_length, settings.paths_per_pair, relevance, CANDIDATES_PER_PASSAGE * settings.passages
         return {
-            label: shortest_paths(arrays, sources, linked_nodes(phrases), max_length, per_pair, relevance)[:max_paths]
-            for label, phrases in question.links.options.items()
+            label: search(sources, linked_nodes(phrases), *limits) for label, phrases in question.links.options.items()
         }
 
     def _rank_by_words(
         self, questions: Sequence[QuestionSubgraph], paths: Sequence[Mapping[str, list[GraphPath]]]
     ) -> list[dict[str, list[GraphPath]]]:
         """Rank paths by cos(q, Σ_e v_e), where v_e is the vector of edge e's sentence and q the question's."""
-        edges = sorted({edge for by_option in paths for of in by_option.values() for path in of for edge in path.edges})
+        all_paths = (path for option_paths in paths for ranked in option_paths.values() for path in ranked)
+        edges = sorted({edge for path in all_paths for edge in path.edges})
         vectors = self._graph.vectors.encode([self._text([edge]) for edge in edges])
         row_of_edge = {edge: row for row, edge in enumerate(edges)}
 
-        def rescore(of_option: list[GraphPath], query: FloatArray) -> list[GraphPath]:
-            if not of_option:
+        def rescore(ranked: list[GraphPath], query: FloatArray) -> list[GraphPath]:
+            if not ranked:
                 return []
-            sums = np.stack([vectors[[row_of_edge[edge] for edge in path.edges]].sum(0) for path in of_option])
+            sums = np.stack([vectors[[row_of_edge[edge] for edge in path.edges]].sum(0) for path in ranked])
             scores = np.round((unit_rows(sums) @ unit_rows(query)).astype(np.float64), 6).tolist()
-            rescored = [replace(path, score=score) for path, score in zip(of_option, scores, strict=True)]
+            rescored = [replace(path, score=score) for path, score in zip(ranked, scores, strict=True)]
             return sorted(rescored, key=lambda path: (-path.score, len(path.nodes), path.nodes))
 
         return [
-            {label: rescore(of_option, question.vector) for label, of_option in by_option.items()}
-            for question, by_option in zip(questions, paths, strict=True)
+            {label: rescore(ranked, question.vector) for label, ranked in option_paths.items()}
+            for question, option_paths in zip(questions, paths, strict=True)
         ]
 
     def _passages(
@@ -284,7 +314,7 @@ class PathSelector:
         if selection.scores is not None:
             scored = zip(selection.subgraph.nodes.tolist(), selection.scores.scores.tolist(), strict=True)
             relevance = {node: round(score, SCORE_DIGITS) for node, score in scored}
-        return [self._evidence_row(p, selection, relevance) for ps in selection.passages.values() for p in ps]
+        return [self._evidence_row(p, selection, relevance) for ranked in selection.passages.values() for p in ranked]
 
     def _evidence_row(
         self, passage: PathPassage, selection: PathSelection, relevance: Mapping[int, float]
@@ -301,6 +331,8 @@ class PathSelector:
             "contradictory": passage.contradictory,
             "relevant_by": selection.scores.rule if selection.scores else "all",
             "spread": round(selection.scores.spread, SCORE_DIGITS) if selection.scores else None,
+            "kept": len(selection.scores.relevant if selection.scores else selection.subgraph.nodes),
+            "of": len(selection.subgraph.nodes),
         }
         return SelectedEvidence(
             passage.option,
@@ -329,10 +361,22 @@ def _open(context: StageContext, settings: UgatSettings) -> PathSelector:
         raise BadInput(
             f"{context.asset} needs {settings.D} hops; stored subgraphs have {max_depth}. Raise ugat.D in the profile."
         )
-    subgraphs = load_question_subgraphs(
-        context.read_input("subgraphs"), build_questions(context.read_input("questions")), graph
-    )
+    questions = build_questions(context.read_input("questions"))
+    subgraphs = load_question_subgraphs(context.read_input("subgraphs"), questions, graph)
+    if settings.concepts == "key_phrases":
+        subgraphs = gate_concepts(questions, subgraphs, graph)
     return PathSelector(graph, subgraphs, load_vocabulary(), settings, "cuda" if torch.cuda.is_available() else "cpu")
+
+
+def gate_concepts(
+    questions: Sequence[Question], subgraphs: Mapping[str, QuestionSubgraph], graph: KnowledgeGraph
+) -> dict[str, QuestionSubgraph]:
+    """The questions with the linked key phrases as their only concepts, as published."""
+    concepts = {links.question_id: links.concepts for links in link_concepts(questions, graph, names=False)}
+    return {
+        name: replace(subgraph, links=replace(subgraph.links, concepts=concepts[name]))
+        for name, subgraph in subgraphs.items()
+    }
 
 
 def _closed_book(context: StageContext, settings: NoSettings) -> NoEvidence:

@@ -15,6 +15,7 @@ from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.answers.chains import chain_rows
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import prediction_rows
+from evidence_assets.experiment.evidence import question_concepts
 from evidence_assets.experiment.evidence.question_concepts import (
     MIN_DEPTH,
     UNREACHED_HOP,
@@ -30,10 +31,13 @@ from evidence_assets.experiment.evidence.selection import Question, SelectedEvid
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.experiment.system import read_settings
 from evidence_assets.graphs.arrays import FloatArray
+from evidence_assets.graphs.attention.scorer import AttentionSettings, relevant_nodes
+from evidence_assets.graphs.keyphrases import Concept
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
-from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings
+from evidence_assets.systems import load_settings
+from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings, gate_concepts
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.systems.small_models import load_minilm
@@ -119,7 +123,7 @@ def test_paths_lead_from_the_question_to_each_option() -> None:
     assert selection.passages["D"] == ()
 
 
-def test_paths_are_ranked_by_the_cosine_of_what_their_edges_say_to_the_question() -> None:
+def test_paths_are_ranked_by_the_cosine_of_edge_texts_and_question() -> None:
     def random_vector(text: str) -> FloatArray:
         return np.random.default_rng(len(text)).standard_normal(WIDTH)
 
@@ -186,6 +190,84 @@ def test_a_whole_subgraph_is_all_within_d_steps_as_networkx_finds_it(D: int) -> 
     assert len(bounded.subgraph.dropped), "omitted nodes are recorded"
 
 
+PUBLISHED: UgatSettings = replace(load_settings("mcqa/ugat_published"), steps=1, D=3, path_length=3, most_nodes=300)
+
+
+def test_the_published_variants_threshold_as_printed() -> None:
+    """Line 18 of algorithm 6.1: V = {v | S_v > θ_0}, also where training has moved all nodes to the query."""
+    collapsed = np.array([0.91, 0.92, 0.91, 0.90, 0.2] + [0.91] * 60, np.float32)
+    for name in ("ugat_published", "ugat_gcn", "ugat_published_1_hop", "ugat_published_whole_graph"):
+        attention = load_settings(f"mcqa/{name}").attention
+        nodes, spread, rule = relevant_nodes(collapsed, attention)
+        assert spread > 0 and rule == "threshold" and set(nodes.tolist()) == set(range(65)) - {4}, name
+    same = np.full(20, 0.7, np.float32)
+    nodes, spread, rule = relevant_nodes(same, PUBLISHED.attention or AttentionSettings())
+    assert (len(nodes), spread, rule) == (20, 0.0, "threshold")
+    guarded = relevant_nodes(same, UgatSettings().attention or AttentionSettings())
+    assert (len(guarded[0]), guarded[2]) == (10, "top"), "our own variants keep the ten best"
+    parameters = {"threshold": 0.8, "learning_rate": 0.01, "least_spread": 0}
+    attention = read_settings(UgatSettings, parameters, owner="x", defaults={}).attention
+    assert attention is not None and (attention.threshold, attention.learning_rate) == (0.8, 0.01)
+
+
+def test_published_paths_start_at_relevant_nodes_alone() -> None:
+    names_of = lambda settings: {  # noqa: E731
+        NAMES[passage.nodes[0]] for ranked in relevant_paths(QUESTION, settings).passages.values() for passage in ranked
+    }
+    concepts = {"urethral obstruction", "hydronephrosis"}
+    assert names_of(replace(PUBLISHED, threshold=1.0)) == set(), "no node is relevant"
+    assert names_of(replace(PUBLISHED, threshold=1.0, anchors="concepts_and_relevant")) == concepts
+    every = replace(PUBLISHED, threshold=-1.0, passages=100)
+    assert names_of(every) > concepts, "all nodes are relevant"
+    selection = relevant_paths(QUESTION, every)
+    assert selection.scores is not None
+    between = float(np.median(selection.scores.scores))
+    relevant = {NAMES[n] for n, s in zip(selection.subgraph.nodes, selection.scores.scores, strict=True) if s > between}
+    assert names_of(replace(every, threshold=between)) <= relevant
+
+
+def test_published_paths_do_not_leave_the_subgraph_of_d_hops() -> None:
+    """6.6.1: with one hop, facts that are three hops away are out of reach; 6.4.4 reads G_K instead."""
+    question = question_subgraph(["urethral obstruction"], {"C": ["atrophy"]})
+    passages = {
+        (D, within): len(
+            relevant_paths(question, replace(PUBLISHED, D=D, paths_within=within, threshold=-1.0)).passages["C"]
+        )
+        for D in (1, 2, 3)
+        for within in ("subgraph", "graph")
+    }
+    assert passages[1, "subgraph"] == passages[2, "subgraph"] == 0 < passages[3, "subgraph"]
+    assert passages[1, "graph"] and passages[2, "graph"]
+    graph = drawn_graph(300, 500)
+    reached = graph.arrays.neighbourhood([3, 8], 3).nodes.tolist()
+    many = make_question_subgraph("q", [3, 8], {"A": tuple(reached[::2]), "B": (299, 7)}, graph)
+    for D in (1, 2, 3):
+        selection = relevant_paths(many, replace(PUBLISHED, D=D, threshold=-1.0), graph)
+        used = {node for ranked in selection.passages.values() for passage in ranked for node in passage.nodes}
+        assert used and used <= set(selection.subgraph.nodes.tolist())
+
+
+def test_without_node_filtering_all_nodes_of_the_raw_subgraph_anchor_paths() -> None:
+    unfiltered = replace(PUBLISHED, scorer="none", passages=10_000)
+    graph = drawn_graph(60, 90)
+    first, last = graph.arrays.neighbourhood([3], 3).nodes[[0, -1]].tolist()
+    question = make_question_subgraph("q", [3], {"A": (first,), "B": (last,)}, graph)
+    selection = relevant_paths(question, unfiltered, graph)
+    world = networkx.Graph()
+    inside = set(selection.subgraph.nodes.tolist())
+    pairs = zip(graph.arrays.heads.tolist(), graph.arrays.tails.tolist(), strict=True)
+    world.add_edges_from((a, b) for a, b in pairs if {a, b} <= inside)
+    for label, target in (("A", first), ("B", last)):
+        reached = networkx.single_source_shortest_path_length(world, target, cutoff=3) if target in world else {}
+        starts = {passage.nodes[0] for passage in selection.passages[label]}
+        assert starts == reached.keys() - {first, last} and len(starts) > 3
+        lengths = [len(passage.nodes) for passage in selection.passages[label]]
+        assert lengths == sorted(lengths) and {passage.score for passage in selection.passages[label]} <= {0.0}
+    assert selection.scores is None and any(selection.passages.values())
+    other = replace(question, vector=-question.vector)
+    assert relevant_paths(other, unfiltered, graph).passages == selection.passages, "no cosine ranks them"
+
+
 # As a selector -------------------------------------------------------------------------------------------------------
 
 
@@ -218,7 +300,7 @@ def select(
     return list(PathSelector(graph, make_question_subgraph, load_vocabulary(), settings).select(questions))
 
 
-def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: KnowledgeGraph) -> None:
+def test_evidence_cites_edges_of_the_graph_and_has_reasons(graph: KnowledgeGraph) -> None:
     (picks,) = select(graph, THIRST)
     assert picks and {pick.option for pick in picks} == {"A"}
     best = next(pick for pick in picks if len(pick.parents) == 2)
@@ -229,6 +311,30 @@ def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: Knowledg
     assert [node["name"] for node in reasons["nodes"]] == ["metformin", "diabetes", "excessive thirst"]
     assert [link["phrase"] for link in reasons["links"]] == ["metformin", "excessive thirst"]
     assert set(reasons["attention"]) == {p.id for p in best.parents}
+
+
+def test_key_phrases_gate_the_concepts_of_published_variants(
+    graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "Which sign would fit the diabetes that metformin relieves?"
+    question = Question("q", "b", "mcqa", text, ("excessive thirst",))
+    start = text.index("metformin")
+    phrase = Concept("metformin", start, start + len("metformin"), 0.9)
+    monkeypatch.setattr(question_concepts, "extract_concepts", lambda texts, encode, top_n: [[phrase] for _ in texts])
+    stored = expand_questions([question], graph, WIDE)
+    assert {each.phrase for each in stored["q"].links.concepts} >= {"metformin", "diabetes"}
+    gated = gate_concepts([question], stored, graph)
+    assert [each.phrase for each in gated["q"].links.concepts] == ["metformin"]
+    assert gated["q"].links.options == stored["q"].links.options
+    for name in ("ugat_published", "ugat_gcn", "ugat_unfiltered", "ugat_published_2_hops"):
+        assert load_settings(f"mcqa/{name}").concepts == "key_phrases"
+    assert load_settings("mcqa/ugat").concepts == "names_and_phrases"
+
+
+def test_evidence_says_how_many_nodes_are_kept(graph: KnowledgeGraph) -> None:
+    (picks,) = select(graph, THIRST, settings=replace(SETTINGS, threshold=-1.0, least_spread=0))
+    reasons = json.loads(picks[0].why or "")
+    assert reasons["kept"] == reasons["of"] > 0 and reasons["relevant_by"] == "threshold"
 
 
 @pytest.mark.parametrize(
