@@ -165,8 +165,7 @@ def find_relevant_rows(
 
     In the kept columns that distinguish rows, let m(i) be the best match of the option with a cell of row i
     (``rate_match``, as in the solver), and h(i) the number of question words in the row. Row i is relevant if m(i) > 0
-    and no row is at least as good in both and better in one: of many rows with "carnivore", those about the animal in
-    the question.
+    and no other row dominates it in (m, h): of many rows with "carnivore", those about the animal in the question.
     """
     distinguishing = [j for j in indices if not words.is_constant[j]]
     text_words, height = frozenset(stem_content_words(text)), len(words.cells[0]) if words.cells else 0

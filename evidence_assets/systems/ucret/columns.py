@@ -8,12 +8,14 @@ vectors of column and text:
    ``<mu, u> >= theta`` (cosine) or ``JSD(mu, u) <= eta`` (UCRET-JS).
 3. If no column is kept, keep the two nearest to ``u``.
 
-UCRET-JS replaces every vector by ``softmax(v / temperature)``. ``eta`` bounds the divergence in nats, as in the paper,
-not its square root (the metric). At temperature 1 every column passes either bound.
+UCRET-JS replaces every vector by ``softmax(v / temperature)``. Chapter 4 calls ``eta`` a bound on the JSD distance.
+Chapter 7 uses these words for the divergence itself, so that is the published reading; ``eta_bounds: distance`` bounds
+its square root (the metric). At temperature 1 the nearest cluster passes either bound.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -31,19 +33,28 @@ Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "num
 
 
 @dataclass(frozen=True)
-class ColumnSettings:
-    """Settings of a column selection."""
+class LineSettings:
+    """Settings of a selection of columns or rows."""
 
     measure: Measure
     jaccard: float = 0.0  # tau, minimum Jaccard index of tokens
     gate: float = 0.0  # theta, minimum cosine of text and cluster, or eta, maximum divergence in nats
     clusters: int = 2
     temperature: float = 1.0
+    eta_bounds: Literal["divergence", "distance"] = "divergence"
+    normalize: bool = True  # whether vectors have unit length before the softmax; always so for the cosine
     fallback: int = 2
     seed: int = 0
 
 
-_MEASURES = {"clusters": ("cosine", "jsd"), "theta": ("cosine",), "eta": ("jsd",), "temperature": ("jsd",)}
+_MEASURES = {
+    "clusters": ("cosine", "jsd"),
+    "theta": ("cosine",),
+    "eta": ("jsd",),
+    "eta_bounds": ("jsd",),
+    "temperature": ("jsd",),
+    "normalize": ("jsd",),
+}
 """The measures that each parameter applies to."""
 _RANGES = {"clusters": (1, 1000), "tau": (0, 1), "theta": (-1, 1), "eta": (0, 1), "temperature": (1e-6, 1e6)}
 
@@ -59,9 +70,11 @@ class UcretSettings:
     measure: Measure = "cosine"
     tau: float = 0.25  # minimum Jaccard index of the tokens of a column and the text
     clusters: int | None = None  # k, by default 2
-    theta: float | None = None  # minimum cosine of the text and its cluster of columns, by default 0.60
+    theta: float | None = None  # minimum cosine of the text and its nearest cluster, by default 0.60
     eta: float | None = None  # maximum divergence of both in nats, by default 0.30
+    eta_bounds: Literal["divergence", "distance"] | None = None  # or its square root; by default the divergence
     temperature: float | None = None  # of the softmax before the divergence, by default 1
+    normalize: bool | None = None  # whether the softmax reads vectors of unit length, by default true
     column_text: Literal["header_and_cells", "header"] = "header_and_cells"  # encoded; cells without a header
     with_options: bool = False  # whether columns are compared with the options too
     repair: bool = False  # whether columns with numbers, names and options of the text are restored
@@ -78,19 +91,25 @@ class UcretSettings:
                 raise ValueError(f"{name} is {value}: give a number from {low:g} to {high:g}")
 
     @property
-    def columns(self) -> ColumnSettings:
+    def for_columns(self) -> LineSettings:
         """Settings of the column selection."""
         gate = (0.60 if self.theta is None else self.theta) if self.measure == "cosine" else 0.0
         if self.measure == "jsd":
             gate = 0.30 if self.eta is None else self.eta
-        return ColumnSettings(
-            self.measure, self.tau, gate, clusters=self.clusters or 2, temperature=self.temperature or 1.0
+        return LineSettings(
+            self.measure,
+            self.tau,
+            gate,
+            self.clusters or 2,
+            self.temperature or 1.0,
+            self.eta_bounds or "divergence",
+            self.normalize is not False,
         )
 
     @property
-    def lines(self) -> ColumnSettings | None:
+    def for_rows(self) -> LineSettings | None:
         """Settings of the row selection; None keeps all rows."""
-        return ColumnSettings("cosine", self.tau, 0.70, fallback=5) if self.rows else None
+        return LineSettings("cosine", self.tau, 0.70, fallback=5) if self.rows else None
 
 
 @dataclass(frozen=True)
@@ -144,11 +163,11 @@ def split_column_text(header: str, cells: Sequence[str], limit: int) -> list[str
     current = ""
     for cell in dict.fromkeys(cell for cell in cells if cell):
         for start in range(0, len(cell), max_length):
-            part = cell[start : start + max_length]
-            extended = f"{current}; {part}" if current else part
+            cell_text = cell[start : start + max_length]
+            extended = f"{current}; {cell_text}" if current else cell_text
             if len(extended) > max_length:
                 pieces.append(prefix + current)
-                extended = part
+                extended = cell_text
             current = extended
     if current or not pieces:
         pieces.append((prefix + current) or " ")
@@ -171,7 +190,7 @@ def select_lines(
     text_vectors: Floats,
     table_of: Sequence[int],
     tables: Sequence[Lines],
-    settings: ColumnSettings,
+    settings: LineSettings,
 ) -> list[Selection]:
     """Select columns or rows for many texts; ``table_of`` has the index of each text's table in ``tables``.
 
@@ -195,8 +214,7 @@ def select_lines(
             labels, centroids = clusters[key]
             nearness = _nearness(texts[i], centroids, settings)
             best = int(nearness.argmax())
-            near = float(nearness[best])
-            if -near <= settings.gate if settings.measure == "jsd" else near >= settings.gate:
+            if _passes_gate(float(nearness[best]), settings):
                 kept_lines += [
                     KeptLine(j, "cluster", abs(float(nearness[best])))
                     for j, label in zip(remaining, labels, strict=True)
@@ -210,7 +228,13 @@ def select_lines(
     return selections
 
 
-def _select_by_words(scores: list[float], settings: ColumnSettings) -> Selection:
+def _passes_gate(nearness: float, settings: LineSettings) -> bool:
+    if settings.measure != "jsd":
+        return nearness >= settings.gate
+    return (math.sqrt(-nearness) if settings.eta_bounds == "distance" else -nearness) <= settings.gate
+
+
+def _select_by_words(scores: list[float], settings: LineSettings) -> Selection:
     kept_lines = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
     if not kept_lines:
         order = sorted(range(len(scores)), key=lambda j: (-scores[j], j))[: settings.fallback]
@@ -218,18 +242,20 @@ def _select_by_words(scores: list[float], settings: ColumnSettings) -> Selection
     return Selection(tuple(sorted(kept_lines)), len(scores))
 
 
-def _transform(vectors: Floats, settings: ColumnSettings) -> Floats:
-    unit = unit_rows(np.asarray(vectors, dtype=np.float64))
-    return softmax(unit, settings.temperature) if settings.measure == "jsd" else unit
+def _transform(vectors: Floats, settings: LineSettings) -> Floats:
+    exact = np.asarray(vectors, dtype=np.float64)
+    if settings.measure != "jsd":
+        return unit_rows(exact)
+    return softmax(unit_rows(exact) if settings.normalize else exact, settings.temperature)
 
 
-def _nearness(text: Floats, points: Floats, settings: ColumnSettings) -> Floats:
+def _nearness(text: Floats, points: Floats, settings: LineSettings) -> Floats:
     """Cosine, or the negative divergence, rounded so that ties do not depend on the last bits."""
     raw: Floats = -jensen_shannon(text[None], points) if settings.measure == "jsd" else points @ text
     return raw.round(12)
 
 
-def _cluster_points(points: Floats, settings: ColumnSettings) -> tuple[NDArray[np.int64], Floats]:
+def _cluster_points(points: Floats, settings: LineSettings) -> tuple[NDArray[np.int64], Floats]:
     """Labels and centroids of the non-empty clusters; clusters may be empty if columns are equal."""
     geometry: Literal["cosine", "jsd"] = "jsd" if settings.measure == "jsd" else "cosine"
     assignment, centroids = cluster(points, settings.clusters, geometry=geometry, seed=settings.seed)

@@ -17,9 +17,10 @@ from evidence_assets.experiment.evidence.selection import Parent, Question, Sele
 from evidence_assets.experiment.evidence.sources import Bm25Chunks, open_benchmark_corpus, read_tables
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.registry import get_encoder
+from evidence_assets.models.protocols import Encoder, PoolingEncoder
+from evidence_assets.models.registry import CachingEncoder, get_encoder
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_markup
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
@@ -71,7 +72,7 @@ class EvidenceCell:
 
 @dataclass(frozen=True)
 class TableEvidence:
-    """The collapsed table of a question: kept columns and rows, and their cells in table order."""
+    """The kept columns and rows of a question's table, and their cells in table order."""
 
     question: TableQuestion
     columns: Selection
@@ -108,28 +109,36 @@ class _ParsedTable:
         return cls(view, header, columns, TableWords.of(header, columns))
 
 
-def encode_unique(encoder: Encoder, texts: Sequence[str]) -> Floats:
-    """Vectors of texts; each distinct text is encoded once."""
+def encode_unique(encoder: Encoder, texts: Sequence[str], normalize: bool = True) -> Floats:
+    """Vectors of texts, of unit length or as pooled; each distinct text is encoded once."""
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return np.zeros((0, encoder.dimensions))
-    vectors = np.asarray(encoder.encode_sentences(distinct), dtype=np.float64)
+    encode = encoder.encode_sentences if normalize else _find_pooling_encoder(encoder).pool_sentences
+    vectors = np.asarray(encode(distinct), dtype=np.float64)
     indices = {text: i for i, text in enumerate(distinct)}
     rows: Floats = vectors[[indices[text] for text in texts]]
     return rows
 
 
-def _encode_pieces(encoder: Encoder, lines: Sequence[list[str]]) -> Floats:
-    """One unit vector per line: the normalized mean of the vectors of its pieces."""
-    vectors = encode_unique(encoder, [piece for pieces in lines for piece in pieces])
+def _find_pooling_encoder(encoder: Encoder) -> PoolingEncoder:
+    inner = encoder.inner if isinstance(encoder, CachingEncoder) else encoder
+    if isinstance(inner, PoolingEncoder):
+        return inner
+    raise BadInput(f"{encoder.model_id} returns vectors of unit length only: use another encoder or normalize: true")
+
+
+def _encode_pieces(encoder: Encoder, lines: Sequence[list[str]], normalize: bool = True) -> Floats:
+    """One vector per line: the mean of the vectors of its pieces, normalized unless ``normalize`` is false."""
+    vectors = encode_unique(encoder, [piece for pieces in lines for piece in pieces], normalize)
     ends = np.cumsum([len(pieces) for pieces in lines])
     groups = np.split(vectors, ends[:-1]) if len(lines) else []
     means = np.array([group.mean(axis=0) for group in groups]).reshape(len(lines), encoder.dimensions)
-    return unit_rows(means)
+    return unit_rows(means) if normalize else means
 
 
-def _encode_texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
-    return _encode_pieces(encoder, _split_texts(encoder, [("", [strip_markup(text)]) for text in texts]))
+def _encode_texts(encoder: Encoder, texts: Sequence[str], normalize: bool = True) -> Floats:
+    return _encode_pieces(encoder, _split_texts(encoder, [("", [strip_markup(text)]) for text in texts]), normalize)
 
 
 def _split_texts(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
@@ -154,9 +163,10 @@ def collapse_tables(
     texts = [" ".join([question.text, *(question.options if settings.with_options else ())]) for question in questions]
     tokens = [collect_tokens([text]) for text in texts]
     keeps_all = [settings.whole_claims and not question.options for question in questions]
-    column_settings = replace(settings.columns, measure="all") if all(keeps_all) else settings.columns
+    column_settings = replace(settings.for_columns, measure="all") if all(keeps_all) else settings.for_columns
     is_encoded = column_settings.measure in {"cosine", "jsd"}
-    vectors = _encode_texts(encoder, texts) if is_encoded else np.zeros((len(texts), 1))
+    normalize = column_settings.normalize
+    vectors = _encode_texts(encoder, texts, normalize) if is_encoded else np.zeros((len(texts), 1))
     lines = _build_column_lines(parsed, column_settings.measure, settings, encoder)
     columns = [
         keep_all_lines(selection.width) if keep_all else selection
@@ -177,11 +187,12 @@ def collapse_tables(
             for selection, t, question in zip(columns, table_of, questions, strict=True)
         ]
     rows: list[Selection | None] = [None] * len(questions)
-    if settings.lines is not None:
+    if settings.for_rows is not None:
         # Without options: they are in most rows.
         row_texts = [question.text for question in questions]
         row_tokens, row_vectors = [collect_tokens([text]) for text in row_texts], _encode_texts(encoder, row_texts)
-        selections = select_lines(row_tokens, row_vectors, table_of, _build_row_lines(parsed, encoder), settings.lines)
+        row_lines = _build_row_lines(parsed, encoder)
+        selections = select_lines(row_tokens, row_vectors, table_of, row_lines, settings.for_rows)
         rows = [
             restore_rows(selection, parsed[t].words, " ".join([question.text, *question.options]))
             for selection, t, question in zip(selections, table_of, questions, strict=True)
@@ -211,7 +222,8 @@ def _build_column_lines(
         for table in tables
         for name, cells in zip(table.header, table.columns, strict=True)
     ]
-    return _split_lines(tokens, _encode_pieces(encoder, _split_texts(encoder, lines)))
+    pieces = _split_texts(encoder, lines)
+    return _split_lines(tokens, _encode_pieces(encoder, pieces, settings.for_columns.normalize))
 
 
 def _build_row_lines(tables: Sequence[_ParsedTable], encoder: Encoder) -> list[Lines]:
@@ -223,8 +235,8 @@ def _build_row_lines(tables: Sequence[_ParsedTable], encoder: Encoder) -> list[L
 
 def _split_lines(tokens: Sequence[tuple[frozenset[str], ...]], vectors: Floats) -> list[Lines]:
     ends = np.cumsum([len(words) for words in tokens])
-    parts = np.split(vectors, ends[:-1]) if tokens else []
-    return [Lines(words, part) for words, part in zip(tokens, parts, strict=True)]
+    groups = np.split(vectors, ends[:-1]) if tokens else []
+    return [Lines(words, group) for words, group in zip(tokens, groups, strict=True)]
 
 
 def _collect_cells(
@@ -320,17 +332,19 @@ def _open_bridged(context: StageContext, settings: BridgeSettings) -> Selector:
     return BridgedTableSelector(_open_collapsed(context, settings), outside)
 
 
+_UCRET = Method(
+    settings=UcretSettings,
+    open_selector=_open_collapsed,
+    sources=("tables",),
+    model_kinds=("encoder",),
+    published_style="cases",
+)
 SYSTEM = System(
     "ucret",
     VERSION,
     {
-        "ucret": Method(
-            settings=UcretSettings,
-            open_selector=_open_collapsed,
-            sources=("tables",),
-            model_kinds=("encoder",),
-            published_style="cases",
-        ),
+        "ucret": _UCRET,
+        "ucret_several": replace(_UCRET, published_style="cases_several"),
         "ucret_bridge": Method(
             settings=BridgeSettings,
             open_selector=_open_bridged,

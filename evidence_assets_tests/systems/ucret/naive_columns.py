@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evidence_assets.systems.ucret.columns import ColumnSettings
+from evidence_assets.systems.ucret.columns import LineSettings
 
 
 def _cosine_distance(x: list[float], y: list[float]) -> float:
@@ -59,11 +59,13 @@ def naive_select(
     vector: Sequence[float],
     column_tokens: Sequence[frozenset[str]],
     column_vectors: Sequence[Sequence[float]],
-    settings: ColumnSettings,
+    settings: LineSettings,
 ) -> list[tuple[int, str]]:
     """Kept columns with the rule that kept them, in table order."""
     distance = _jsd_distance if settings.measure == "jsd" else _cosine_distance
-    text, columns = _unit(vector), [_unit(v) for v in column_vectors]
+    text, columns = list(vector), [list(v) for v in column_vectors]
+    if settings.measure != "jsd" or settings.normalize:
+        text, columns = _unit(text), [_unit(v) for v in columns]
     if settings.measure == "jsd":
         text = _softmax(text, settings.temperature)
         columns = [_softmax(v, settings.temperature) for v in columns]
@@ -104,7 +106,9 @@ def naive_select(
     else:
         nearness = {t: round(sum(a * b for a, b in zip(text, centres[t], strict=True)), 12) for t in labels}
     best = max(labels, key=lambda t: (nearness[t], -t))
-    near_enough = -nearness[best] <= settings.gate if settings.measure == "jsd" else nearness[best] >= settings.gate
+    near_enough = nearness[best] >= settings.gate
+    if settings.measure == "jsd":
+        near_enough = -nearness[best] <= (settings.gate**2 if settings.eta_bounds == "distance" else settings.gate)
     semantic = [j for j, a in zip(rest, assignment, strict=True) if a == best] if near_enough else []
     kept_columns = [(j, "lexical") for j in lexical] + [(j, "cluster") for j in semantic]
     if not kept_columns:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.systems import load_settings
-from evidence_assets.systems.ucret.columns import ColumnSettings, Lines, Selection, select_lines, split_column_text
+from evidence_assets.systems.ucret.columns import Lines, LineSettings, Selection, select_lines, split_column_text
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
-PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{name}").columns for name in ("ucret_published", "ucret_js_published"))
-JACCARD_ONLY, KEEP_ALL = (load_settings(f"table/{name}").columns for name in ("jaccard_only", "keep_all"))
-LOOSE = ColumnSettings("cosine", jaccard=0.2, gate=0.1)
-SHARP_JS = ColumnSettings("jsd", jaccard=0.2, gate=0.3, temperature=0.2)
+PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{n}").for_columns for n in ("ucret_published", "ucret_js_published"))
+JACCARD_ONLY, KEEP_ALL = (load_settings(f"table/{name}").for_columns for name in ("jaccard_only", "keep_all"))
+LOOSE = LineSettings("cosine", jaccard=0.2, gate=0.1)
+SHARP_JS = LineSettings("jsd", jaccard=0.2, gate=0.3, temperature=0.2)
+RAW_JS, DISTANCE_JS = (load_settings(f"table/ucret_js_{name}").for_columns for name in ("raw", "distance"))
+SHARP_DISTANCE = replace(SHARP_JS, eta_bounds="distance")
 
 
 def _pair(seed: int) -> tuple[frozenset[str], np.ndarray, Lines]:
@@ -28,17 +33,17 @@ def _pair(seed: int) -> tuple[frozenset[str], np.ndarray, Lines]:
     return frozenset(generator.choice(words, size=4).tolist()), generator.normal(size=6), Lines(tokens, vectors)
 
 
-def _select(pairs: list[tuple[frozenset[str], np.ndarray, Lines]], column_settings: ColumnSettings) -> list[Selection]:
+def _select(pairs: list[tuple[frozenset[str], np.ndarray, Lines]], column_settings: LineSettings) -> list[Selection]:
     tokens, vectors, lines = zip(*pairs, strict=True)
     return select_lines(tokens, np.array(vectors), range(len(pairs)), lines, column_settings)
 
 
 @pytest.mark.parametrize(
     "column_settings",
-    [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS],
-    ids=["published", "published_js", "loose", "sharp_js"],
+    [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS, RAW_JS, DISTANCE_JS, SHARP_DISTANCE],
+    ids=["published", "published_js", "loose", "sharp_js", "raw_js", "distance_js", "sharp_distance"],
 )
-def test_equals_the_plain_loops(column_settings: ColumnSettings) -> None:
+def test_equals_the_plain_loops(column_settings: LineSettings) -> None:
     pairs = [_pair(seed) for seed in range(150)]
     rules = set()
     for (tokens, vector, lines), selection in zip(pairs, _select(pairs, column_settings), strict=True):
@@ -70,10 +75,65 @@ def test_no_clustering_if_all_columns_are_lexical() -> None:
     assert {item.rule for item in selection.kept_lines} == {"lexical"}
 
 
-def test_at_temperature_one_every_column_passes() -> None:
+def test_at_temperature_one_the_gate_always_passes_and_the_nearest_cluster_is_kept() -> None:
     pairs = [_pair(seed) for seed in range(40)]
-    selections = _select(pairs, PUBLISHED_JS)
-    assert not any(item.rule == "fallback" for selection in selections for item in selection.kept_lines)
+    for column_settings in (PUBLISHED_JS, DISTANCE_JS):
+        selections = _select(pairs, column_settings)
+        rules = [item.rule for selection in selections for item in selection.kept_lines]
+        assert "cluster" in rules and "fallback" not in rules
+        assert any(len(selection.kept_lines) < selection.width for selection in selections), "not every column is kept"
+
+
+def test_the_gate_bounds_the_divergence_or_its_root() -> None:
+    # softmax of these vectors: (0.73, 0.27) and (0.27, 0.73), with a divergence of 0.11 and a distance of 0.33.
+    text, column = np.array([[1.0, 0.0]]), Lines((frozenset({"x"}),), np.array([[0.0, 1.0]]))
+    rules = {}
+    for name in ("ucret_js_published", "ucret_js_distance"):
+        column_settings = load_settings(f"table/{name}").for_columns
+        (selection,) = select_lines([frozenset({"y"})], text, [0], [column], column_settings)
+        rules[name] = selection.kept_lines[0].rule
+    assert rules == {"ucret_js_published": "cluster", "ucret_js_distance": "fallback"}
+
+
+def test_the_softmax_reads_vectors_of_any_length_or_of_length_one() -> None:
+    column = Lines((frozenset({"x"}),), np.array([[0.0, 9.0]]))
+    rules = []
+    for column_settings in (PUBLISHED_JS, RAW_JS):
+        (selection,) = select_lines([frozenset({"y"})], np.array([[9.0, 0.0]]), [0], [column], column_settings)
+        rules.append(selection.kept_lines[0].rule)
+    assert rules == ["cluster", "fallback"], "far apart only at their own length"
+
+
+GRIDS = {
+    variant.name: variant
+    for variant in variants_of("ucret")
+    if variant.name == "ucret_published" or any(name.variant.startswith(("k=", "theta=")) for name in variant.published)
+}
+
+
+def test_the_grids_of_figures_3_4_and_3_5_select_with_the_printed_values() -> None:
+    printed = sorted(name.variant for v in GRIDS.values() for name in v.published if "=" in name.variant)
+    thetas = [f"theta={t};tau={u}" for t in ("0.55", "0.60", "0.65") for u in ("0.20", "0.25", "0.30")]
+    assert printed == ["k=2", "k=3", "k=4", *thetas]
+    pairs = [_pair(seed) for seed in range(150)]
+    selected = {}
+    for variant in GRIDS.values():
+        for name in variant.published:
+            if "=" not in name.variant:
+                continue
+            values = {key: float(value) for key, value in (part.split("=") for part in name.variant.split(";"))}
+            k, theta, tau = int(values.get("k", 2)), values.get("theta", 0.60), values.get("tau", 0.25)
+            column_settings = load_settings(variant.key).for_columns
+            assert column_settings == LineSettings("cosine", tau, theta, k), variant.name
+            expected = [
+                naive_select(tokens, vector.tolist(), lines.tokens, lines.vectors.tolist(), column_settings)
+                for tokens, vector, lines in pairs
+            ]
+            results = [[(i.line, i.rule) for i in s.kept_lines] for s in _select(pairs, column_settings)]
+            assert results == expected, variant.name
+            selected[name.variant] = str(results)
+    assert len({selected[k] for k in ("k=2", "k=3", "k=4")}) == 3, "k changes what is selected"
+    assert len({selected[name] for name in thetas}) == 9, "so do both thresholds"
 
 
 def test_keep_all_and_jaccard_only_select_without_vectors() -> None:

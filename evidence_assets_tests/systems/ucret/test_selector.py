@@ -138,3 +138,14 @@ def test_real_questions_have_the_same_answers_from_fewer_evidence_rows(dev_data:
         n_uncited_cells += sum(a != b and not a.startswith("r0") for a, b in citation_pairs)
         rows, cells = rows + len(evidence), cells + len(every)
     assert rows < cells / 4 and n_uncited_cells <= 4
+
+
+@pytest.mark.parametrize(("header", "rows"), [((), ()), ((), ((),)), (("",), (("",),))])
+@pytest.mark.parametrize("variant", ["ucret", "ucret_published", "ucret_js_published", "keep_all"])
+def test_a_table_without_cells_has_its_caption_as_evidence(
+    variant: str, header: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
+) -> None:
+    table = Table("b", "t", "Prices", header, rows)
+    for task, options in (("verification", CLAIM_LABELS), ("table_qa", ("fox", "meat"))):
+        evidence = _select_evidence(Question("q", "b", task, "A fox eats meat.", options, "t"), table, variant)
+        assert [(item.kind, item.text) for item in evidence] == [("caption", "Prices")]

@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import Question
-from evidence_assets.experiment.variants import Variant
+from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import TokenVectors
@@ -35,16 +35,11 @@ from evidence_assets.systems.ucret.system import (
 )
 from evidence_assets_tests.reasoning.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 
-VARIANT_NAMES = (
-    "ucret_published",
-    "ucret_js_published",
-    "ucret",
-    "ucret_js",
-    "keep_all",
-    "jaccard_only",
-    "bidirectional",
-)
-VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for name in VARIANT_NAMES}
+VARIANTS: dict[str, UcretSettings] = {
+    variant.name: load_settings(variant.key)
+    for variant in variants_of("ucret")
+    if variant.explain and not variant.method and not any("grids" in preset for preset in variant.presets)
+}
 
 
 def answer(evidence: TableEvidence, labels: Sequence[str]) -> SolverAnswer:
@@ -71,6 +66,9 @@ class HashedWords:
             for word in tokenize(text):
                 vectors[row, hashlib.sha256(word.encode()).digest()[0] % self.dimensions] += 1.0
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+    def pool_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return np.float32(7.0) * self.encode_sentences(texts)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(tokenize(text)) for text in texts]
@@ -112,7 +110,7 @@ def test_every_variant_selects_cells_of_the_table(name: str) -> None:
 
 
 def test_repaired_variants_keep_the_deciding_cells() -> None:
-    for name in ("ucret", "ucret_js", "bidirectional"):
+    for name in ("ucret", "ucret_js", "bidirectional", "bidirectional_claims"):
         choice, claim = list(collapse_tables([QUESTION, CLAIM], TABLES, VARIANTS[name], HashedWords()))
         assert {1, 3} <= set(choice.columns.indices)
         assert {0, 1} <= set(claim.columns.indices)
@@ -142,14 +140,56 @@ def test_bidirectional_keeps_rows_with_names_and_drops_others() -> None:
     assert answer(collapsed, ("A", "B", "C")).answer == "C"
 
 
+def test_a_bidirectional_variant_filters_and_repairs_the_columns_of_a_claim() -> None:
+    """Error case 1 of 3.5: filtering loses the column with the number that decides the claim."""
+    header = ("", "Dependent variable", "Worry", "(1)", "(2)")
+    rows = [
+        ("Chinese", "0.215", "A", "A", "A"),
+        ("Latino", "0.065", "0.005", "0.008", "B"),
+        ("Asian", "A", "0.378", "0.407", "C"),
+        *((f"Control {i}", "A", f"0.{i}", f"0.{i + 1}", "D") for i in range(12)),
+    ]
+    claim = TableQuestion("q", "The worry value of Chinese is 0.215.", "worry")
+    tables = {"worry": Table("b", "worry", "", header, tuple(rows))}
+    whole, both = (
+        next(collapse_tables([claim], tables, VARIANTS[name], HashedWords()))
+        for name in ("bidirectional", "bidirectional_claims")
+    )
+    unrepaired = replace(VARIANTS["bidirectional_claims"], repair=False)
+    filtered = next(collapse_tables([claim], tables, unrepaired, HashedWords()))
+    assert whole.columns.indices == (0, 1, 2, 3, 4), "rows alone are selected"
+    assert 1 not in filtered.columns.indices, "the filter alone loses the deciding number"
+    assert {0, 1, 2} <= set(both.columns.indices) and len(both.columns.kept_lines) < 5
+    assert both.rows is not None and 0 in both.rows.indices and len(both.rows.kept_lines) < len(rows)
+    assert both.rows == whole.rows
+
+
+class UnitVectors:
+    """Offers vectors of unit length alone."""
+
+    model_id, revision, dimensions, max_tokens = "unit", "1", 32, 512
+    encode_sentences, count_tokens = HashedWords().encode_sentences, HashedWords().count_tokens
+    encode_tokens = HashedWords().encode_tokens
+
+
+def test_vectors_without_unit_length_come_from_the_encoder() -> None:
+    published, raw = (
+        next(collapse_tables([QUESTION], TABLES, VARIANTS[name], HashedWords())).columns.kept_lines
+        for name in ("ucret_js_published", "ucret_js_raw")
+    )
+    assert [item.score for item in published] != [item.score for item in raw]
+    with pytest.raises(BadInput, match="unit returns vectors of unit length only"):
+        next(collapse_tables([QUESTION], TABLES, VARIANTS["ucret_js_raw"], UnitVectors()))
+
+
 def test_our_variants_keep_all_columns_for_claims_and_relevant_ones_for_questions() -> None:
     for name in ("ucret", "ucret_js"):
         results = list(collapse_tables([QUESTION, CLAIM], TABLES, VARIANTS[name], HashedWords()))
-        alone = [next(collapse_tables([one], TABLES, VARIANTS[name], HashedWords())) for one in (QUESTION, CLAIM)]
+        alone = [next(collapse_tables([q], TABLES, VARIANTS[name], HashedWords())) for q in (QUESTION, CLAIM)]
         assert results == alone
         assert results[1].columns.indices == (0, 1, 2)
         assert {item.rule for item in results[1].columns.kept_lines} == {"all"}
-        assert len(results[0].columns.kept_lines) < 5
+        assert "all" not in {item.rule for item in results[0].columns.kept_lines}
     encoder = HashedWords()
     list(collapse_tables([CLAIM], TABLES, VARIANTS["ucret"], encoder))
     assert not encoder.encoded, "no text is compared if every column is kept"
@@ -160,8 +200,8 @@ def test_our_variants_keep_all_columns_for_claims_and_relevant_ones_for_question
 def test_a_caption_is_evidence_after_the_cells() -> None:
     tables = {"diet": (replace(DIET, caption=" Diets of mammals "), "1"), "scores": (SCORES, "1")}
     questions = [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (QUESTION, CLAIM)]
-    for name in VARIANT_NAMES:
-        first, second = CollapsedTableSelector(tables, VARIANTS[name], HashedWords()).select(questions)
+    for settings in VARIANTS.values():
+        first, second = CollapsedTableSelector(tables, settings, HashedWords()).select(questions)
         assert [(p.kind, p.locator, p.text) for p in first if p.kind == "caption"] == [
             ("caption", "caption", "Diets of mammals")
         ]
@@ -193,11 +233,11 @@ def test_a_column_is_split_only_if_it_exceeds_the_encoder_limit() -> None:
 
 
 def test_variants_have_the_published_settings() -> None:
-    columns = load_settings("table/ucret_k4").columns
+    columns = load_settings("table/ucret_k4").for_columns
     assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.60, 0.25)
-    columns = load_settings("table/ucret_theta55_tau30").columns
+    columns = load_settings("table/ucret_theta55_tau30").for_columns
     assert (columns.clusters, columns.gate, columns.jaccard) == (2, 0.55, 0.3)
-    columns = load_settings("table/ucret_js_temperature05").columns
+    columns = load_settings("table/ucret_js_temperature05").for_columns
     assert (columns.measure, columns.gate, columns.jaccard, columns.temperature) == ("jsd", 0.3, 0.2, 0.05)
 
 
@@ -267,4 +307,4 @@ def test_selections_change_only_with_the_version() -> None:
         for evidence in selections
         for e in evidence
     ]
-    assert (VERSION, content_id(rows)[:12]) == ("6", "964482d090e0")
+    assert (VERSION, content_id(rows)[:12]) == ("6", "5670df1867db")
