@@ -9,6 +9,9 @@ import numpy as np
 
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Completion, Encoder, Request, TokenVectors
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.prompted_solver import PromptedSolver, PromptStyle
+from evidence_assets.reasoning.templates import PACKAGED, Prompts
 from evidence_assets.text.words import word_key, words_with_offsets
 
 
@@ -57,18 +60,26 @@ class SharedWordReranker:
 
 
 class ScriptedGenerator:
-    """A generator whose reply is a function of the request."""
+    """A generator with one reply, or a function of the request."""
 
     model_id, revision = "scripted", "1"
 
-    def __init__(self, reply: Callable[[Request], str]) -> None:
+    def __init__(self, reply: str | Callable[[Request], str]) -> None:
         self._reply = reply
         self.requests: list[Request] = []
         self.parameters: dict[str, object] = {}
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         self.requests += requests
-        return [Completion(self._reply(request), 1, 1, 0.0, "stop") for request in requests]
+        replies = [self._reply if isinstance(self._reply, str) else self._reply(request) for request in requests]
+        return [Completion(reply, 1, 1, 0.0, "stop") for reply in replies]
+
+
+def scripted_solver(
+    reply: str | Callable[[Request], str], style: PromptStyle | None = None, prompts: Prompts = PACKAGED
+) -> PromptedSolver:
+    """A prompted solver over a scripted generator, without a cache."""
+    return PromptedSolver(LanguageModel(ScriptedGenerator(reply), prompts=prompts), style)
 
 
 class CompletionStore(dict[str, Completion]):

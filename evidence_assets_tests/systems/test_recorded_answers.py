@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.systems.baselines.recorded_answers import recorded_stages
+from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 from evidence_assets_tests.lake_rows import question
 
 BENCHMARK = "sample_mcqa"
@@ -24,10 +24,9 @@ def score_files(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, s
     lake = Lake.create(root / "lake", question_shards=1)
     questions = [question(i, BENCHMARK, options=["insect", "fish"], source_id=f"q{i}") for i in range(4)]
     lake.write("questions/mcqa", f"{BENCHMARK}|0", {"questions": questions})
-    for name, rows in files.items():
-        file = lake.raw_path(f"recorded/{BENCHMARK}/{name}.jsonl")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_files(
+        lake.raw / f"recorded/{BENCHMARK}", {f"{name}.jsonl": json_lines(*rows) for name, rows in files.items()}
+    )
     (stage,) = recorded_stages(Variant(system="baselines", family="mcqa", name="recorded"), NoSettings())
     score_rows = stage.run(StageContext(lake, "scores", stage.key, BENCHMARK)).rows
     assert isinstance(score_rows, list) and {row["reasoner"] for row in score_rows} <= {"recorded"}

@@ -8,89 +8,180 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import polars as pl
 
-from evidence_assets.experiment.answers.chains import ChainSlot, add_chain
+from evidence_assets.experiment.answers.chains import ChainSlot, add_chain, omissions_of
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Failure, ReplyCost
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask, find_cut
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Failure, Omission, ReplyCost
 from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.background import VERSION
 
 Triple = tuple[str, str, str]
 """Head, relation and tail as text."""
-MAX_ITEMS = 30
+Item = TypeVar("Item")
 MAX_WORDS = 12
 """Maximum words of a name in a list; longer lines are prose."""
 MAX_CHARACTERS = 200
 """Maximum characters of a head, relation or tail; longer ones are prose."""
 _MAX_WORDS_WITH_FULL_STOP = 5
 """A name of up to five words may end in a full stop: Martin Luther King Jr."""
-_EMPTY_LIST = "none"
-_BRACKETED = re.compile(r"\((.*)\)[.,;]?")
-_LIST_MARK = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+MAX_LINE_CHARACTERS = 4000
+"""Maximum characters of a line with facts; longer ones are prose."""
+_HALF_WIDTH = str.maketrans("（），；：｜", "(),;:|")
+"""Punctuation of Chinese and Japanese texts."""
+_EMPTY_LISTS = ("none", "n/a")
+_TITLE = ("subject", "object")
+"""Head and tail of the title row of a table of triples."""
+_LIST_MARK = re.compile(r"^(?:[-*•+–]|\d{1,3}[.)])\s+")
+_LAYOUT = re.compile(r"```.*|#{1,6}\s.*|.*[:：]|[-=_*|:\s]+")
+"""Lines without content: fences, headings, announcements and rules."""
+_BOLD_NAME = re.compile(r"\*\*([^*]+?)(?::\*\*|\*\*:|\*\*\s+[–—-])\s+\S.*")
+"""A name in bold before its explanation."""
+_GROUP = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
+"""Text in round brackets, which may contain names with brackets."""
+_ENCLOSED = re.compile(r"\[(.*)\]|<(.*)>")
+_QUOTED = re.compile(r"""(?:^|,)\s*["'“‘](.+?)["'”’]\s*(?=,|$)""")
+_SEPARATOR = re.compile(r"\s*\|\s*|\s+(?:[-=]+>|[→⟶])\s+|\s*[\t;]\s*")
 _NAMES = {name: Template.load(__package__, name, "question") for name in ("entities", "relations")}
 _TRIPLES = Template.load(__package__, "triples", "question entities relations")
+
+
+@dataclass(frozen=True)
+class ParsedLines(Generic[Item]):
+    """The distinct items of a reply, and why its other lines were rejected."""
+
+    items: tuple[Item, ...]
+    rejected: tuple[str, ...] = ()
 
 
 def _quote(text: str | tuple[str, ...]) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def parse_list(reply: str) -> tuple[str, ...]:
-    """Parse distinct names, one per line, with or without list marks; ``none`` is the empty list.
+def parse_list(reply: str) -> ParsedLines[str]:
+    """Parse names, one per line, or all in one line with commas; ``none`` is the empty list.
 
-    Raises UnusableReply for prose: a line of more than twelve words, of more than five with a full stop at the end, or
-    with a colon at the end.
+    List marks, bold, fences and headings are removed. A line is rejected as prose if it has more than twelve words, or
+    more than five with a full stop, ! or ? at the end. Raises UnusableReply if no line is a name.
     """
-    names = []
-    for number, line in _split_lines(reply):
+    lines = [(number, *_read_label(line)) for number, line in _content_lines(reply)]
+    if len(lines) == 1 and lines[0][2].count(", ") >= (1 if lines[0][1] else 2):
+        number, label, line = lines[0]
+        lines = [(number, label, name) for name in line.rstrip(".").split(", ")]
+    names, rejected = dict[str, None](), list[str]()
+    for number, _, line in lines:
         words = len(line.split())
-        if words > MAX_WORDS or line.endswith(":") or (words > _MAX_WORDS_WITH_FULL_STOP and line.endswith(".")):
-            raise UnusableReply(f"line {number} is no name but a sentence: {line[:60]!r}")
-        names.append(line)
-    return tuple(dict.fromkeys(names))
+        if words > MAX_WORDS or (words > _MAX_WORDS_WITH_FULL_STOP and line.endswith((".", "!", "?"))):
+            rejected.append(f"line {number} is no name but a sentence: {line[:60]!r}")
+        elif line:
+            names[line] = None
+    return _check_lines(names, rejected)
 
 
-def parse_triples(reply: str) -> tuple[Triple, ...]:
-    """Parse distinct facts, one per line as ``(subject, relation, object)``; ``none`` is the empty list.
+def parse_triples(reply: str, known_names: Iterable[str] = ()) -> ParsedLines[Triple]:
+    """Parse facts, as ``(subject, relation, object)`` or with bars or arrows; ``none`` is the empty list.
 
-    Bars can separate the parts instead of commas, because a name may contain a comma.
+    List marks, bold, fences and headings are removed. With more than two commas, the relation is the first part after
+    the subject that begins with a small letter, else the second part. A line without brackets, bars or arrows is a fact
+    only if a part is one of ``known_names``, because prose has commas, too. Raises UnusableReply if no line is a fact.
 
-    >>> parse_triples("1. (Bern, capital of, Switzerland)")
+    >>> parse_triples("1. (Bern, capital of, Switzerland)").items
     (('Bern', 'capital of', 'Switzerland'),)
+    >>> parse_triples("**(Barack Obama, born in, Honolulu, Hawaii)**").items
+    (('Barack Obama', 'born in', 'Honolulu, Hawaii'),)
     """
-    triples: dict[Triple, None] = {}
-    for number, line in _split_lines(reply):
-        match = _BRACKETED.fullmatch(line)
-        content = match[1] if match else line
-        parts = [part.strip() for part in content.split("|" if "|" in content else ",")]
-        if len(parts) != 3 or not all(parts):
-            raise UnusableReply(f"line {number} is not of the form (subject, relation, object): {line[:60]!r}")
-        if max(map(len, parts)) > MAX_CHARACTERS:
-            raise UnusableReply(f"line {number} is no fact but a text: {line[:60]!r}")
-        triples[parts[0], parts[1], parts[2]] = None
-    return tuple(triples)
+    known_keys = {name.casefold() for name in known_names}
+    triples, rejected = dict[Triple, None](), list[str]()
+    for number, line in _content_lines(reply):
+        facts = _split_facts(line, known_keys) if len(line) <= MAX_LINE_CHARACTERS else [[line]]
+        for parts in facts:
+            if max(map(len, parts)) > MAX_CHARACTERS:
+                rejected.append(f"line {number} is no fact but a text: {line[:60]!r}")
+            elif len(parts) != 3 or not all(parts):
+                rejected.append(f"line {number} is not of the form (subject, relation, object): {line[:60]!r}")
+            elif (parts[0].casefold(), parts[2].casefold()) != _TITLE:
+                triples[parts[0], parts[1], parts[2]] = None
+    return _check_lines(triples, rejected)
 
 
-def _split_lines(reply: str) -> list[tuple[int, str]]:
-    lines = [(n, _LIST_MARK.sub("", line).strip()) for n, line in enumerate(reply.splitlines(), 1) if line.strip()]
-    if not lines:
+def _check_lines(items: Iterable[Item], rejected: Sequence[str]) -> ParsedLines[Item]:
+    parsed = ParsedLines(tuple(items), tuple(rejected))
+    if rejected and not parsed.items:
+        raise UnusableReply(rejected[0])
+    return parsed
+
+
+def _content_lines(reply: str) -> list[tuple[int, str]]:
+    """Lines with content and their numbers, without markup; none for an empty list."""
+    if not reply.strip():
         raise UnusableReply("the reply is empty")
-    if len(lines) == 1 and lines[0][1].casefold().rstrip(".") == _EMPTY_LIST:
-        return []
-    if len(lines) > MAX_ITEMS:
-        raise UnusableReply(f"{len(lines)} lines are more than {MAX_ITEMS}")
-    return lines
+    reply = reply.translate(_HALF_WIDTH)
+    lines = ((number, line.strip().lstrip("> ")) for number, line in enumerate(reply.splitlines(), 1))
+    contents = [(n, text) for n, line in lines if not _LAYOUT.fullmatch(line.strip("*")) and (text := _plain(line))]
+    if not contents:
+        raise UnusableReply("the reply has no line with content")
+    is_empty_list = len(contents) == 1 and contents[0][1].casefold().strip("(). ") in _EMPTY_LISTS
+    return [] if is_empty_list else contents
+
+
+def _plain(line: str) -> str:
+    """A line without its list mark and bold; only the name of a line with a name in bold and its explanation."""
+    line = _LIST_MARK.sub("", line)
+    if match := _BOLD_NAME.fullmatch(line):
+        line = match[1]
+    return _LIST_MARK.sub("", line.replace("**", "").replace("`", "").strip()).strip("* ")
+
+
+def _read_label(line: str) -> tuple[str, str]:
+    """The label of a line such as ``Entities: Bern, Alps`` and the rest; an empty label for other lines."""
+    label, _, rest = line.partition(": ")
+    return (label, rest) if label.casefold() in _NAMES else ("", line)
+
+
+def _split_facts(line: str, known_keys: set[str]) -> list[list[str]]:
+    """The parts of each fact of a line; if it has none, one list of another length than three."""
+    content = line.rstrip(".,; ")
+    if match := _GROUP.fullmatch(content) or _ENCLOSED.fullmatch(content):
+        return [_split_parts(next(filter(None, match.groups()), ""))]
+    groups = [_split_parts(group) for group in _GROUP.findall(content)]
+    if any(len(parts) == 3 for parts in groups):
+        return [parts for parts in groups if len(parts) > 1]  # a bracket of one part is a remark
+    if len(parts := _split_by_marks(content)) > 1:
+        return [parts]
+    parts = [] if content.startswith("(") else _split_parts(content)
+    return [parts if known_keys & {part.casefold() for part in parts} else [line]]
+
+
+def _split_by_marks(text: str) -> list[str]:
+    """Parts between bars, arrows, tabs or semicolons; a row of a table also begins and ends with a bar."""
+    return [part.strip() for part in _SEPARATOR.split(text.strip().removeprefix("|").removesuffix("|"))]
+
+
+def _split_parts(content: str) -> list[str]:
+    """Subject, relation and object of a fact; another number of parts if it is none."""
+    if match := _GROUP.fullmatch(content.strip()):
+        content = match[1]
+    if len(quoted := _QUOTED.findall(content)) == 3:
+        return [text.strip() for text in quoted]
+    if len(parts := _split_by_marks(content)) > 1:
+        return parts
+    parts = [part.strip() for part in re.split(r",\s+", content)]
+    if len(parts) < 3:
+        parts = [part.strip() for part in content.split(",")]
+    if len(parts) <= 3:
+        return parts
+    relation = next((i for i in range(1, len(parts) - 1) if parts[i][:1].islower()), 1)
+    return [", ".join(parts[:relation]), parts[relation], ", ".join(parts[relation + 1 :])]
 
 
 @dataclass(frozen=True)
@@ -110,19 +201,21 @@ class TriplesTask:
     relations: tuple[str, ...]
 
 
-RECALL_NAMES: PromptedTask[NamesTask, tuple[str, ...]] = PromptedTask(
+RECALL_NAMES: PromptedTask[NamesTask, ParsedLines[str]] = PromptedTask(
     "recall_names",
     tuple(_NAMES.values()),
     lambda task, prompts: prompts.customize(_NAMES[task.kind]).request(256, question=_quote(task.question)),
     lambda reply, _: parse_list(reply),
+    accepts_truncated=True,
 )
-RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[Triple, ...]] = PromptedTask(
+RECALL_TRIPLES: PromptedTask[TriplesTask, ParsedLines[Triple]] = PromptedTask(
     "recall_triples",
     (_TRIPLES,),
     lambda task, prompts: prompts.customize(_TRIPLES).request(
         768, question=_quote(task.question), entities=_quote(task.entities), relations=_quote(task.relations)
     ),
-    lambda reply, _: parse_triples(reply),
+    lambda reply, task: parse_triples(reply, (*task.entities, *task.relations)),
+    accepts_truncated=True,
 )
 
 
@@ -140,6 +233,7 @@ class RecalledKnowledge:
     task: TriplesTask
     triples: tuple[Triple, ...]
     prompt_hash: str
+    omissions: tuple[Omission, ...] = ()
     reply: ReplyCost | None = field(default=None, compare=False, repr=False)
 
 
@@ -152,13 +246,18 @@ class RecalledTriple:
     tail: str
     triple_id: str
 
+    @property
+    def words(self) -> Triple:
+        return self.head, self.relation, self.tail
+
 
 @dataclass(frozen=True)
 class StoredBackground:
-    """Recalled triples by question, and the errors of questions without any, read from the lake."""
+    """Recalled triples by question, the errors of questions without any, and what the recalls lack."""
 
     triples: Mapping[str, Sequence[RecalledTriple]]
     errors: Mapping[str, str]
+    omissions: Mapping[str, tuple[Omission, ...]] = field(default_factory=dict)
 
     @property
     def version(self) -> str:
@@ -180,27 +279,41 @@ class PromptedBackground:
         self.version = content_id("prompted_background", VERSION, tasks, model.version)
 
     def recall(self, questions: Sequence[str]) -> list[RecalledKnowledge | Failure]:
-        """Recall triples for each question; the failure of one question does not affect the others."""
-        name_tasks = [NamesTask(q, "entities") for q in questions] + [NamesTask(q, "relations") for q in questions]
-        name_replies = RECALL_NAMES.ask_with_cost(self._model, name_tasks)
-        results: dict[int, RecalledKnowledge | Failure] = {}
-        tasks: dict[int, TriplesTask] = {}
-        costs: dict[int, ReplyCost | None] = {}
-        for position, question in enumerate(questions):
-            (entities, first), (relations, second) = name_replies[position], name_replies[len(questions) + position]
-            costs[position] = ReplyCost.total([first, second])
-            if isinstance(entities, Failure):
-                results[position] = entities
-            elif isinstance(relations, Failure):
-                results[position] = relations
-            else:
-                tasks[position] = TriplesTask(question, entities, relations)
-        replies = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
-        for (position, task), (result, third) in zip(tasks.items(), replies, strict=True):
-            costs[position] = ReplyCost.total([costs[position], third])
+        """Recall triples for each question; the failure of one question does not affect the others.
+
+        Without entities or relations, the triples are requested without them. Without triples, the recall fails.
+        """
+        kinds: tuple[Literal["entities", "relations"], ...] = ("entities", "relations")
+        name_tasks = [NamesTask(question, kind) for question in questions for kind in kinds]
+        replies = iter(RECALL_NAMES.ask_with_cost(self._model, name_tasks))
+        tasks, costs, omissions = list[TriplesTask](), list[list[ReplyCost | None]](), list[list[Omission]]()
+        for question in questions:
+            (entities, first), (relations, second) = next(replies), next(replies)
+            omitted = [*_find_omissions("entities", entities, first), *_find_omissions("relations", relations, second)]
+            names = [() if isinstance(result, Failure) else result.items for result in (entities, relations)]
+            tasks.append(TriplesTask(question, *names))
+            costs.append([first, second])
+            omissions.append(omitted)
+        results: list[RecalledKnowledge | Failure] = []
+        triples_replies = RECALL_TRIPLES.ask_with_cost(self._model, tasks)
+        for task, cost, omitted, (result, third) in zip(tasks, costs, omissions, triples_replies, strict=True):
+            total = ReplyCost.total([*cost, third])
+            if isinstance(result, Failure):
+                results.append(replace(result, reply=total))
+                continue
+            omitted += _find_omissions("triples", result, third)
             prompt_hash = third.prompt_hash if third else ""
-            results[position] = result if isinstance(result, Failure) else RecalledKnowledge(task, result, prompt_hash)
-        return [replace(results[position], reply=costs[position]) for position in range(len(questions))]
+            results.append(RecalledKnowledge(task, result.items, prompt_hash, tuple(omitted), total))
+        return results
+
+
+def _find_omissions(part: str, result: ParsedLines[Any] | Failure, reply: ReplyCost | None) -> Iterator[Omission]:
+    """What a reply lacks: all of it, its end, or rejected lines."""
+    if isinstance(result, Failure):
+        yield Omission("missing", part, result.reason)
+        return
+    yield from find_cut(reply, part)
+    yield from (Omission("rejected", part, reason) for reason in result.rejected)
 
 
 def build_recall_rows(
@@ -222,7 +335,8 @@ def build_recall_rows(
         else:
             entities, relations = "; ".join(result.task.entities), "; ".join(result.task.relations)
             texts = [f"things: {entities}", f"relations: {relations}", *map(" | ".join, result.triples)]
-            chain = Chain("", tuple(map(ChainStep, texts)), None, result.prompt_hash, result.reply)
+            steps = tuple(map(ChainStep, texts))
+            chain = Chain("", steps, None, result.prompt_hash, result.reply, result.omissions)
         add_chain(writer, slot, chain, content=[texts])
     return writer.finish()
 
@@ -259,7 +373,9 @@ def build_triple_rows(recalled: pl.DataFrame) -> StageOutput:
 def read_background(recalled: pl.DataFrame) -> StoredBackground:
     """Background knowledge for the selector, from the rows of ``build_recall_rows``."""
     failures = recalled.filter(pl.col("status") == "failed").select("question_id", "error").iter_rows()
+    errors = {question: f"no background knowledge: {error}" for question, error in failures}
+    omissions = {r["question_id"]: omissions_of(r, "background knowledge") for r in recalled.iter_rows(named=True)}
     triples: dict[str, list[RecalledTriple]] = {}
     for row, triple in _iter_triples(recalled):
         triples.setdefault(row["question_id"], []).append(triple)
-    return StoredBackground(triples, {question: f"no background knowledge: {error}" for question, error in failures})
+    return StoredBackground(triples, errors, {question: tuple(lacks) for question, lacks in omissions.items() if lacks})

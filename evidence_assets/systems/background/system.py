@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import numpy as np
 
+from evidence_assets import profiles
+from evidence_assets.experiment.answers.short_answers import PreparationProblems
 from evidence_assets.experiment.evidence.selection import (
     MODEL_KNOWLEDGE,
     Parent,
@@ -25,10 +28,10 @@ from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, External
 from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
-from evidence_assets.experiment.variants import Variant
+from evidence_assets.experiment.variants import Variant, available_models
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import ModelKind
@@ -49,14 +52,19 @@ from evidence_assets.systems.background.recall import (
 class BackgroundSettings:
     """Settings of the four published cases: triples of ``graph``, of the variant ``recall``, both, none.
 
+    ``recalled_by`` names the language model whose recall every other model answers from; default: the one that answers.
+    If another packaged profile has it, but not the active one, it is the profile's first.
     Triples of the graph are within ``D`` hops of the topic entities (published: 1). ``max_triples`` caps them before
     encoding: fewer hops first, then lower edge numbers. The ``top_k`` nearest to the question are selected (the paper
-    does not give K; 10 is ours). ``links`` names the linker of the topic entities, from a user's file
-    (``experiment.evidence.sources.EXTERNAL_LINKS``); default: the built-in linker.
+    does not give K; 10 is ours), encoded as ``(s, r, o)`` or as sentences (``triple_text``). ``links`` names the linker
+    of the topic entities, from a user's file (``experiment.evidence.sources.EXTERNAL_LINKS``); default: the built-in
+    linker.
     """
 
     graph: bool = True
     recall: str = ""
+    recalled_by: str = ""
+    triple_text: Literal["triple", "sentence"] = "triple"
     D: int = 1
     top_k: int = 10
     max_triples: int = 2000
@@ -64,7 +72,7 @@ class BackgroundSettings:
 
 
 class BackgroundKnowledge:
-    """Selects the top K triples of both origins, nearest to the question first; none if the recall failed."""
+    """Selects the top K triples of both origins, nearest to the question first."""
 
     def __init__(
         self,
@@ -80,13 +88,15 @@ class BackgroundKnowledge:
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         candidates = [self._collect_triples(question) for question in questions]
-        sentences = (sentence for triples in candidates for sentence in triples)
-        texts = list(dict.fromkeys([*(question.text for question in questions), *sentences]))
+        triple_texts = (self._triple_text(triple) for triples in candidates for triple in triples.values())
+        texts = list(dict.fromkeys([*(question.text for question in questions), *triple_texts]))
         vectors = dict(zip(texts, self._encoder.encode_sentences(texts), strict=True)) if texts else {}
-        return [
-            [] if question.question_id in self._recalled.errors else self._rank(question, triples, vectors)
-            for question, triples in zip(questions, candidates, strict=True)
-        ]
+        return [self._rank(question, triples, vectors) for question, triples in zip(questions, candidates, strict=True)]
+
+    def _triple_text(self, triple: int | RecalledTriple) -> str:
+        """The text that is encoded, of an edge or a recalled triple."""
+        words = triple.words if isinstance(triple, RecalledTriple) else self._graph.triple(triple)
+        return f"({', '.join(words)})" if self._settings.triple_text == "triple" else plain_sentence(*words)
 
     def _collect_triples(self, question: Question) -> dict[str, int | RecalledTriple]:
         """Edges and recalled triples by their sentence; a fact of both is evidence from the graph."""
@@ -94,7 +104,7 @@ class BackgroundKnowledge:
         for edge_number in self._graph_triples(question):
             triples.setdefault(self._graph.sentence(edge_number), edge_number)
         for triple in self._recalled.triples.get(question.question_id, ()):
-            triples.setdefault(plain_sentence(triple.head, triple.relation, triple.tail), triple)
+            triples.setdefault(plain_sentence(*triple.words), triple)
         return triples
 
     def _graph_triples(self, question: Question) -> list[int]:
@@ -122,18 +132,22 @@ class BackgroundKnowledge:
         self, question: Question, triples: Mapping[str, int | RecalledTriple], vectors: Mapping[str, FloatArray]
     ) -> list[SelectedEvidence]:
         query = vectors[question.text]
-        scores = {text: round(float(vectors[text] @ query), 6) for text in triples}
+        scores = {s: round(float(vectors[self._triple_text(triple)] @ query), 6) for s, triple in triples.items()}
         evidence = []
         for sentence in sorted(triples, key=lambda text: -scores[text])[: self._settings.top_k]:
             edge_or_triple = triples[sentence]
             if isinstance(edge_or_triple, RecalledTriple):
-                words = (edge_or_triple.head, edge_or_triple.relation, edge_or_triple.tail)
-                details = json.dumps({"origin": MODEL_KNOWLEDGE, "triple": words}, ensure_ascii=False, sort_keys=True)
+                about = {"origin": MODEL_KNOWLEDGE, "triple": edge_or_triple.words}
+                details = json.dumps(about, ensure_ascii=False, sort_keys=True)
                 parent = Parent("triple", edge_or_triple.triple_id, edge_or_triple.triple_id)
                 evidence.append(SelectedEvidence("", "triple", (parent,), "", sentence, scores[sentence], details))
             else:
                 evidence.append(edge_evidence(self._graph, edge_or_triple, scores[sentence], origin="graph"))
         return evidence
+
+
+_RECALLED = "chains", "triples"
+"""Tables with the rows of a recall."""
 
 
 # Stages -------------------------------------------------------------------------------------------------------------
@@ -159,23 +173,29 @@ def _open_selector(context: StageContext, settings: BackgroundSettings) -> Selec
     return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
 
 
-def _find_recall_errors(context: StageContext, settings: BackgroundSettings) -> Mapping[str, str]:
-    """Errors of the questions whose recall failed."""
-    return read_background(context.read_input("chains")).errors if settings.recall else {}
+def _find_recall_problems(context: StageContext, settings: BackgroundSettings) -> PreparationProblems:
+    """What recalls lack; a failed recall fails its question if nothing else would be shown."""
+    if not settings.recall:
+        return PreparationProblems()
+    recalled = read_background(context.read_input("chains"))
+    return PreparationProblems({} if settings.graph else recalled.errors, recalled.omissions)
 
 
 def _extra_inputs(variant: Variant, settings: BackgroundSettings) -> Sequence[StageInput]:
     links = [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
     if not settings.recall:
         return links
-    return links + [
-        StageInput(variant.with_models(f"{table}/graph/{settings.recall}", ["generator"]))
-        for table in ("chains", "triples")
-    ]
+    if settings.recalled_by:
+        first, *_ = names = profiles.load().model_names("generator")
+        name = (available_models(profiles.load(), "generator", [settings.recalled_by]) or names)[0]
+        keys = [key_for_model(f"{table}/graph/{settings.recall}", name if name != first else "") for table in _RECALLED]
+    else:
+        keys = [variant.with_models(f"{table}/graph/{settings.recall}", ["generator"]) for table in _RECALLED]
+    return links + [StageInput(key) for key in keys]
 
 
 def _model_kinds(settings: BackgroundSettings) -> tuple[ModelKind, ...]:
-    return ("generator", "encoder") if settings.recall else ("encoder",)
+    return ("generator", "encoder") if settings.recall and not settings.recalled_by else ("encoder",)
 
 
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
@@ -220,7 +240,7 @@ SYSTEM = System(
             sources=("graph",),
             has_own_encoder=True,
             extra_inputs=_extra_inputs,
-            preparation_errors=_find_recall_errors,
+            preparation_problems=_find_recall_problems,
             model_kinds=_model_kinds,
         ),
         "recall": CustomStages(settings=NoSettings, stages=_recall_stages, model_kinds=("generator",)),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
-from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunk_evidence, open_benchmark_corpus, read_tables
+from evidence_assets.experiment.evidence.sources import Bm25Chunks, CosineChunks, open_benchmark_corpus, read_tables
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
@@ -21,7 +21,6 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import Profile
 from evidence_assets.retrieval.bm25 import lowercase_words, score_texts
-from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.systems.baselines import VERSION
 from evidence_assets.systems.baselines.recorded_answers import recorded_stages
 
@@ -38,23 +37,6 @@ class Bm25Settings(BaselineSettings):
     """``titles``: Whether the words of its title count as words of a chunk."""
 
     titles: bool = False
-
-
-class CosineChunks:
-    """Selects the ``k`` chunks nearest to the vector of question and option."""
-
-    def __init__(self, chunks: IndexedCorpus, encoder: Encoder, k: int) -> None:
-        self._chunks, self._encoder, self._k = chunks, encoder, k
-        self.version = content_id("cosine", VERSION, k, chunks.version, encoder.model_id, encoder.revision)
-
-    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        queries = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
-        vectors = self._encoder.encode_sentences([text for _, _, text in queries])
-        evidence: list[list[SelectedEvidence]] = [[] for _ in questions]
-        for (i, label, _), scores, positions in zip(queries, *self._chunks.index.search(vectors, self._k), strict=True):
-            valid = positions >= 0
-            evidence[i] += chunk_evidence(self._chunks, label, positions[valid].tolist(), scores[valid].tolist())
-        return evidence
 
 
 def top_positions(scores: npt.NDArray[np.floating], k: int) -> list[int]:
@@ -168,7 +150,7 @@ def _open_bm25(context: StageContext, settings: Bm25Settings) -> Selector:
 
 
 def _open_cosine(context: StageContext, settings: BaselineSettings) -> Selector:
-    return CosineChunks(open_benchmark_corpus(context), get_encoder(context.profile.encoder), settings.k)
+    return CosineChunks(open_benchmark_corpus(context), get_encoder(context.profile.encoder), settings.k, VERSION)
 
 
 def _open_bm25_cells(context: StageContext, settings: BaselineSettings) -> Selector:
@@ -190,6 +172,7 @@ SYSTEM = System(
             settings=BaselineSettings,
             open_selector=_open_cosine,
             sources=("corpus",),
+            neighbours=lambda settings: settings.k,
             defaults=_default_k,
             model_kinds=("encoder",),
         ),

@@ -18,6 +18,17 @@ from evidence_assets.text.chunking import CountTokens, split_chunks
 Scale = Literal["tenths", "number"]
 MAX_DOCUMENT_CHARACTERS = 4000
 """Document characters in the text of a card."""
+MAX_REPLY_TOKENS = 64
+"""Tokens of a grade, with room for a word before it and a sentence after it."""
+_NUMBER = re.compile(
+    r"(?<![\w.,/])(?P<number>-?(?:[0-9]+(?:[.,][0-9]+)?|\.[0-9]+))"
+    r"(?:\s*(?:/|out of)\s*(?P<whole>1|5|10|100)(?:\.0)?|\s*(?P<percent>%))?(?![.,]?\w)(?!\s*(?:/|%|out of))"
+)
+_LABELLED_GRADE = re.compile(
+    r"\b(?i:score|grade|rating|relevance|answer)\b[^\w\n.-]*(?:(?:is|of)\b[^\w\n.-]*)?" + _NUMBER.pattern
+)
+_SCALE = re.compile(r"(?:\b(?:between|from|of)\s+)?(?<![\w.])0(?:\.0)?\s*(?:and|to|-|–)\s*1(?:\.0)?(?![\w.])")
+"""The scale itself, as in "on a scale of 0 to 1"."""
 GRADES = tuple(f"{tenth / 10:.1f}" for tenth in range(11))
 
 
@@ -29,13 +40,16 @@ class NodeCard:
     node_type: str
     document: str
     relations: tuple[tuple[str, str, str], ...]
+    relations_left_out: int = 0
 
     def text(self, max_characters: int) -> str:
-        """Name, type, document and relations; a document over ``max_characters`` is truncated with a note."""
+        """Name, type, document and relations, with notes on what is left out; ``max_characters`` of the document."""
         facts = "".join(f"\n- {head} | {relation} | {tail}" for head, relation, tail in self.relations)
         document = self.document
         if len(document) > max_characters:
             document = f"{document[:max_characters]} [{len(document) - max_characters} more characters left out]"
+        if self.relations_left_out:
+            facts += f"\n[{self.relations_left_out} more left out]"
         return f"{self.name} ({self.node_type})\n{document}" + (f"\nRelations:{facts}" if facts else "")
 
     def passages(self, max_characters: int, count_tokens: CountTokens, max_tokens: int) -> list[str]:
@@ -73,16 +87,31 @@ def grade_request(task: GradeTask, prompts: Prompts = PACKAGED) -> Request:
         "entry": fence("entry", task.card.text(MAX_DOCUMENT_CHARACTERS)),
     }
     if task.scale == "tenths":
-        return prompts.customize(_PROMPT).request(8, GRADES, **fields)
-    return prompts.customize(_PUBLISHED).request(16, **fields)
+        return prompts.customize(_PROMPT).request(MAX_REPLY_TOKENS, GRADES, **fields)
+    return prompts.customize(_PUBLISHED).request(MAX_REPLY_TOKENS, **fields)
 
 
 def parse_grade(reply: str) -> float:
-    """Parse a number from 0 to 1; raises UnusableReply for anything else."""
-    text = reply.strip()
-    if not re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text):
-        raise UnusableReply(f"the grade is no number from 0 to 1: {text[:40]!r}")
-    return float(text)
+    """Parse a number from 0 to 1: the last one after a word such as "score", else the only one in the reply.
+
+    Raises UnusableReply if there is none, or several.
+
+    >>> parse_grade("**Score:** 0.8/1, as it meets 2 of 3 requirements"), parse_grade(".8")
+    (0.8, 0.8)
+    """
+    text = _SCALE.sub(" ", reply.replace("*", "").replace("`", ""))
+    labelled = list(_LABELLED_GRADE.finditer(text))[-1:]
+    grades = {_grade(match) for match in labelled or _NUMBER.finditer(text)}
+    grades = {grade for grade in grades if 0 <= grade <= 1}
+    if len(grades) != 1:
+        raise UnusableReply(f"the grade is no number from 0 to 1: {reply.strip()[:40]!r}")
+    return grades.pop()
+
+
+def _grade(match: re.Match[str]) -> float:
+    """The value of a number; 8/10 and 80 % are 0.8."""
+    whole = 100.0 if match["percent"] else float(match["whole"] or 1)
+    return float(match["number"].replace(",", ".")) / whole
 
 
 GRADE: PromptedTask[GradeTask, float] = PromptedTask(

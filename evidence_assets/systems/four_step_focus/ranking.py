@@ -22,7 +22,7 @@ from evidence_assets.graphs.substitution import Constant, SubstitutionResult, Tr
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.tasks import Failure, ReplyCost
+from evidence_assets.reasoning.tasks import Failure, Omission, ReplyCost
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard, Scale
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
@@ -32,11 +32,14 @@ from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, T
 class FocusSettings:
     """Settings of the ranking.
 
-    The published runs rerank 20 nodes, use one vector per node, ignore edge types and exclude no nodes; the other
-    settings are ours. The profile's language model reads the triplets. Without one, the forms of the base's questions
-    do, and the column ``reasoner`` is ``form_parser``.
+    The published runs rerank 20 nodes, use one vector per node, ignore edge types, exclude no nodes, name only the
+    types in the prompt and fall back to vector search; the other settings are ours. The profile's language model reads
+    the triplets. Without one, the forms of the base's questions do, and the column ``reasoner`` is ``form_parser``.
 
     ``triplets``: How triplets narrow the candidates (see ``graphs.substitution``); empty for the baselines.
+    ``type_patterns``: Whether the prompt also lists which node types an edge type connects.
+    ``nearest_nodes``: A constant that matches no node takes this many nodes, the nearest to its name among the node
+        types that its edge type connects (ours: "green" for "greenish").
     ``edge_types``, ``direction``: Whether an edge must have its triplet's type, and run from its head to its tail.
     ``exclude_mentioned``: Exclude a node that the question mentions (by a constant that matches only this node):
         "a medicine for what aspirin helps with" does not ask for aspirin.
@@ -46,10 +49,13 @@ class FocusSettings:
     ``rerank``: Grade the best ``k_max`` nodes with the profile's language model, or its reranker without one.
     ``grades``: Scale of a language model's grades: ``tenths`` from 0.0 to 1.0, or any ``number`` as published.
     ``evidence_nodes``, ``edges_per_triplet``: Number of answers with evidence rows, and maximum edges per triplet.
-    ``card_relations``: Relations of a node on its card for the grader.
+    ``card_relations``: Relations of a node on its card for the grader; the card states how many are left out. The paper
+        names no limit; a hub's relations would exceed a model's context.
     """
 
     triplets: Literal["", "corrected", "printed"] = ""
+    type_patterns: bool = True
+    nearest_nodes: int = 0
     edge_types: bool = True
     direction: bool = True
     exclude_mentioned: bool = True
@@ -65,19 +71,25 @@ class FocusSettings:
 
 @dataclass(frozen=True)
 class RankedNode:
-    """A ranked node. ``filtered``: the node satisfies the triplets; ``grade`` is None without a grader."""
+    """A ranked node. ``filtered``: it is a candidate of the target; ``grade`` is None without a usable grade."""
 
     node_id: str
     filtered: bool
     similarity: float
     grade: float | None
 
+    @property
+    def score(self) -> float:
+        """The grade; without one, the similarity of the vector search."""
+        return self.similarity if self.grade is None else self.grade
+
 
 @dataclass(frozen=True)
 class NodeRanking:
     """Ranked nodes of a question; ``status``: answered, insufficient (no nodes) or failed (``error``).
 
-    ``notes`` list the triplets that could not be used, with reasons.
+    ``is_narrowed``: Whether triplets narrowed the target's candidates, which they support then.
+    ``notes`` list the triplets that could not be used, with reasons. ``omissions``: unusable triplets and grades.
     """
 
     question_id: str
@@ -85,7 +97,9 @@ class NodeRanking:
     nodes: tuple[RankedNode, ...] = ()
     evidence: tuple[SelectedEvidence, ...] = ()
     query: TripletQuery | None = None
+    is_narrowed: bool = False
     notes: tuple[str, ...] = ()
+    omissions: tuple[Omission, ...] = ()
     error: str = ""
     reply: ReplyCost | None = field(default=None, compare=False, repr=False)
     """Cost of the language model's replies for triplets and grades."""
@@ -93,7 +107,7 @@ class NodeRanking:
     @property
     def supported(self) -> tuple[str, ...]:
         """Ids of the nodes that satisfy the triplets."""
-        return tuple(node.node_id for node in self.nodes if node.filtered)
+        return tuple(node.node_id for node in self.nodes if node.filtered and self.is_narrowed)
 
 
 def build_schema(graph: KnowledgeGraph) -> Schema:
@@ -153,23 +167,29 @@ class FourStepFocus:
 
     def _find_nodes(self, question: Question, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
         """Substitute the triplets and search vectors (steps 2 and 3)."""
-        notes, method = list[str](), self._settings.search
+        notes, omissions, method = list[str](), list[Omission](), self._settings.search
         if isinstance(query, Failure):
             if not self._settings.fallback:
                 return NodeRanking(question.question_id, "failed", error=query.reason)
             notes.append(f"the question was not read as triplets, so all nodes were searched: {query.reason}")
+            omissions.append(Omission("missing", "triplets", query.reason))
             query = None
         filtered: IntArray = np.zeros(0, np.int64)
+        is_narrowed = False
         if query is not None:
             narrowed, reasons = self._substitute(query)
             notes += reasons
-            if narrowed.is_narrowed:
-                candidates = sorted_unique(narrowed.candidates).astype(np.int64)
-                candidates = candidates[self._is_answer[candidates]]
+            is_narrowed = narrowed.is_narrowed
+            candidates = sorted_unique(narrowed.candidates).astype(np.int64)
+            candidates = candidates[self._is_answer[candidates]]
+            if is_narrowed:
                 order = np.lexsort((candidates, -self._vectors.similarities(vector, candidates, method)))
                 filtered = candidates[order[: self._settings.k_max]]
-            else:
-                notes.append("no usable triplet touches the target: all nodes were searched")
+            else:  # a whole type is too many for exact similarities
+                is_candidate = np.zeros(len(self._graph), dtype=bool)
+                is_candidate[candidates] = True
+                filtered = self._vectors.nearest(vector, is_candidate, self._settings.k_max, method)
+                notes.append("no usable triplet touches the target: all nodes of its type are candidates")
         n_remaining = self._settings.k_max - len(filtered)
         allowed = self._is_answer.copy()
         allowed[filtered] = False
@@ -180,29 +200,38 @@ class FourStepFocus:
             for position, (node, similarity) in enumerate(zip(ranked_nodes.tolist(), similarities, strict=True))
         )
         status = "answered" if nodes else "insufficient"
-        return NodeRanking(question.question_id, status, nodes, (), query, tuple(notes))
+        return NodeRanking(question.question_id, status, nodes, (), query, is_narrowed, tuple(notes), tuple(omissions))
 
     def build_patterns(self, query: TripletQuery) -> tuple[list[TriplePattern], Variable]:
         """Patterns of the triplets over node numbers; a constant matches all nodes that its name links to."""
         texts = [t.text for triplet in query.triplets for t in (triplet.head, triplet.tail) if not t.is_variable]
         links = dict(zip(texts, self._graph.linker.link_many(texts), strict=True))
-
-        def convert_term(term: Term) -> Variable | Constant:
-            if not term.is_variable:
-                return Constant(term.text, links[term.text].nodes)
-            return Variable(term.text, None if term.node_type == ANY_TYPE else self._node_type[str(term.node_type)])
-
         codes = {name: code for code, name in enumerate(self._graph.relations)}
-        patterns = [
-            # An edge type without edges gets a code that no edge has.
-            TriplePattern(
-                convert_term(t.head), codes.get(t.edge_type, -1), convert_term(t.tail), t.edge_type in self._symmetric
-            )
-            for t in query.triplets
-        ]
-        target = convert_term(query.target)
+
+        def convert_term(term: Term, edge_type: int, end: Literal["heads", "tails"]) -> Variable | Constant:
+            if term.is_variable:
+                return Variable(term.text, None if term.node_type == ANY_TYPE else self._node_type[str(term.node_type)])
+            return Constant(term.text, links[term.text].nodes or self._find_nearest(term.text, edge_type, end))
+
+        patterns = []
+        for triplet in query.triplets:
+            edge_type = codes.get(triplet.edge_type, -1)  # an edge type without edges gets a code that no edge has
+            ends = convert_term(triplet.head, edge_type, "heads"), convert_term(triplet.tail, edge_type, "tails")
+            patterns.append(TriplePattern(ends[0], edge_type, ends[1], triplet.edge_type in self._symmetric))
+        target = convert_term(query.target, -1, "heads")
         assert isinstance(target, Variable)
         return patterns, target
+
+    def _find_nearest(self, name: str, edge_type: int, end: Literal["heads", "tails"]) -> tuple[int, ...]:
+        """The ``nearest_nodes`` nearest to a name, of the types that the edge type has at this end."""
+        if not self._settings.nearest_nodes:
+            return ()
+        arrays, types = self._graph.arrays, self._graph.node_types
+        ends = (arrays.heads if end == "heads" else arrays.tails)[arrays.relations == edge_type]
+        allowed = np.isin(types, np.unique(types[ends]))
+        vector = self._encoder.encode_sentences([name])[0]
+        nearest = self._vectors.nearest(vector, allowed, self._settings.nearest_nodes, self._settings.search)
+        return tuple(sorted(nearest.tolist()))
 
     def _substitute(self, query: TripletQuery) -> tuple[SubstitutionResult, list[str]]:
         patterns, target = self.build_patterns(query)
@@ -216,6 +245,7 @@ class FourStepFocus:
             use_direction=settings.direction,
         )
         notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped_patterns]
+        notes += [f"triplet {number + 1} is not connected to the target" for number in narrowed.unconnected_patterns]
         notes += [f"the variable {name} is joined to no constant" for name in query.unanchored]
         if settings.exclude_mentioned:
             ends = {end for p in patterns for end in (p.head, p.tail) if isinstance(end, Constant)}
@@ -226,7 +256,10 @@ class FourStepFocus:
         return narrowed, notes
 
     def _grade(self, questions: Sequence[Question], drafts: Sequence[NodeRanking]) -> list[NodeRanking]:
-        """Rerank by grades (step 4); nodes that satisfy the triplets stay above the others."""
+        """Rerank by grades (step 4); candidates of the target stay above the others.
+
+        A node without a usable grade keeps the similarity of the vector search.
+        """
         if self._grader is None:
             return list(drafts)
         pairs = [
@@ -239,14 +272,14 @@ class FourStepFocus:
         for draft in drafts:
             replies = [next(grades) for _ in draft.nodes]
             reply = ReplyCost.total([draft.reply, *(cost for _, cost in replies)])
-            failures = [grade.reason for grade, _ in replies if isinstance(grade, Failure)]
-            if failures:
-                rankings.append(replace(draft, status="failed", nodes=(), error=failures[0], reply=reply))
-                continue
-            node_grades = [grade for grade, _ in replies if not isinstance(grade, Failure)]
-            nodes = [replace(node, grade=grade) for node, grade in zip(draft.nodes, node_grades, strict=True)]
-            nodes.sort(key=lambda n: (not n.filtered, -(n.grade or 0.0), -n.similarity, n.node_id))
-            rankings.append(replace(draft, nodes=tuple(nodes), reply=reply))
+            nodes, omissions = list[RankedNode](), list(draft.omissions)
+            for node, (grade, _) in zip(draft.nodes, replies, strict=True):
+                if isinstance(grade, Failure):
+                    name = self._graph.names[self._node_number(node)]
+                    omissions.append(Omission("rejected", f"grade of {name}", grade.reason))
+                nodes.append(replace(node, grade=None if isinstance(grade, Failure) else grade))
+            nodes.sort(key=lambda n: (not n.filtered, -n.score, -n.similarity, n.node_id))
+            rankings.append(replace(draft, nodes=tuple(nodes), omissions=tuple(omissions), reply=reply))
         return rankings
 
     def _node_number(self, node: RankedNode) -> int:
@@ -259,7 +292,11 @@ class FourStepFocus:
         graph = self._graph
         relations = tuple(map(graph.triple, self._card_edges(node)))
         return NodeCard(
-            graph.names[node], graph.type_names[int(graph.node_types[node])], graph.documents[node], relations
+            graph.names[node],
+            graph.type_names[int(graph.node_types[node])],
+            graph.documents[node],
+            relations,
+            relations_left_out=len(graph.arrays.edges_at(np.array([node]))) - len(relations),
         )
 
     def _add_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
@@ -270,7 +307,7 @@ class FourStepFocus:
         for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
             node_number = self._node_number(node)
             about = {"answer": node.node_id, "rank": rank}
-            if node.filtered and target is not None:
+            if node.filtered and draft.is_narrowed and target is not None:
                 for triplet_index, *edge in substitution.witness_edges(
                     graph.typed_graph,
                     patterns,
@@ -285,14 +322,15 @@ class FourStepFocus:
                     triplet = [matched.head.text, matched.edge_type, matched.tail.text] if matched else []
                     item = edge_evidence(graph, edge_number, node.similarity, **about, triplet=triplet)
                     evidence.setdefault(("edge", graph.edge_ids[edge_number], ""), item)
-            details = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
+            ungraded = {"grade": "rejected"} if self._grader is not None and node.grade is None else {}
+            details = json.dumps({**about, **ungraded, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
             node_parent = Parent("node", node.node_id, node.node_id)
             if self._grader is not None:
                 edges = (graph.edge_ids[edge] for edge in self._card_edges(node_number))
                 parents: tuple[Parent, ...] = (node_parent, *(Parent("edge", edge, edge) for edge in edges))
                 card_text = self._card(node_number).text(MAX_DOCUMENT_CHARACTERS)
                 evidence[("node", node.node_id, "")] = SelectedEvidence(
-                    "", "chunk", parents, "", card_text, node.grade or 0.0, details
+                    "", "chunk", parents, "", card_text, node.score, details
                 )
             elif (passage := self._vectors.best_passage(vector, node_number)) is not None:
                 passage_id, start, end, score = passage

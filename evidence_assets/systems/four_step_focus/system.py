@@ -59,6 +59,7 @@ class NodeAnswerer:
                 used_rows=(*best, *as_used_rows(best_rows)),
                 given_rows=tuple(as_used_rows(evidence_rows)),
                 reply=ranking.reply,
+                omissions=ranking.omissions,
             )
 
 
@@ -71,7 +72,7 @@ def _open_selector(context: StageContext, settings: FocusSettings) -> FourStepFo
     return FourStepFocus(
         graph,
         get_encoder(context.profile.encoder),
-        _open_triplet_reader(context, declared, graph) if settings.triplets else None,
+        _open_triplet_reader(context, declared, graph, settings) if settings.triplets else None,
         _open_grader(context, settings) if settings.rerank else None,
         settings,
         frozenset(declared.symmetric),
@@ -93,10 +94,13 @@ def _reasoner_and_model(context: StageContext, settings: FocusSettings) -> tuple
     return "reranker" if settings.rerank else settings.search, key
 
 
-def _open_triplet_reader(context: StageContext, declared: KnowledgeBase, graph: KnowledgeGraph) -> TripletReader:
+def _open_triplet_reader(
+    context: StageContext, declared: KnowledgeBase, graph: KnowledgeGraph, settings: FocusSettings
+) -> TripletReader:
     model = open_profile_model(context)
     if model is not None and len(graph):
-        return PromptedTriplets(model, build_schema(graph))
+        schema = build_schema(graph)
+        return PromptedTriplets(model, schema if settings.type_patterns else replace(schema, patterns=()))
     return FormParser(load_sample_forms() if declared.forms else (), graph.type_names)
 
 

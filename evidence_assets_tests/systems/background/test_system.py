@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import polars as pl
 import pytest
 
+from evidence_assets import profiles
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.experiment.evidence.sources import ExternallyLinkedSelector
 from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput
+from evidence_assets.experiment.stages import build_all_stages
+from evidence_assets.experiment.system import Method
+from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.systems.background import system
 from evidence_assets.systems.background.recall import (
     PromptedBackground,
     StoredBackground,
@@ -28,9 +32,10 @@ from evidence_assets.systems.background.recall import (
     read_background,
 )
 from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
+from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.graphs.small_graph import graph_of
 from evidence_assets_tests.lake_rows import as_stored, question
-from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, WordEncoder
+from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
 
 NAMES = ["Switzerland", "Swiss franc", "Bern", "Alps", "Europe"]
 RELATIONS = ["currency", "capital", "located in"]
@@ -54,7 +59,7 @@ def recall_with_script(
 ) -> tuple[pl.DataFrame, ScriptedGenerator]:
     """Rows of ``chains`` recalled by a scripted model."""
     generator = ScriptedGenerator(script)
-    source = PromptedBackground(LanguageModel(generator, CompletionStore()))
+    source = PromptedBackground(LanguageModel(generator))
     rows = build_recall_rows(source, "background", questions or (QUESTION,)).rows
     frame = as_stored("chains", rows)
     return frame, generator
@@ -123,7 +128,7 @@ def reply_with_prose(request: Request) -> str:
 
 def test_recalled_rows_are_reused_and_failed_ones_requested_again() -> None:
     generator = ScriptedGenerator(reply_with_prose)
-    source = PromptedBackground(LanguageModel(generator, CompletionStore()))
+    source = PromptedBackground(LanguageModel(generator))
     first = build_recall_rows(source, "background", [QUESTION, BAD])
     previous = PreviousOutput(as_stored("chains", first.rows), as_stored("lineage_edges", first.lineage))
     n_requests = len(generator.requests)
@@ -131,6 +136,48 @@ def test_recalled_rows_are_reused_and_failed_ones_requested_again() -> None:
     assert second.reused == 1 and all("bad" in request.user for request in generator.requests[n_requests:])
     statuses = {row["question_id"]: row["status"] for row in prepare_rows("chains", second.rows).to_pylist()}
     assert statuses == {"q1": "answered", "q2": "failed"}
+    assert not second.rows.to_pylist()[0]["omissions"]  # type: ignore[union-attr]
+
+
+def test_a_failed_recall_keeps_the_triples_of_the_graph() -> None:
+    rows, _ = recall_with_script(QUESTION, BAD, script=reply_with_prose)
+    recalled = read_background(rows)
+    assert recalled.errors.keys() == {"q2"}
+    assert [(each.kind, each.part) for each in recalled.omissions["q2"]] == [("missing", "background knowledge")]
+    evidence = make_selector(background=recalled).select([QUESTION, BAD])
+    assert {origin for origin, _ in origins_and_texts(evidence[0])} == {"graph", "model"}
+    assert {origin for origin, _ in origins_and_texts(evidence[1])} == {"graph"}
+
+
+def test_rejected_lines_and_missing_names_are_counted_on_the_recall() -> None:
+    def script(request: Request) -> str:
+        if "Name all entities" in request.user:
+            return "I would say that this is about Switzerland and about money."
+        if request.user.endswith("Relations:"):
+            return "currency"
+        assert "Entities: []" in request.user
+        return "(Switzerland, currency, Swiss franc)\nI hope that this helps you, my friend."
+
+    rows, _ = recall_with_script(script=script)
+    assert rows["status"].to_list() == ["answered"]
+    omissions = read_background(rows).omissions["q1"]
+    assert [(each.kind, each.part) for each in omissions] == [
+        ("missing", "background knowledge: entities"),
+        ("rejected", "background knowledge: triples"),
+    ]
+    assert "line 2" in omissions[1].reason
+
+
+def test_triples_are_encoded_as_printed_or_as_sentences() -> None:
+    for text, expected in (
+        ("triple", "(Switzerland, located in, Europe)"),
+        ("sentence", "Switzerland located in Europe"),
+    ):
+        encoder = WordEncoder()
+        settings = BackgroundSettings(triple_text=text)  # type: ignore[arg-type]
+        (evidence,) = BackgroundKnowledge(GRAPH, encoder, settings).select([QUESTION])
+        assert expected in encoder.encoded_texts
+        assert "Switzerland located in Europe" in {item.text for item in evidence}, "the evidence reads the same"
 
 
 def test_top_k_and_hops() -> None:
@@ -144,13 +191,10 @@ def test_top_k_and_hops() -> None:
     assert {text for _, text in origins_and_texts(capped)} == {"Switzerland capital Bern"}
 
 
-def test_topic_entities_come_from_an_external_linker(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "lake", question_shards=1)
+def test_topic_entities_come_from_an_external_linker(lake: Lake) -> None:
     rows = [question(i, "sample_kgqa", source_id=f"s{i}", task="kgqa", options=[]) for i in (1, 2)]
     lake.write("questions/graph", "sample_kgqa|0", {"questions": rows})
-    file = lake.raw_path("links/sample_kgqa/refined.jsonl")
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"id": "s1", "entities": ["Alps", "Mars"]}) + "\n")
+    write_files(lake.raw, {"links/sample_kgqa/refined.jsonl": '{"id": "s1", "entities": ["Alps", "Mars"]}\n'})
     context = StageContext(
         lake, "evidence", "evidence/graph/x", "sample_kgqa|0", inputs=[StageInput("questions/graph")]
     )
@@ -164,30 +208,115 @@ def test_topic_entities_come_from_an_external_linker(tmp_path: Path) -> None:
 # Replies -------------------------------------------------------------------------------------------------------------
 
 
-def test_lists_of_names_are_parsed() -> None:
-    assert parse_list("- Switzerland\n2. Swiss franc\n\n* Switzerland\nMartin Luther King Jr.") == (
-        "Switzerland",
-        "Swiss franc",
-        "Martin Luther King Jr.",
-    )
-    assert parse_list("1984\n7 Up") == ("1984", "7 Up")
-    assert parse_list("None.") == ()
-
-
-def test_triples_are_parsed() -> None:
-    reply = "1. Switzerland | currency | Swiss franc\n\nBern|capital of|Switzerland\nBern | capital of | Switzerland"
-    assert parse_triples(reply) == (("Switzerland", "currency", "Swiss franc"), ("Bern", "capital of", "Switzerland"))
-    assert parse_triples("none") == ()
+@pytest.mark.parametrize(
+    ("reply", "names"),
+    [
+        (
+            "- Switzerland\n2. Swiss franc\n\n* Switzerland\nMartin Luther King Jr.",
+            "Switzerland/Swiss franc/Martin Luther King Jr.",
+        ),
+        ("1984\n7 Up", "1984/7 Up"),
+        ("None.", ""),
+        (
+            "Here are the entities:\n\n1. **Switzerland**\n2. **Swiss franc** - the currency of that country",
+            "Switzerland/Swiss franc",
+        ),
+        ("```\nBern\nAlps\n```", "Bern/Alps"),
+        ("## Entities\n> Bern", "Bern"),
+        ("Entities: Bern, Alps", "Bern/Alps"),
+        ("Switzerland, Swiss franc, Bern.", "Switzerland/Swiss franc/Bern"),
+        ("Washington, D.C.", "Washington, D.C."),
+        ("\n".join(f"name {i}" for i in range(31)), "/".join(f"name {i}" for i in range(31))),
+    ],
+)
+def test_lists_of_names_are_parsed(reply: str, names: str) -> None:
+    assert parse_list(reply).items == tuple(filter(None, names.split("/")))
 
 
 @pytest.mark.parametrize(
-    ("reply", "reason"),
+    ("reply", "triples"),
     [
-        ("", "empty"),
-        ("Here are the entities:\nBern", "line 1 is no name"),
-        ("\n".join(f"name {i}" for i in range(31)), "31 lines are more than 30"),
+        (
+            "1. Switzerland | currency | Swiss franc\n\nBern|capital of|Switzerland\nBern | capital of | Switzerland",
+            "Switzerland/currency/Swiss franc; Bern/capital of/Switzerland",
+        ),
+        ("none", ""),
+        ("(Barack Obama, born in, Honolulu, Hawaii)", "Barack Obama/born in/Honolulu, Hawaii"),
+        ("(Washington, D.C., capital of, United States)", "Washington, D.C./capital of/United States"),
+        ("(Bern, population, 133,883)", "Bern/population/133,883"),
+        ("**(Bern, capital of, Switzerland)**", "Bern/capital of/Switzerland"),
+        ("```\n(Bern, capital of, Switzerland)\n```", "Bern/capital of/Switzerland"),
+        ("### Triples\nHere are the triples:\n- `(Bern, capital of, Switzerland)`,", "Bern/capital of/Switzerland"),
+        ("(Bern, in, Alps), (Alps, in, Europe)", "Bern/in/Alps; Alps/in/Europe"),
+        ("Triple 1: (Bern (city), capital of, Switzerland).", "Bern (city)/capital of/Switzerland"),
+        ("Bern (city) | capital of | Switzerland", "Bern (city)/capital of/Switzerland"),
+        ('["Washington, D.C.", "capital of", "United States"],', "Washington, D.C./capital of/United States"),
+        ("（伯尔尼，首都，瑞士）", "伯尔尼/首都/瑞士"),
+        ("**Bern** | capital of | **Switzerland**", "Bern/capital of/Switzerland"),
+        ("Bern -> capital of -> Switzerland", "Bern/capital of/Switzerland"),
+        ("| Subject | Relation | Object |\n|---|---|---|\n| Bern | in | Alps |", "Bern/in/Alps"),
     ],
 )
-def test_prose_is_no_list(reply: str, reason: str) -> None:
-    with pytest.raises(UnusableReply, match=reason):
-        parse_list(reply)
+def test_triples_are_parsed(reply: str, triples: str) -> None:
+    parsed = parse_triples(reply)
+    assert (["/".join(triple) for triple in parsed.items], parsed.rejected) == (
+        list(filter(None, triples.split("; "))),
+        (),
+    )
+
+
+def test_bad_lines_are_rejected_one_by_one() -> None:
+    parsed = parse_triples("Sure, here you go, friend\n(Bern, capital of, Switzerland)\n(Bern, river)\n(Bern, on, Aare")
+    assert parsed.items == (("Bern", "capital of", "Switzerland"),)
+    assert [reason.partition(" is")[0] for reason in parsed.rejected] == ["line 1", "line 3", "line 4"]
+    assert parse_triples("Bern, capital of, Switzerland", ["bern"]).items == (("Bern", "capital of", "Switzerland"),)
+    half = parse_triples("(Bern, in, Alps), (Alps, in) (as of today)")
+    assert half.items == (("Bern", "in", "Alps"),) and len(half.rejected) == 1
+    long = "word " * 60
+    parsed_names = parse_list(f"Bern\nThis line is a sentence and not a name.\n{long}")
+    assert parsed_names.items == ("Bern",) and len(parsed_names.rejected) == 2
+    assert parse_triples(f"(Bern, is, {long})\n(a, b, c)").items == (("a", "b", "c"),)
+
+
+@pytest.mark.parametrize("reply", ["", "```\n```", "Sure, here you go, friend", "(Bern, capital of)"])
+def test_a_reply_without_any_triple_is_unusable(reply: str) -> None:
+    with pytest.raises(UnusableReply):
+        parse_triples(reply)
+    with pytest.raises(UnusableReply, match="no name but a sentence"):
+        parse_list("I think that the question is about money in general.")
+
+
+# Variants -------------------------------------------------------------------------------------------------------------
+
+
+def recall_inputs(variant: Variant, **settings: str) -> list[str]:
+    method = system.SYSTEM.methods["background"]
+    assert isinstance(method, Method)
+    background = BackgroundSettings(recall="background", **settings)  # type: ignore[arg-type]
+    return [each.key for each in method.extra_inputs(variant, background)]
+
+
+def test_one_models_recall_serves_all_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, "companions")
+    variant = next(each for each in variants_of("background") if each.name == "kg_both_shared")
+    using_gpt = variant.model_copy(update={"using": {"generator": "gpt_3_5_turbo"}})
+    own_keys, shared_keys = recall_inputs(using_gpt), recall_inputs(using_gpt, recalled_by="gemini_1_0_pro")
+    assert own_keys[0] == "chains/graph/background/gpt_3_5_turbo"
+    assert shared_keys == ["chains/graph/background/gemini_1_0_pro", "triples/graph/background/gemini_1_0_pro"]
+    assert variant.parameters["recalled_by"] == "gemini_1_0_pro"
+    method = system.SYSTEM.method_of(variant)
+    assert method.resolve_model_kinds(method.settings_of(variant)) == ("encoder",), "one evidence for all models"
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
+    assert recall_inputs(variant, recalled_by="gemini_1_0_pro")[0] == "chains/graph/background", "the profile's first"
+    with pytest.raises(BadInput, match="did you mean"):
+        recall_inputs(variant, recalled_by="gemini_1_0_por")
+
+
+def test_a_reader_answers_instead_of_the_language_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
+    variant = next(each for each in variants_of("background") if each.name == "kg_both_reader")
+    (stages,) = {tuple(stage.key for stage in build_all_stages(system.SYSTEM, variant))}
+    assert [key.split("/")[0] for key in stages] == ["predictions", "citations", "scores"], "one answer"
+    predictions = next(s for s in build_all_stages(system.SYSTEM, variant) if s.table == "predictions")
+    assert "vi-mrc-base" in predictions.version and predictions.pool == "gpu"
+    assert [name.model for name in variant.published] == ["xlm-roberta"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Literal
@@ -11,15 +12,25 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.evidence.selection import Question, evidence_rows
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import node_passages
+from evidence_assets.graphs.substitution import Constant
+from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.retrieval.corpus import vector_matrix
-from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
+from evidence_assets.systems import load
+from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader, parse_grade
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, build_schema
-from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
+from evidence_assets.systems.four_step_focus.triplets import (
+    PromptedTriplets,
+    TripletQuery,
+    TripletReader,
+    TripletTask,
+    triplet_request,
+)
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, SharedWordReranker, WordEncoder
@@ -150,28 +161,44 @@ def test_the_evidence_row_equals_the_text_that_the_grader_reads() -> None:
         assert edges == [line for line in card_lines if len(line) == 3] and len(edges) <= 3
 
 
-def test_an_unusable_grade_fails_only_its_question() -> None:
+def test_a_node_without_a_usable_grade_keeps_its_similarity() -> None:
+    plain = {
+        node.node_id: node.similarity for node in rank_nodes(make_ranker(PARSER), "Name a remedy for gout.")[0].nodes
+    }
     system = make_ranker(PARSER)
     system._grader = PromptedGrader(
-        LanguageModel(ScriptedGenerator(lambda r: "so so" if "ibuprofen" in r.user and "gout." in r.user else "0.5"))
+        LanguageModel(
+            ScriptedGenerator(lambda r: "so so" if "ibuprofen (drug)" in r.user and "gout." in r.user else "0.5")
+        )
     )
     first, second = rank_nodes(system, "Name a remedy for gout.", "Name a remedy for fever.")
-    assert (first.status, first.nodes) == ("failed", ())
-    assert "no number from 0 to 1" in first.error
-    assert second.status == "answered"
+    assert (first.status, len(first.nodes), first.supported) == ("answered", 7, ("n2", "n1"))
+    ungraded = next(node for node in first.nodes if node.grade is None)
+    assert (ungraded.node_id, ungraded.score) == ("n1", plain["n1"]) and ungraded.score < 0.5
+    assert [(each.kind, each.part) for each in first.omissions] == [("rejected", "grade of ibuprofen")]
+    assert "no number from 0 to 1" in first.omissions[0].reason
+    marked = {json.loads(item.why or "").get("grade") for item in first.evidence if item.parents[0].id == "n1"}
+    assert "rejected" in marked
+    assert second.status == "answered" and not second.omissions
     system._grader = RerankerGrader(SharedWordReranker(), WordEncoder().count_tokens)
     assert rank_nodes(system, "Name a remedy for gout.")[0].status == "answered"
 
 
 def make_reader(triplets: list[tuple[str, str, str]], **variables: str) -> TripletReader:
     reply = make_reply("?d", variables, *triplets)
-    return PromptedTriplets(LanguageModel(ScriptedGenerator(lambda _: reply)), build_schema(BASE))
+    return PromptedTriplets(LanguageModel(ScriptedGenerator(reply)), build_schema(BASE))
 
 
 @pytest.mark.parametrize(
     ("triplets", "supported", "note"),
     [
         ([("?d", "treats", "measles")], set(), "triplet 1 was left out: the constant 'measles' matches no node"),
+        ([("?d", "treats", "measles")], set(), "all nodes of its type are candidates"),
+        (
+            [("?d", "treats", "gout"), ("?g", "targets", "fever")],
+            {"n1", "n2"},
+            "triplet 2 is not connected to the target",
+        ),
         ([("?d", "targets", "?g")], {"n0", "n1", "n2"}, "the variable ?g is joined to no constant"),
         ([("?d", "treats", "gout"), ("?d", "treats", "COX")], set(), "no node satisfies all triplets"),
         ([("?d", "treats", "gout"), ("aspirin", "treats", "fever")], {"n1", "n2"}, "both ends are constants"),
@@ -184,16 +211,77 @@ def test_unusable_triplets_are_noted(triplets: list[tuple[str, str, str]], suppo
     assert any(note in text for text in ranking.notes), ranking.notes
 
 
-def test_unusable_replies_fail_or_fall_back_to_vector_search() -> None:
-    reader = PromptedTriplets(
-        LanguageModel(ScriptedGenerator(lambda _: "Aspirin would be my choice.")), build_schema(BASE)
+def test_candidates_start_as_all_nodes_of_the_targets_type() -> None:
+    reader = make_reader([("?d", "treats", "measles")], d="drug")
+    ranking = rank_nodes(make_ranker(reader), "What hurts toes?")[0]
+    assert {node.node_id for node in ranking.nodes[:3]} == {"n0", "n1", "n2"}
+    assert [node.filtered for node in ranking.nodes] == [True] * 3 + [False] * 4
+    assert ranking.nodes[3].node_id == "n6", "the nearest node has another type"
+    assert ranking.supported == ()
+    assert not any(item.kind == "triple" for item in ranking.evidence)
+
+
+def test_a_constant_without_a_node_takes_the_nearest_of_its_types() -> None:
+    reader = make_reader([("?d", "treats", "hurting toes by gout")], d="drug")
+    settings = FocusSettings(nearest_nodes=1)
+    ranking = rank_nodes(make_ranker(reader, settings), "Which?")[0]
+    assert set(ranking.supported) == {"n1", "n2"}, "gout is the nearest disease"
+    genes = make_reader([("?d", "targets", "hurting toes by gout")], d="drug")
+    (constant,) = {
+        end.nodes
+        for end in (make_ranker(genes, settings).build_patterns(read(genes))[0][0].tail,)
+        if isinstance(end, Constant)
+    }
+    assert {BASE.type_names[BASE.node_types[node]] for node in constant} == {"gene"}
+    two = make_ranker(genes, FocusSettings(nearest_nodes=2)).build_patterns(read(genes))[0][0].tail
+    assert isinstance(two, Constant) and len(two.nodes) == 2
+    assert rank_nodes(make_ranker(reader), "Which?")[0].supported == ()
+
+
+def read(reader: TripletReader) -> TripletQuery:
+    ((query, _),) = reader.read_triplets(["Which?"])
+    assert isinstance(query, TripletQuery)
+    return query
+
+
+def test_the_published_prompt_names_types_only() -> None:
+    schema = build_schema(BASE)
+    texts = [
+        triplet_request(TripletTask("Which?", each)).user for each in (schema, dataclasses.replace(schema, patterns=()))
+    ]
+    assert ["drug | treats | disease" in text for text in texts] == [True, False]
+    for variant in variants_of("four_step_focus"):
+        if variant.published and variant.parameters.get("triplets"):
+            assert variant.parameters["type_patterns"] is False and variant.parameters["fallback"] is True
+
+
+def test_the_described_run_ignores_edge_types_compares_one_vector_and_grades_twenty() -> None:
+    (variant,) = (each for each in variants_of("four_step_focus") if each.name == "fourstepfocus_described")
+    settings = load("four_step_focus").method_of(variant).settings_of(variant)
+    reader = make_reader([("?d", "targets", "gout")], d="drug")
+    assert set(rank_nodes(make_ranker(reader, settings), "Which?")[0].supported) == {"n1", "n2"}, "they treat it"
+    base = make_base(documents=["It thins blood. " + "Willow bark grows. " * 90, *DOCUMENTS[1:]])
+    searches = (FocusSettings(search="vector"), FocusSettings(search="multi_vector"), settings)
+    one, several, described = (
+        rank_nodes(make_ranker(None, each, base), "What thins blood?")[0].nodes for each in searches
     )
+    assert described == one != several
+    names, model = [f"drug {number}" for number in range(30)], ScriptedGenerator("0.5")
+    graph = graph_of(names, RELATIONS, [(i, TREATS, 0) for i in range(1, 30)], types=["drug"] * 30, documents=names)
+    system = make_ranker(None, settings, with_vectors(graph, passages=node_passages))
+    system._grader = PromptedGrader(LanguageModel(model), settings.grades)
+    assert len(rank_nodes(system, "Which drug?")[0].nodes) == len(model.requests) == 20
+
+
+def test_unusable_replies_fail_or_fall_back_to_vector_search() -> None:
+    reader = PromptedTriplets(LanguageModel(ScriptedGenerator("Aspirin would be my choice.")), build_schema(BASE))
     failed = rank_nodes(make_ranker(reader), "What helps with gout?")[0]
     assert (failed.status, failed.nodes, failed.evidence) == ("failed", (), ())
     assert "not valid JSON" in failed.error
     searched = rank_nodes(make_ranker(reader, FocusSettings(fallback=True)), "What helps with gout?")[0]
     plain = rank_nodes(make_ranker(None), "What helps with gout?")[0]
     assert (searched.status, searched.supported) == ("answered", ())
+    assert [(each.kind, each.part) for each in searched.omissions] == [("missing", "triplets")]
     assert [n.node_id for n in searched.nodes] == [n.node_id for n in plain.nodes]
     notes = [json.loads(item.why or "")["notes"] for item in searched.evidence]
     assert notes and all("not valid JSON" in note for (note,) in notes)
@@ -234,6 +322,41 @@ def test_search_equals_brute_force(method: Literal["vector", "multi_vector"]) ->
 
 
 # Grading -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "grade"),
+    [
+        ("0.8", 0.8),
+        (".8", 0.8),
+        ("Score: 0.8", 0.8),
+        ("**0.8**", 0.8),
+        ("0.8/1", 0.8),
+        ("**Score:** 0.85 / 1.0\n\nIt meets 2 of the 3 requirements.", 0.85),
+        ("The score is 1.", 1.0),
+        ("On a scale of 0 to 1, I would give this entry 0.4.", 0.4),
+        ('{"score": 0.3}', 0.3),
+        ("0,7", 0.7),
+        ("I would rate this entry 0.9 out of 1.", 0.9),
+        ("Score: 8/10", 0.8),
+        ("85 %", 0.85),
+        ("0", 0.0),
+    ],
+)
+def test_a_grade_is_parsed_in_the_forms_of_real_models(reply: str, grade: float) -> None:
+    assert parse_grade(reply) == grade
+
+
+@pytest.mark.parametrize("reply", ["8/1000", "2/3", "0.5 or 0.7", "-0.2", "Score: -0.2", "1.5", "high", "٠.٥"])
+def test_a_reply_without_one_grade_is_unusable(reply: str) -> None:
+    with pytest.raises(UnusableReply):
+        parse_grade(reply)
+
+
+def test_a_card_states_the_relations_left_out() -> None:
+    system = make_ranker(PARSER, FocusSettings(card_relations=1))
+    assert system._card(0).text(100).endswith("[2 more left out]")
+    assert "left out" not in make_ranker(PARSER)._card(0).text(100)
 
 
 CARD = NodeCard("aspirin", "drug", "Aspirin eases pain.", (("aspirin", "treats", "fever"),))
