@@ -26,7 +26,7 @@ def build_question(row: Row, **fields: Any) -> LocatedQuestion:
         raise row.error(f"{question.task!r} is not a task; use one of {', '.join(TASKS)}", "task")
     for field in ("source_id", "text"):
         if not getattr(question, field).strip():
-            raise row.error("is empty", field)
+            raise row.error("is empty; add a text", field)
     if question.options or question.task in ("mcqa", "verification"):
         _check_options(row, question)
     elif len(set(question.gold)) < len(question.gold):
@@ -48,7 +48,7 @@ def _check_options(row: Row, question: QuestionRecord) -> None:
         raise row.error(f"{len(question.options)} options; the maximum is {MAX_OPTIONS}, one per letter", "options")
     for position, option in enumerate(question.options):
         if not option.strip():
-            raise row.error("is empty", f"options[{position}]")
+            raise row.error("is empty; add its text", f"options[{position}]")
     if question.task == "verification" and len(set(question.options)) < len(question.options):
         raise row.error("contains two equal labels; remove one", "options")
     for label in question.gold:

@@ -60,7 +60,7 @@ ROWS_PER_GROUP = 512
 DOCUMENTS_PER_REPORT = 100
 """Documents between progress callbacks."""
 METADATA_KEY = b"evidence.part"
-"""Key of the Parquet metadata that holds a ``ChunkFileInfo``."""
+"""Key of the ``ChunkFileInfo`` in the Parquet metadata."""
 ReportProgress = Callable[[int, int], None]
 
 

@@ -72,7 +72,7 @@ def corpus_files(folder: Path) -> list[Path]:
     texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
     if texts and len(texts) < len(files):
         raise BadInput(
-            "is a text among shards (Parquet, JSON lines); a corpus folder holds one kind only: move the other away",
+            "is a text among shards (Parquet, JSON lines); a corpus folder has only one kind: move the other away",
             file=texts[0],
         )
     return files

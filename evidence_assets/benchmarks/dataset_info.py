@@ -60,7 +60,7 @@ class DatasetInfo(BaseModel):
     """One dataset as published by its authors.
 
     ``files`` maps each split to the official paths of its files; ``|`` separates alternatives and ``*`` matches any
-    name. A file may also be directly in the folder, and may end in ``.gz``. ``counts`` holds the official numbers of
+    name. A file may also be directly in the folder, and may end in ``.gz``. ``counts`` has the official numbers of
     questions. ``task`` is None for datasets of facts or texts without questions.
     """
 
@@ -76,6 +76,8 @@ class DatasetInfo(BaseModel):
     hidden: tuple[str, ...] = ()
     """Splits whose answers are not public."""
     note: str = ""
+    traps: tuple[str, ...] = ()
+    """Traps of the published files, which the reader handles."""
     fields: ChoiceFields | None = None
     """Layout of its multiple-choice files; None if a function reads the dataset."""
 

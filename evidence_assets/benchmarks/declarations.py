@@ -1,7 +1,7 @@
 """YAML declarations of components, read without Dagster.
 
-Declarations are in the package's ``defs`` and in the lake's ``declarations``, where the command line writes them. So
-one installation serves many lakes, and a shared lake includes its declarations.
+Declarations are in the package's ``defs``, in the lake's ``declarations``, where the command line writes them, and in
+the project's ``declarations``. So one installation serves many lakes, and a shared lake includes its declarations.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER, find_lake, project_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.lake.mirror import fetch_folder
 
 Model = TypeVar("Model", bound=BaseModel)
 PACKAGE_DEFS = Path(__file__).resolve().parent.parent / "defs"
-DECLARATIONS_FOLDER = "declarations"
-"""The lake's folder of declarations."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,15 @@ class Declaration:
         return self.type.rpartition(".")[2]
 
 
+def user_folders(lake: Path | None = None) -> tuple[Path, ...]:
+    """The folders of users' declarations: the lake's and the project's."""
+    return (lake or find_lake()) / DECLARATIONS_FOLDER, project_folder() / DECLARATIONS_FOLDER
+
+
 @lru_cache
 def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
-    """Read every document below ``folder``, in file order; by default those of the package and the lake."""
-    folders = (PACKAGE_DEFS, find_lake() / DECLARATIONS_FOLDER) if folder is None else (folder,)
+    """Read every document below ``folder``, in file order; by default those of package, lake and project."""
+    folders = (PACKAGE_DEFS, *user_folders()) if folder is None else (folder,)
     return tuple(document for directory in folders for document in _read_folder(directory))
 
 
@@ -73,9 +76,9 @@ def declarations_of(component: str, folder: Path | None = None) -> list[Declarat
     return [document for document in declarations(folder) if document.component == component]
 
 
-def write_declarations(folder: Path, *parts: tuple[str, dict[str, Any]]) -> None:
+def write_declarations(folder: Path, *entries: tuple[str, dict[str, Any]]) -> None:
     """Write a folder of declarations atomically: components such as ``corpus.Corpus`` with their attributes."""
-    documents = [{"type": f"evidence_assets.assets.{name}", "attributes": attributes} for name, attributes in parts]
+    documents = [{"type": f"evidence_assets.assets.{name}", "attributes": attributes} for name, attributes in entries]
     with replacing_folder(folder) as temporary:
         text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
         (temporary / "defs.yaml").write_text(text, encoding="utf-8")

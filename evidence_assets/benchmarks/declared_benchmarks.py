@@ -74,15 +74,15 @@ class Subset(BaseModel):
     """Its size, if the benchmark's size does not determine it."""
 
     @property
-    def part(self) -> str:
-        """Suffix of its name: ``first150``, ``sample100-seed0``, ``test-0.1``."""
+    def suffix(self) -> str:
+        """Suffix of the benchmark's name: ``first150``, ``sample100-seed0``, ``test-0.1``."""
         first = f"first{self.limit}" if self.limit else ""
         sample_name = f"sample{self.sample.n}{SEED_SEPARATOR}{self.sample.seed}" if self.sample else ""
         return "+".join(filter(None, (self.split, first, sample_name)))
 
     @model_validator(mode="after")
     def _is_not_empty(self) -> Subset:
-        if not self.part:
+        if not self.suffix:
             raise ValueError("a subset needs split, limit or sample")
         return self
 
@@ -120,7 +120,7 @@ class RawInput(BaseModel):
     holds: str = ""
     """Content, source and licence of the files, shown if they are missing."""
     differs: str = ""
-    """Difference to the data behind published figures, such as another date; shown with each score that uses it."""
+    """Difference from the data behind published figures, such as another date; shown with each score that uses it."""
 
     def is_in_profile(self) -> bool:
         """Whether the active profile includes it."""
@@ -181,14 +181,14 @@ class Benchmark(RawInput):
     """Subsets that are answered and scored separately, such as ``obqa.first150``."""
 
     @property
-    def parts(self) -> list[BenchmarkPart]:
+    def subset_benchmarks(self) -> list[BenchmarkSubset]:
         """Its subsets as separate benchmarks of the same files."""
         shared_fields = {name: getattr(self, name) for name in Benchmark.model_fields}
         return [
-            BenchmarkPart(
+            BenchmarkSubset(
                 **shared_fields
                 | {
-                    "name": f"{self.name}.{subset.part}",
+                    "name": f"{self.name}.{subset.suffix}",
                     "source": self.raw_asset,
                     "split": subset.split or self.split,
                     "expected": subset.expected_size(self.expected),
@@ -228,7 +228,7 @@ class Benchmark(RawInput):
         return self.background_graph or self.graph
 
 
-class BenchmarkPart(Benchmark):
+class BenchmarkSubset(Benchmark):
     """A subset of a declared benchmark."""
 
     name: str
@@ -240,12 +240,12 @@ def all_benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
     by_name: dict[str, Benchmark] = {}
     for document in declarations_of("Benchmark", folder):
         benchmark = validate_attributes(Benchmark, document)
-        for part in (benchmark, *benchmark.parts):
-            if part.name in by_name:
+        for each in (benchmark, *benchmark.subset_benchmarks):
+            if each.name in by_name:
                 raise BadInput(
-                    f"benchmark {part.name!r} is declared twice; rename one", file=document.file, field="name"
+                    f"benchmark {each.name!r} is declared twice; rename one", file=document.file, field="name"
                 )
-            by_name[part.name] = part
+            by_name[each.name] = each
     return by_name
 
 

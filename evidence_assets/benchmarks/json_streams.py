@@ -147,18 +147,18 @@ class _JsonCursor:
 
     def _read_more(self) -> bool:
         """At least double the buffer, so that a long value is parsed few times; False at the end of the file."""
-        remaining, parts = max(BLOCK_BYTES, len(self._buffer)), []
+        remaining, new_lines = max(BLOCK_BYTES, len(self._buffer)), []
         while remaining > 0 and not self._is_at_end:
             entry = next(self._lines, None)
             if entry is None:
                 self._is_at_end = True
             else:
                 self._last_line = entry[0]
-                parts.append(entry[1] + "\n")
-                remaining -= len(parts[-1])
+                new_lines.append(entry[1] + "\n")
+                remaining -= len(new_lines[-1])
         self._line_at(self._position)
-        self._buffer, self._position, self._line_position = self._buffer[self._position :] + "".join(parts), 0, 0
-        return bool(parts)
+        self._buffer, self._position, self._line_position = self._buffer[self._position :] + "".join(new_lines), 0, 0
+        return bool(new_lines)
 
     def _line_at(self, position: int) -> int:
         """Line number at a position of the buffer, counted from the previous position."""

@@ -10,7 +10,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,11 +135,14 @@ class Row:
         """Build the error for this record or one of its fields."""
         return BadInput(message, file=self.file, line=self.line, field=self._path(field) or None)
 
-    def check_field_names(self, fields: Sequence[str]) -> None:
-        """Reject fields that are not in ``fields``; otherwise a misspelt optional field would be ignored."""
+    def check_field_names(self, fields: Sequence[str], synonyms: Mapping[str, str] | None = None) -> None:
+        """Reject fields that are not in ``fields``; otherwise a misspelt optional field would be ignored.
+
+        ``synonyms`` maps names that other formats use to fields, for the hint.
+        """
         for field in self.values:
             if field not in fields:
-                near = closest_name(field, fields)
+                near = (synonyms or {}).get(field.casefold()) or closest_name(field, fields)
                 raise self.error(f"unknown field; did you mean {near!r}? Available fields: {', '.join(fields)}", field)
 
     def _path(self, field: str | None) -> str:
@@ -202,7 +205,7 @@ class Row:
         if not isinstance(value, str):
             raise self.error(f"{shorten(value)} is not a string", field)
         if not (blank or value.strip()):
-            raise self.error("is empty", field)
+            raise self.error("is empty; add a text", field)
         if not value.isascii():
             try:
                 value.encode()

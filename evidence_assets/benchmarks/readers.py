@@ -16,10 +16,11 @@ from typing import Any
 from evidence_assets.benchmarks import official, user_benchmark
 from evidence_assets.benchmarks.checks import LocatedQuestion, require_items, unique_pairs, unique_questions
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset, load_datasets
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkPart
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkSubset
 from evidence_assets.benchmarks.graphs.rows import read_names
 from evidence_assets.benchmarks.official import choices
-from evidence_assets.benchmarks.records import Document, QuestionRecord, Table
+from evidence_assets.benchmarks.official.tables import QuestionsWithTables
+from evidence_assets.benchmarks.records import Document, QuestionRecord, Table, table_content_id
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -28,6 +29,24 @@ _MODULES = [import_module(f"{official.__name__}.{module.name}") for module in it
 
 def _collect_readers(kind: str) -> dict[str, Any]:
     return {name: reader for module in _MODULES for name, reader in getattr(module, kind, {}).items()}
+
+
+def _with_unique_table_ids(read_with_tables: PairReader) -> PairReader:
+    """Give different tables with the id ``t`` distinct ids: ``t``, ``t#2`` …, in the order of the file."""
+
+    def pairs(files: Sequence[Path], split: str) -> QuestionsWithTables:
+        contents: dict[str, list[str]] = {}
+        for row, question, table in read_with_tables(files, split):
+            earlier, content = contents.setdefault(table.table_id, []), table_content_id(table)
+            if content not in earlier:
+                earlier.append(content)
+            if number := earlier.index(content):
+                unique_id = f"{table.table_id}#{number + 1}"
+                question = replace(question, table_id=unique_id)
+                table = replace(table, table_id=unique_id, published_id=table.table_id)
+            yield row, question, table
+
+    return pairs
 
 
 def _without_tables(read_with_tables: PairReader) -> Reader:
@@ -39,7 +58,9 @@ def _without_tables(read_with_tables: PairReader) -> Reader:
 
 PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = _collect_readers("PASSAGES")
 TABLES: dict[str, Callable[[Path], Iterator[Table]]] = _collect_readers("TABLES")
-PAIRS: dict[str, PairReader] = _collect_readers("PAIRS")
+PAIRS: dict[str, PairReader] = {
+    name: _with_unique_table_ids(reader) for name, reader in _collect_readers("PAIRS").items()
+}
 READERS: dict[str, Reader] = {
     **{name: _without_tables(read_with_tables) for name, read_with_tables in PAIRS.items()},
     **_collect_readers("READERS"),
@@ -78,7 +99,7 @@ def read_benchmark_questions(lake: Lake, benchmark: Benchmark) -> Iterator[Quest
     """Read the benchmark's questions, at least one; a user's file yields those of all splits."""
     files = [lake.raw_path(name) for name in benchmark.files]
     questions = _read_questions(files, benchmark)
-    if isinstance(benchmark, BenchmarkPart):
+    if isinstance(benchmark, BenchmarkSubset):
         questions = benchmark.subset.select(q for q in questions if q.split == benchmark.split)
     names = read_names(lake.raw_path(benchmark.names)) if benchmark.names else {}
     renamed = (replace(_add_names(question, names), benchmark=benchmark.name) for question in questions)
@@ -114,11 +135,8 @@ def _no_questions_error(file: Path, benchmark: Benchmark) -> BadInput:
 
 def read_benchmark_tables(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
     """Read the benchmark's distinct tables; for a subset only those of its questions."""
-    table_ids = (
-        {q.table_id for q in read_benchmark_questions(lake, benchmark)}
-        if isinstance(benchmark, BenchmarkPart)
-        else None
-    )
+    is_subset = isinstance(benchmark, BenchmarkSubset)
+    table_ids = {q.table_id for q in read_benchmark_questions(lake, benchmark)} if is_subset else None
     for table in _read_tables([lake.raw_path(name) for name in benchmark.files], benchmark):
         if table_ids is None or table.table_id in table_ids:
             yield replace(table, benchmark=benchmark.name)
@@ -135,14 +153,10 @@ def _read_tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
 
 
 def _unique_tables(pairs: Iterator[tuple[QuestionRecord, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
-    tables: dict[str, Table] = {}
-    for question, table in pairs:
-        earlier = tables.get(table.table_id)
-        if earlier is None:
-            tables[table.table_id] = table
+    table_ids: set[str] = set()
+    for _, table in pairs:
+        if table.table_id not in table_ids:
+            table_ids.add(table.table_id)
             yield table
-        elif earlier != table:
-            location = f"question {question.source_id}: table {table.table_id!r}"
-            raise BadInput(f"{location} differs from an earlier table of the same id", file=file)
-    if not tables:
+    if not table_ids:
         raise _no_questions_error(file, benchmark)

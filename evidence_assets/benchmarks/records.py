@@ -82,6 +82,8 @@ class Table:
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    published_id: str = ""
+    """Its id in the published file, if an earlier table of that file has the same id."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,15 @@ def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
             "cells": [
                 {"row": r, "column": c, "text": text} for r, row in enumerate(t.rows) for c, text in enumerate(row)
             ],
-            "content_hash": content_id("table", t.caption, t.header, t.rows),
+            "content_hash": table_content_id(t),
         }
         for t in tables
     ]
+
+
+def table_content_id(table: Table) -> str:
+    """Id of a table's caption and cells, whatever its name."""
+    return content_id("table", table.caption, table.header, table.rows)
 
 
 def table_from_row(row: dict[str, Any]) -> Table:

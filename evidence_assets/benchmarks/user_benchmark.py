@@ -14,7 +14,8 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
     2 to 26 texts; for ``verification`` the labels themselves, by default SUPPORTS, REFUTES, NOT ENOUGH INFORMATION.
 ``gold``, ``gold_also``
     With options: a letter, the text of an option or its number counted from 0, or a list of such. Without: answer
-    strings or node ids. ``gold_also`` holds further right ones. No gold means that no answer is known.
+    strings or node ids. ``gold_also`` has further right ones. No gold means that no answer is known. The label of a
+    claim may have any usual spelling (supports, NOT ENOUGH INFO).
 ``table_id``, ``topic_entities``, ``negated``
     The question's table; names of its entities; whether it asks for the option that is *false*.
 ``aliases`` or ``gold_aliases``
@@ -27,8 +28,8 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
 ``answerable``, ``hops``, ``operation``, ``shape``
     Descriptions for human readers; ignored.
 
-Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty), ``rows`` (a list of lists; cells are
-strings, numbers or null).
+Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty or null), ``rows`` (a list of lists;
+cells are strings, numbers or null).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from evidence_assets.benchmarks.checks import LocatedQuestion, UniqueIds, requir
 from evidence_assets.benchmarks.checks import build_question as checked_question
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows, open_bytes
-from evidence_assets.benchmarks.official.tables import read_cell_row, read_cell_rows
+from evidence_assets.benchmarks.official.tables import find_claim_label, read_cell_row, read_cell_rows
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table, option_labels
 from evidence_assets.lake.errors import BadInput
 
@@ -54,6 +55,18 @@ QUESTION_FIELDS = (
     "source_id question_id split task text options gold gold_also table_id topic_entities gold_evidence negated "
     "aliases gold_aliases answerable hops operation shape"
 )
+FIELD_SYNONYMS = {
+    "answer": "gold",
+    "answers": "gold",
+    "label": "gold",
+    "claim": "text",
+    "question": "text",
+    "statement": "text",
+    "choices": "options",
+    "id": "source_id",
+    "table": "table_id",
+}
+"""Names of fields in other formats, for hints."""
 EVIDENCE_KINDS = ("chunk", "sentence", "cell", "column", "row", "triple", "path")
 TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
@@ -68,7 +81,7 @@ def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
 
 def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
     for row in jsonl_rows(file):
-        row.check_field_names(QUESTION_FIELDS.split())
+        row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
         if "source_id" in row.values and "question_id" in row.values:
             raise row.error("source_id and question_id are synonyms; remove one", "question_id")
         options = _optional_texts(row, "options")
@@ -121,6 +134,9 @@ def _find_label(row: Row, value: Any, field: str, task: str, options: tuple[str,
     matches = {label for label, option in zip(labels, options, strict=True) if value in (label, option)}
     if len(matches) == 1:
         return matches.pop()
+    claim_label = find_claim_label(value) if task == "verification" and not matches else None
+    if claim_label and claim_label in labels:
+        return claim_label
     if matches:
         raise row.error(f"{value!r} matches options {' and '.join(sorted(matches))}; use the number from 0", field)
     raise row.error(f"{value!r} is neither a label ({', '.join(labels)}) nor the text of an option", field)
@@ -177,9 +193,8 @@ def read_tables(file: Path, name: str) -> Iterator[Table]:
         row.check_field_names(TABLE_FIELDS)
         table_id = row.label("table_id")
         ids.add(table_id, row)
-        yield Table(
-            name, table_id, row.text_or_none("caption") or "", read_cell_row(row, "header"), read_cell_rows(row, "rows")
-        )
+        header = read_cell_row(row, "header") if row.get("header") is not None else ()
+        yield Table(name, table_id, row.text_or_none("caption") or "", header, read_cell_rows(row, "rows"))
 
 
 def read_table_file(path: Path, benchmark: str = "own") -> Table:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from evidence_assets.benchmarks.chunk_store import ChunkStore, chunk_rows
 from evidence_assets.benchmarks.corpora import group_files, read_documents
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.models.protocols import Encoder
 
 
 class Words:
@@ -45,9 +47,9 @@ def write(folder: Path, files: int = 3, documents: int = 40) -> Path:
 def chunk_corpus(
     place: Path, folder: Path, encoder: Words | None = None, shards: int = 4, limit: int = 8
 ) -> ChunkStore:
-    parts = ChunkStore(place)
-    parts.update(group_files(folder), encoder or Words(), "words@1", limit, shards, lambda completed, total: None)  # type: ignore[arg-type]
-    return parts
+    store, words = ChunkStore(place), cast(Encoder, encoder or Words())
+    store.update(group_files(folder), words, "words@1", limit, shards, lambda completed, total: None)
+    return store
 
 
 def hashes(place: Path) -> dict[str, str]:
@@ -69,7 +71,7 @@ def test_all_shards_together_are_the_chunks_of_all_documents(tmp_path: Path) -> 
     assert pa.concat_tables(shards).sort_by(key).equals(expected.sort_by(key))
 
 
-def test_a_killed_pass_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
+def test_a_killed_pass_resumes_and_writes_the_same_bytes(tmp_path: Path) -> None:
     folder = write(tmp_path / "raw")
     chunk_corpus(tmp_path / "whole", folder)
     with pytest.raises(KeyboardInterrupt):
@@ -114,7 +116,7 @@ def test_an_id_in_two_files_is_refused_every_time(tmp_path: Path) -> None:
             chunk_corpus(tmp_path / "parts", folder)
 
 
-def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_damaged_shard(tmp_path: Path) -> None:
     folder = tmp_path / "raw"
     folder.mkdir()
     columns = {

@@ -55,7 +55,7 @@ def test_texts_and_markdown_below_folders(tmp_path: Path) -> None:
     ]
 
 
-def test_an_article_at_a_time_is_held(tmp_path: Path) -> None:
+def test_one_article_at_a_time_is_in_memory(tmp_path: Path) -> None:
     shard(tmp_path / "a.parquet", [str(i) for i in range(4000)], [f"{i} " * 2500 for i in range(4000)])
     for _ in read_documents(tmp_path):  # loads what is loaded once
         break
@@ -93,7 +93,7 @@ def test_bad_corpora(tmp_path: Path, name: str, data: bytes, message: str) -> No
         list(read_documents(tmp_path))
 
 
-def test_a_readme_beside_shards_is_not_an_article(tmp_path: Path) -> None:
+def test_a_readme_next_to_shards_is_not_an_article(tmp_path: Path) -> None:
     shard(tmp_path / "a.parquet", ["1"], ["one"])
     (tmp_path / "README.md").write_text("# About these shards")
     with pytest.raises(BadInput, match=r"README\.md: is a text among shards"):
@@ -144,7 +144,7 @@ def pdf(*lines: str) -> bytes:
     )
 
 
-def test_a_page_is_what_is_seen_of_it(tmp_path: Path) -> None:
+def test_the_text_of_a_page_is_its_visible_text(tmp_path: Path) -> None:
     pytest.importorskip("bs4", reason="HTML is read by the extra documents")
     (tmp_path / "bees.html").write_text(PAGE)
     [results] = read_documents(tmp_path)
@@ -164,7 +164,7 @@ def test_a_pdf_is_its_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"), [(pdf(), r"contains images and no text"), (b"%PDF-1.4\n%%EOF", "is damaged or not a PDF")]
 )
-def test_a_pdf_that_says_nothing_is_named(tmp_path: Path, data: bytes, message: str) -> None:
+def test_the_error_names_a_pdf_without_text(tmp_path: Path, data: bytes, message: str) -> None:
     pytest.importorskip("pypdf", reason="PDFs are read by the extra documents")
     (tmp_path / "x.pdf").write_bytes(data)
     with pytest.raises(BadInput, match=rf"x\.pdf: {message}"):

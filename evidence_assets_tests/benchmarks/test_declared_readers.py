@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
-from evidence_assets.assets.benchmark import Benchmark
+from evidence_assets.assets.benchmark import Benchmark, build_tables
 from evidence_assets.benchmarks.dataset_info import find_dataset, load_datasets
-from evidence_assets.benchmarks.declared_benchmarks import BenchmarkPart, all_benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import BenchmarkSubset, all_benchmarks
 from evidence_assets.benchmarks.readers import (
     PAIRS,
     READERS,
@@ -17,17 +18,16 @@ from evidence_assets.benchmarks.readers import (
     read_benchmark_tables,
     read_questions,
 )
+from evidence_assets.experiment import stage
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official import test_choice_readers, test_open_readers, test_table_readers
+from evidence_assets_tests.benchmarks.official.contract import write_files
 
 
 def lake_with(root: Path, files: dict[str, str]) -> Lake:
     lake = Lake.create(root / "data_lake")
-    for name, text in files.items():
-        path = lake.raw / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(lake.raw, files)
     return lake
 
 
@@ -49,7 +49,7 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert info.licence and info.source.startswith("https://"), name
         if benchmark.reader != "beir":  # a layout of many collections, each of its own size
             count = info.counts.get("test" if benchmark.split == "test-0.1" else benchmark.split)
-            if isinstance(benchmark, BenchmarkPart):
+            if isinstance(benchmark, BenchmarkSubset):
                 assert count and 0 < benchmark.expected.questions < count, name
             else:
                 assert benchmark.expected.questions == count, name
@@ -74,15 +74,28 @@ def test_claims_about_one_table_share_it_and_carry_the_declared_name(tmp_path: P
     assert [(t.benchmark, t.table_id) for t in tables] == [("mine", "t1")]
 
 
-def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
-    other = CLAIM | {"id": "c2", "table_content_values": [["A", "9"]]}
-    lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, other])})
+def test_a_second_table_of_one_id_and_a_table_without_rows_are_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = ([["A", "1"]], [["A", "9"]], [["A", "1"]], [])
+    claims = [CLAIM | {"id": f"c{i}", "table_content_values": cells} for i, cells in enumerate(contents)]
+    lake = lake_with(tmp_path, {"s.json": json.dumps(claims)})
     benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
-    with pytest.raises(BadInput, match="question c2: table 't1' differs from an earlier table"):
-        list(read_benchmark_tables(lake, benchmark))
+    tables = list(read_benchmark_tables(lake, benchmark))
+    assert [(t.table_id, t.published_id, len(t.rows)) for t in tables] == [
+        ("t1", "", 1),
+        ("t1#2", "t1", 1),
+        ("t1#3", "t1", 0),
+    ]
+    assert [q.table_id for q in read_benchmark_questions(lake, benchmark)] == ["t1", "t1#2", "t1", "t1#3"]
+    monkeypatch.setattr(stage, "benchmarks", lambda: {"mine": benchmark})
+    warnings: list[str] = []
+    output = build_tables(stage.StageContext(lake, "tables", "tables", "mine", warn=warnings.append))
+    assert output.metadata == {"without cells": 1, "renamed": ["t1 → t1#2", "t1 → t1#3"]}
+    assert warnings == ["2 tables have the id of another table and were renamed: t1 → t1#2, t1 → t1#3."]
 
 
-def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_without_official_files_lists_them(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
     with pytest.raises(
         BadInput, match=r"dataset/sci_tab\.json: this file is missing; .*github\.com/XinyuanLu00/SciTab"
@@ -96,25 +109,23 @@ def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: P
 
 
 def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> None:
-    lake, request = Lake.create(tmp_path / "lake"), all_benchmarks()["simplequestions"]
-    lake.raw_path("simplequestions").mkdir(parents=True)
-    lake.raw_path("simplequestions/annotated_fb_data_test.txt").write_text(
-        "www.freebase.com/m/01\twww.freebase.com/a/b\twww.freebase.com/m/02\tWhere was Ada born?\n"
-    )
-    lake.raw_path(request.names).parent.mkdir(parents=True)
-    lake.raw_path(request.names).write_text("m.01\tAda\nm.02\tLondon\n")
+    request = all_benchmarks()["simplequestions"]
+    line = "www.freebase.com/m/01\twww.freebase.com/a/b\twww.freebase.com/m/02\tWhere was Ada born?\n"
+    files = {"simplequestions/annotated_fb_data_test.txt": line, request.names: "m.01\tAda\nm.02\tLondon\n"}
+    lake = lake_with(tmp_path, files)
     (question,) = read_benchmark_questions(lake, request)
     assert (question.gold, question.aliases, question.topic_entities) == (("m.02",), (("London",),), ("m.01",))
     assert question.gold_evidence[0].text == "Ada a.b London"
 
 
-def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
+def test_an_undeclared_graph_or_corpus_is_an_error() -> None:
     for declared_fields, message in (
         ({"graph": "nowhere"}, "graph: .*'nowhere', which is not declared: declare a Graph or"),
         ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus"),
     ):
         with pytest.raises(BadInput, match=message):
-            Benchmark.model_validate({"name": "mine", "task": "mcqa", **declared_fields}).build_defs(None)  # type: ignore[arg-type]
+            declared = Benchmark.model_validate({"name": "mine", "task": "mcqa", **declared_fields})
+            declared.build_defs(dg.ComponentTree.for_test().load_context)
 
 
 def test_every_registered_dataset_passes_the_contract() -> None:

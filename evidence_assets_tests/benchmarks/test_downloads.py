@@ -21,7 +21,7 @@ from evidence_assets.benchmarks.downloads import NETWORK_VARIABLE, RECEIPTS_FOLD
 from evidence_assets.cli import app
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.benchmarks.official.contract import json_lines
+from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 from evidence_assets_tests.benchmarks.official.test_choice_readers import AI2
 from evidence_assets_tests.benchmarks.official.test_table_readers import TestScitab
 
@@ -44,23 +44,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str,
     server.server_close()
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake.create(tmp_path / "lake")
-
-
 def claims(count: int) -> str:
     return json.dumps([TestScitab.ROW | {"id": f"s{i}", "label": "supports"} for i in range(count)])
 
 
 def serve(folder: Path, name: str, *contents: bytes) -> None:
     for file, content in zip(download_sources()[name].files, contents, strict=True):
-        place = folder / urlsplit(download_sources()[name].url(file)).path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+        write_files(folder, {urlsplit(download_sources()[name].url(file)).path.lstrip("/"): content})
 
 
-def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], lake: Lake) -> None:
+def test_a_file_is_downloaded_once_and_checked_every_time(home: tuple[str, Path], lake: Lake) -> None:
     mirror, folder = home
     serve(folder, "scitab", claims(1224).encode())
     reports: list[str] = []
@@ -117,7 +110,9 @@ def test_no_home_is_a_branch_that_may_move() -> None:
             assert all("{revision}" in file.url for file in home.files), name
 
 
-def test_without_the_network_it_says_what_to_put_where(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_network_the_error_says_which_file_to_put_where(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(NETWORK_VARIABLE, raising=False)
     with pytest.raises(
         BadInput, match=r"set EVIDENCE_NETWORK=1, or download .* https://raw.*sci_tab.json as .*sci_tab.json"

@@ -22,7 +22,7 @@ def write(folder: Path, data: bytes | str, name: str = "a.txt") -> Path:
     return path
 
 
-def test_byte_order_mark_and_both_line_ends_are_taken_off(tmp_path: Path) -> None:
+def test_byte_order_mark_and_both_line_ends_are_removed(tmp_path: Path) -> None:
     path = write(tmp_path, b"\xef\xbb\xbfone\r\ntwo\n\nlast")
     assert list(text_lines(path)) == [(1, "one"), (2, "two"), (3, ""), (4, "last")]
     assert read_text(path) == "one\ntwo\n\nlast"
@@ -55,7 +55,7 @@ def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:
         (b"  <!DOCTYPE html><html>", "an HTML page"),
     ],
 )
-def test_a_file_of_another_format_is_named(tmp_path: Path, data: bytes, message: str) -> None:
+def test_the_error_names_a_file_of_another_format(tmp_path: Path, data: bytes, message: str) -> None:
     path = write(tmp_path, data, "a.jsonl")
     with pytest.raises(BadInput, match=f"a.jsonl:1: is {message}.*expected JSON lines"):
         list(jsonl_rows(path))
@@ -116,7 +116,7 @@ def test_faulty_json(tmp_path: Path, text: str, message: str) -> None:
         list(json_rows(write(tmp_path, text)))
 
 
-def test_a_doubled_member_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_duplicate_member(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r":2: 17: this key occurs twice"):
         list(json_rows_at(write(tmp_path, '{"17": {},\n"17": {}}'), "*"))
 
@@ -164,7 +164,7 @@ def test_faulty_delimited_text(tmp_path: Path, text: str, message: str) -> None:
         list(delimited_rows(write(tmp_path, text), ",", columns=2, quoted=True))
 
 
-def test_fields_are_taken_with_their_type() -> None:
+def test_fields_are_read_with_their_type() -> None:
     row = Row({"n": "-3", "t": "x", "b": " ", "z": None, "l": [{"k": 1}, 2], "s": "\ud800", "q": True}, Path("f"), 7)
     assert (row.number("n"), row.text("t"), row.text_or_none("b"), row.text_or_none("z")) == (-3, "x", None, None)
     assert (row.label("n"), Row({"i": 12}, Path("f")).label("i")) == ("-3", "12")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -26,22 +26,23 @@ TABLES = [{"table_id": f"t{i}", "caption": "", "header": ["a"], "rows": [[i]]} f
 
 
 def build_records(ids: list[str]) -> list[QuestionRecord]:
-    return [QuestionRecord("b", one, "test", "kgqa", f"what is {one}?") for one in ids]
+    return [QuestionRecord("b", i, "test", "kgqa", f"what is {i}?") for i in ids]
 
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30), st.integers(1, 12), st.integers(0, 3), st.randoms())
-def test_a_draw_is_of_its_size_and_does_not_depend_on_the_order(ids, n, seed, random) -> None:  # type: ignore[no-untyped-def]
+def test_a_sample_has_its_size_and_does_not_depend_on_the_order(
+    ids: list[str], n: int, seed: int, random: Random
+) -> None:
     sample = Sample(n=n, seed=seed)
     results = [q.source_id for q in draw_sample(build_records(ids), sample)]
-    assert len(results) == min(n, len(ids)) and results == [one for one in ids if one in results]
+    assert len(results) == min(n, len(ids)) and results == [i for i in ids if i in results]
     shuffled = random.sample(ids, len(ids))
     assert {q.source_id for q in draw_sample(build_records(shuffled), sample)} == set(results)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
+def files(lake: Lake) -> tuple[Lake, Benchmark]:
     """Six claims of two splits about three tables."""
-    lake = Lake.create(tmp_path / "lake")
     claims = [
         {
             "source_id": f"c{i}",
@@ -73,7 +74,7 @@ def test_a_part_has_its_name_its_questions_and_their_tables(
     files: tuple[Lake, Benchmark], subset: dict[str, object], name: str, ids: list[str], expected: int
 ) -> None:
     lake, full = files
-    (part,) = full.model_copy(update={"subsets": [Subset.model_validate(subset)]}).parts
+    (part,) = full.model_copy(update={"subsets": [Subset.model_validate(subset)]}).subset_benchmarks
     assert (part.name, part.base_name, part.raw_asset, part.files) == (name, "mine", full.raw_asset, full.files)
     assert part.expected == ExpectedSize(questions=expected, options=3)
     questions = list(read_benchmark_questions(lake, part))

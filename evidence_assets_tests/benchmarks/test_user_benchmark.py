@@ -64,6 +64,22 @@ def test_claims_have_the_usual_labels_unless_given(tmp_path: Path) -> None:
     assert output[1].gold == ("false",)
 
 
+@pytest.mark.parametrize(
+    ("gold", "label"),
+    [("supports", "SUPPORTS"), ("Refuted", "REFUTES"), ("NOT ENOUGH INFO", CLAIM_LABELS[2]), ("nei", CLAIM_LABELS[2])],
+)
+def test_labels_of_claims_may_have_the_spellings_of_other_readers(tmp_path: Path, gold: str, label: str) -> None:
+    assert ask(tmp_path, record(task="verification", options=..., gold=gold))[0].gold == (label,)
+
+
+@pytest.mark.parametrize(
+    ("field", "right_field"), [("label", "gold"), ("claim", "text"), ("question", "text"), ("choices", "options")]
+)
+def test_a_field_of_another_format_is_hinted_at_the_right_one(tmp_path: Path, field: str, right_field: str) -> None:
+    with pytest.raises(BadInput, match=f"{field}: unknown field; did you mean '{right_field}'"):
+        ask(tmp_path, record(**{field: "x"}))
+
+
 def test_graph_and_search_questions(tmp_path: Path) -> None:
     output = ask(
         tmp_path,
@@ -133,12 +149,14 @@ def tables(folder: Path, *records: dict[str, Any]) -> list[Table]:
     return list(read_tables(path, "mine"))
 
 
-def test_tables_as_they_stand(tmp_path: Path) -> None:
+def test_tables_are_read_unchanged(tmp_path: Path) -> None:
     full = {"table_id": "t", "caption": "C", "header": ["a", ""], "rows": [["x", 2], [1.5], [None, "y", "z"]]}
     bare = {"table_id": "u", "header": [], "rows": []}
-    assert tables(tmp_path, full, bare) == [
+    headless = {"table_id": "v", "header": None, "rows": [["x"]]}
+    assert tables(tmp_path, full, bare, headless) == [
         Table("mine", "t", "C", ("a", ""), (("x", "2"), ("1.5",), ("", "y", "z"))),
         Table("mine", "u", "", (), ()),
+        Table("mine", "v", "", (), (("x",),)),
     ]
 
 

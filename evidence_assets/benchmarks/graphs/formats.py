@@ -41,13 +41,19 @@ def require_text(value: str, file: Path, line: int, field: str) -> str:
 
 
 def read_tab_separated(file: Path) -> Triples:
-    """Read head TAB relation TAB tail, without a header."""
+    """Read head TAB relation TAB tail.
+
+    Traps of the published file: it has no header; blank lines are skipped, empty cells are errors.
+    """
     for line, (head, relation, tail) in _read_columns(file, "head", "relation", "tail"):
         yield TripleRecord(head, relation, tail, line)
 
 
 def read_umls(file: Path) -> Triples:
-    """Read the UMLS Semantic Network; underscores in node names become spaces."""
+    """Read the UMLS Semantic Network.
+
+    Traps of the published file: no header; node names have underscores for spaces.
+    """
     for line, (head, relation, tail) in _read_columns(file, "head", "relation", "tail"):
         yield TripleRecord(head.replace("_", " "), relation, tail.replace("_", " "), line)
 
@@ -55,7 +61,8 @@ def read_umls(file: Path) -> Triples:
 def read_simplequestions(file: Path) -> Triples:
     """Read the Freebase subsets of SimpleQuestions: subject, relation, and objects separated by spaces.
 
-    Ids such as ``www.freebase.com/m/01cj3p`` are shortened as in the questions (``m.01cj3p``).
+    Traps of the published file: ids are paths (``www.freebase.com/m/01cj3p``), shortened as in the questions
+    (``m.01cj3p``); one row has several objects.
     """
     for line, (subject, relation, objects) in _read_columns(file, "subject", "relation", "objects"):
         for object_id in objects.split():
@@ -67,7 +74,10 @@ def read_simplequestions(file: Path) -> Triples:
 
 
 def read_conceptnet_completion(file: Path) -> Triples:
-    """Read the completion files of CN-100k: relation, head, tail and optionally 1 (true) or 0 (corrupted)."""
+    """Read the completion files of CN-100k: relation, head, tail and optionally 1 (true) or 0 (corrupted).
+
+    Traps of the published file: the relation comes first; only the dev and test files have labels.
+    """
     for line, fields in delimited_rows(file, "\t"):
         if len(fields) not in (3, 4):
             raise BadInput(
@@ -94,7 +104,8 @@ def _require_texts(fields: Sequence[str], file: Path, line: int, names: Sequence
 def read_conceptnet(file: Path, language: str = "en") -> Triples:
     """Read ConceptNet's assertions with both ends in ``language``: five columns, concepts as /c/<language>/<words>/…
 
-    Links to other resources (ExternalURL) are skipped.
+    Traps of the published file: links to other resources (ExternalURL) are rows, and skipped; relations of DBpedia
+    have a second prefix; concepts have underscores, percent escapes and suffixes such as /n.
     """
     for line, fields in delimited_rows(file, "\t", columns=5):
         relation = fields[1].removeprefix("/r/").removeprefix("dbpedia/")
@@ -110,14 +121,17 @@ def read_conceptnet(file: Path, language: str = "en") -> Triples:
 
 def _parse_concept(uri: str, file: Path, line: int, field: str) -> tuple[str, str]:
     """Language and words of a concept URI."""
-    parts = uri.split("/")
-    if len(parts) < 4 or parts[:2] != ["", "c"] or not parts[2]:
+    segments = uri.split("/")
+    if len(segments) < 4 or segments[:2] != ["", "c"] or not segments[2]:
         raise BadInput(f"{uri!r} is not a concept URI (/c/language/words)", file=file, line=line, field=field)
-    return parts[2], require_text(unquote(parts[3]).replace("_", " "), file, line, field)
+    return segments[2], require_text(unquote(segments[3]).replace("_", " "), file, line, field)
 
 
 def read_primekg(file: Path) -> Triples:
-    """Read PrimeKG's kg.csv with node names and types; undirected facts have a row per direction."""
+    """Read PrimeKG's kg.csv with node names and types.
+
+    Traps of the published file: undirected facts have a row per direction; names contain commas in quotes.
+    """
     for row in headed_rows(file, ("relation", "x_type", "x_name", "y_type", "y_name")):
         head, relation, tail = (row.text(field).strip() for field in ("x_name", "relation", "y_name"))
         kinds = row.text_or_none("x_type"), row.text_or_none("y_type")
@@ -125,7 +139,10 @@ def read_primekg(file: Path) -> Triples:
 
 
 def read_hetionet(edges: Path, nodes: Path) -> Triples:
-    """Read Hetionet's edges.sif with the names of nodes.tsv; the relation is the metaedge (CtD, …)."""
+    """Read Hetionet's edges.sif with the names of nodes.tsv; the relation is the metaedge (CtD, …).
+
+    Traps of the published file: quotes in names are not paired; the edges have ids only.
+    """
     nodes_by_id: dict[str, tuple[str, str]] = {}
     for row in headed_rows(nodes, ("id", "name", "kind"), "\t", quoted=False):
         key = row.text("id")
@@ -141,7 +158,10 @@ def read_hetionet(edges: Path, nodes: Path) -> Triples:
 
 
 def read_drugbank(interactions: Path, vocabulary: Path) -> Triples:
-    """Read interacting drugs of DrugBank's open data: two columns of ids (ChCh-Miner), with common names."""
+    """Read interacting drugs of DrugBank's open data: two columns of ids (ChCh-Miner), with common names.
+
+    Traps of the published file: no header; some ids are former accession numbers of a drug.
+    """
     names_by_id: dict[str, str] = {}
     for row in headed_rows(vocabulary, DRUGBANK_COLUMNS):
         for key in (*_split_at_bars(row, "Accession Numbers"), row.text("DrugBank ID")):
@@ -168,6 +188,8 @@ def read_disease_database(file: Path, names: Path) -> Triples:
 
     ddb_names.json: ``{name: [item, "1" for the preferred name of the item or "0" for a synonym]}``.
     ddb_relas.json: ``{row: [head item, tail item, relation code]}``.
+    Traps of the published file: ids are strings or integers; an item may have two preferred names, of which the later
+    applies.
     """
     names_by_item = {item: name for name, item, is_preferred in _read_disease_names(names) if is_preferred}
     relation_names = load_vocabulary().foreign_names("disease_database")

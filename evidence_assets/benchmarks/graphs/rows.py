@@ -103,9 +103,9 @@ def triple_table(sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabula
     schema = TABLES["triples"]
     empty = pl.from_arrow(schema.arrow.empty_table())
     assert isinstance(empty, pl.DataFrame)
-    parts = [frame for source in sources for frame in triple_frames(source, raw, vocabulary)]
+    frames = [frame for source in sources for frame in triple_frames(source, raw, vocabulary)]
     return (
-        pl.concat([empty, *parts], how="diagonal")
+        pl.concat([empty, *frames], how="diagonal")
         .with_columns(pl.col("flags").fill_null([]))
         .select(schema.names)
         .unique(schema.key, keep="first", maintain_order=True)

@@ -91,14 +91,14 @@ def _read_options(fields: ChoiceFields, row: Row) -> tuple[tuple[str, ...], tupl
     if isinstance(fields.options, tuple):
         options = tuple(row.text(field) for field in fields.options)
     else:
-        holder, field = _resolve_path(row, fields.options)
+        parent, field = _resolve_path(row, fields.options)
         if fields.option_text:
-            choices = holder.rows(field)
+            choices = parent.rows(field)
             labels = tuple(choice.label(fields.option_label) for choice in choices)
             if len(set(labels)) < len(labels):
-                raise holder.error("two options have the same label", field)
+                raise parent.error("two options have the same label; rename one", field)
             return tuple(choice.text(fields.option_text) for choice in choices), labels
-        options = _lettered_options(holder, field) if isinstance(holder.get(field), dict) else holder.texts(field)
+        options = _lettered_options(parent, field) if isinstance(parent.get(field), dict) else parent.texts(field)
     return options, fields.labels[: len(options)] or option_labels("mcqa", options)
 
 
@@ -132,7 +132,7 @@ def _read_gold(
 
 
 def _read_passage(fields: ChoiceFields, row: Row, source_id: str) -> tuple[GoldEvidence, ...]:
-    """Read the passage of a question: a text, or a list of its parts."""
+    """Read the passage of a question: a text, or a list of texts."""
     field = fields.evidence.removesuffix("?")
     if not field or (field != fields.evidence and row.values.get(field) in (None, "")):
         return ()
@@ -143,9 +143,9 @@ def _read_passage(fields: ChoiceFields, row: Row, source_id: str) -> tuple[GoldE
 def _read_topics(fields: ChoiceFields, row: Row) -> tuple[str, ...]:
     if not fields.topics:
         return ()
-    holder, field = _resolve_path(row, fields.topics)
-    value = holder.values.get(field)
-    topics = holder.texts(field, blank=True) if isinstance(value, list) else [holder.text_or_none(field) or ""]
+    parent, field = _resolve_path(row, fields.topics)
+    value = parent.values.get(field)
+    topics = parent.texts(field, blank=True) if isinstance(value, list) else [parent.text_or_none(field) or ""]
     return tuple(dict.fromkeys(topic.strip() for topic in topics if topic.strip()))
 
 

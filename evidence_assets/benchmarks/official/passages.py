@@ -86,12 +86,12 @@ def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
         aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
         answer: dict[str, Any] = {}
         if split not in info.hidden and row.values.get("answerable") is not False:
-            supporting = (part for part in row.rows("paragraphs") if part.get("is_supporting") is True)
+            supporting = (p for p in row.rows("paragraphs") if p.get("is_supporting") is True)
             answer = {
                 "gold": (row.text("answer"),),
                 "aliases": (aliases,),
                 "gold_evidence": tuple(
-                    GoldEvidence("chunk", _paragraph_id(part), "", part.text("paragraph_text")) for part in supporting
+                    GoldEvidence("chunk", _paragraph_id(p), "", p.text("paragraph_text")) for p in supporting
                 ),
             }
         yield info.question(row, split, row.text("id"), row.text("question"), **answer)
@@ -101,20 +101,20 @@ def read_musique_documents(folder: Path, split: str) -> Iterator[Document]:
     """Read the distinct paragraphs of the questions."""
     doc_ids: set[str] = set()
     for row in find_dataset("musique").read_each(folder, split, _read_objects):
-        for part in row.rows("paragraphs"):
-            doc_id = _paragraph_id(part)
+        for paragraph in row.rows("paragraphs"):
+            doc_id = _paragraph_id(paragraph)
             if doc_id not in doc_ids:
                 doc_ids.add(doc_id)
-                yield Document(doc_id, part.text("title"), part.text("paragraph_text"), row.file.name)
+                yield Document(doc_id, paragraph.text("title"), paragraph.text("paragraph_text"), row.file.name)
 
 
 def _read_objects(file: Path) -> Iterator[Row]:
     return jsonl_rows(file) if ".jsonl" in file.name else json_rows(file)
 
 
-def _paragraph_id(part: Row) -> str:
-    title = part.text("title")
-    return f"{title}#{content_id('paragraph', title, part.text('paragraph_text'))[:8]}"
+def _paragraph_id(paragraph: Row) -> str:
+    title = paragraph.text("title")
+    return f"{title}#{content_id('paragraph', title, paragraph.text('paragraph_text'))[:8]}"
 
 
 def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
@@ -141,9 +141,8 @@ def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQu
 
 def read_beir_documents(folder: Path, split: str) -> Iterator[Document]:
     """Read the corpus, which is the same for all splits; texts do not repeat the title."""
-    for document, row in _read_by_id(
-        find_dataset("beir").find_optional_file(folder, CORPUS_FILE) or folder / CORPUS_FILE
-    ):
+    corpus = find_dataset("beir").find_optional_file(folder, CORPUS_FILE) or folder / CORPUS_FILE
+    for document, row in _read_by_id(corpus):
         yield Document(document, row.text_or_none("title") or "", _document_text(row), CORPUS_FILE)
 
 

@@ -117,7 +117,7 @@ def _load_tensor(path: Path) -> NDArray[np.int64]:
             f"is not a file of one tensor ({type(error).__name__}); save it with torch.save", file=path
         ) from error
     if not isinstance(value, torch.Tensor) or value.is_floating_point():
-        raise BadInput("does not contain a tensor of integers", file=path)
+        raise BadInput("does not contain a tensor of integers; unpack the file again", file=path)
     return np.asarray(value.numpy(), dtype=np.int64)
 
 
@@ -183,12 +183,12 @@ def _document_lines(values: Any, indent: str = "") -> list[str]:
         if isinstance(value, dict):
             lines += [f"{indent}{key}:", *_document_lines(value, indent + "  ")]
             continue
-        parts = value if isinstance(value, list) else [value]
-        lines.append(f"{indent}{key}: {'; '.join(_format_part(part) for part in parts if not _is_empty_value(part))}")
+        items = value if isinstance(value, list) else [value]
+        lines.append(f"{indent}{key}: {'; '.join(_format_item(item) for item in items if not _is_empty_value(item))}")
     return lines
 
 
-def _format_part(value: Any) -> str:
+def _format_item(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(str(inner) for inner in value.values() if not _is_empty_value(inner))
     return str(value)

@@ -25,11 +25,15 @@ LABEL_SPELLINGS = {
 def read_claim_label(row: Row, field: str = "label") -> str:
     """Map a benchmark's spelling of a label to one of the three labels."""
     value = row.values.get(field)
-    spelling = " ".join(str(value).replace("_", " ").lower().split())
-    for label, spellings in LABEL_SPELLINGS.items():
-        if spelling in spellings:
-            return label
+    if label := find_claim_label(value):
+        return label
     raise row.error(f"unknown label {value!r}; use SUPPORTS, REFUTES or NOT ENOUGH INFORMATION", field)
+
+
+def find_claim_label(value: object) -> str | None:
+    """The label of a claim in any spelling; None if it is not a label."""
+    spelling = " ".join(str(value).replace("_", " ").lower().split())
+    return next((label for label, spellings in LABEL_SPELLINGS.items() if spelling in spellings), None)
 
 
 def read_cell_row(row: Row, field: str) -> tuple[str, ...]:

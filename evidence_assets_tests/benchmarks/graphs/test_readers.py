@@ -14,10 +14,9 @@ from evidence_assets.benchmarks.graphs import rows
 from evidence_assets.benchmarks.graphs.formats import FORMATS, TripleRecord, find_format
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.graphs.merge import merge_triples
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare_rows
-from evidence_assets_tests.graphs.small_graph import graph_of_rows
+from evidence_assets_tests.graphs.small_graph import graph_of_rows, merge_triples
 
 
 @dataclass(frozen=True)

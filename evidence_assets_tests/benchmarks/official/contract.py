@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,12 +24,12 @@ def one_question(split: str, files: Files, fields: dict[str, Any]) -> ValidFiles
     return ((split, files, fields),)
 
 
-def write_files(folder: Path, files: Files) -> Path:
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     """Write files below a folder."""
-    for name, text in files.items():
+    for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     return folder
 
 
@@ -90,7 +90,7 @@ class ReaderContract:
         for name in self.NAMES:
             declared = find_dataset(name)
             assert declared.title and declared.licence and declared.source.startswith("http") and declared.files
-            assert set(declared.counts) <= set(declared.splits)
+            assert declared.traps and set(declared.counts) <= set(declared.splits)
             for split in declared.splits:
                 with pytest.raises(BadInput) as caught:
                     read_questions(name, tmp_path, split)
@@ -124,7 +124,7 @@ class ReaderContract:
             with pytest.raises(BadInput, match=expected_message):
                 list(read_questions(self.NAMES[0], write_files(tmp_path / f"{number}", files), split))
 
-    def test_whatever_is_spoilt_is_read_or_named(self, tmp_path: Path) -> None:
+    def test_corrupt_files_are_read_or_named_in_the_error(self, tmp_path: Path) -> None:
         split, files, _ = self.VALID_FILES[0]
         for at, text in files.items():
             for wrong in corrupt_text(text):
@@ -134,7 +134,7 @@ class ReaderContract:
                 except BadInput as error:
                     assert error.file is not None and error.message, wrong
 
-    def test_a_split_without_a_question_says_what_is_wanted(self, tmp_path: Path) -> None:
+    def test_a_split_without_questions_is_an_error_that_lists_valid_input(self, tmp_path: Path) -> None:
         for number, (split, files, place) in enumerate(self.EMPTY_FILES):
             folder = write_files(tmp_path / f"{number}", files)
             with pytest.raises(BadInput) as caught:

@@ -113,7 +113,7 @@ def mag(folder: Path) -> Path:
     )
 
 
-def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
+def test_mag_files_without_type_names(tmp_path: Path) -> None:
     base = read_stark(mag(tmp_path), "mag")
     assert names(base) == (
         "Ada Byron",
@@ -133,7 +133,7 @@ def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
-def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_pickles_are_an_error_with_a_remedy(tmp_path: Path) -> None:
     folder = write_stark_files(tmp_path)
     (folder / "node_info.json").unlink()
     (folder / "node_info.pkl").write_bytes(pickle.dumps(Bomb()))

@@ -47,7 +47,7 @@ class TestScitab(ReaderContract):
     )
     EMPTY_FILES = (("test", {FILE: "[]"}, FILE),)
 
-    def test_the_table_is_read_as_it_stands(self, tmp_path: Path) -> None:
+    def test_the_table_is_read_unchanged(self, tmp_path: Path) -> None:
         ((claim, table),) = read_pairs(
             "scitab", [write_files(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE], "all"
         )
