@@ -44,6 +44,7 @@ class _Gold:
     """Parsed piece of gold evidence; ``facts`` are the triples of a path as text."""
 
     group: str
+    source: str
     cell: str
     text: str
     edges: frozenset[str]
@@ -97,6 +98,7 @@ def _parse_gold(question: Row) -> list[_Gold]:
     return [
         _Gold(
             piece["group"] or str(number),
+            piece["source"],
             piece["locator"] if piece["kind"] in TABLE_CELL_KINDS else "",
             _normalise_spaces(piece["text"]),
             frozenset(gold_edges(piece) or ()),
@@ -135,6 +137,23 @@ def recall_curve(questions: Iterable[Row], evidence: pl.DataFrame) -> dict[int, 
         for k in DEPTHS
         if k <= deepest
     }
+
+
+def recall_limit(questions: Iterable[Row], chunks: pl.DataFrame) -> list[float]:
+    """Share of the gold texts of each question that some chunk of their document contains: the most that chunks recall.
+
+    ``chunks``: ``doc_id`` and ``text`` of the chunks. Cells and paths are left out, and questions without gold texts.
+    """
+    chunk_texts: dict[str, list[str]] = {}
+    for doc_id, text in chunks.select("doc_id", "text").iter_rows():
+        chunk_texts.setdefault(doc_id, []).append(_normalise_spaces(text))
+    shares = []
+    for question in questions:
+        pieces = [piece for piece in _parse_gold(question) if piece.text and not piece.cell and not piece.edges]
+        held_groups = {p.group for p in pieces if any(p.text in text for text in chunk_texts.get(p.source, ()))}
+        if pieces:
+            shares.append(len(held_groups) / len({piece.group for piece in pieces}))
+    return shares
 
 
 def citation_scores(
@@ -179,13 +198,17 @@ def evidence_texts(evidence: pl.DataFrame) -> dict[str, list[str]]:
     return {question: list(texts) for question, texts in texts_by_question.items()}
 
 
-def word_coverage(questions: Sequence[Mapping[str, Any]], texts: Texts) -> list[float]:
-    """Share of each question's content words that its evidence contains: ``|Q ∩ E| / |Q|``."""
+def word_coverage(questions: Sequence[Mapping[str, Any]], texts: Texts, *, fillers: bool = False) -> list[float]:
+    """Share of each question's content words that its evidence contains: ``|Q ∩ E| / |Q|``.
+
+    With ``fillers``, all words count, also those without content such as "the".
+    """
     cache: dict[str, set[str]] = {}
 
     def content(text: str) -> set[str]:
         if text not in cache:
-            cache[text] = {word_key(word) for word, _, _ in words_with_offsets(text) if not is_filler([word])}
+            words = [word for word, _, _ in words_with_offsets(text) if fillers or not is_filler([word])]
+            cache[text] = {word_key(word) for word in words}
         return cache[text]
 
     shares = []

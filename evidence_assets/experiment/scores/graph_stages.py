@@ -17,7 +17,7 @@ from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
 from evidence_assets.text.words import name_key
 
-VERSION = "1"
+VERSION = "2"
 
 
 def graph_stages(
@@ -26,13 +26,15 @@ def graph_stages(
     """Scores over the questions with one right option that do not ask for an exception.
 
     ``graph_linked``, ``graph_right_linked``: shares of questions with a linked node, and with one of the right option.
-    ``graph_right_reached``, ``graph_right_kept``: the subgraph contains its node by capped expansion; or at all.
+    ``graph_right_reached``, ``graph_right_kept``: capped expansion reached its node; the subgraph contains it.
     ``graph_right_found``: an evidence row supports the right option.
     ``graph_right_support``, ``graph_right_rank``: its best score, if supported, and its mean rank among options.
-    ``graph_choice``, ``graph_choice_chance``: accuracy of the option with the best score, ties sharing; and of chance.
+    ``graph_choice``, ``graph_choice_chance``: accuracy of the option with the best score (shared by ties), of chance.
     ``graph_signal``: AUC, P(s_right > s_wrong) + P(tie) / 2, over the pairs of options of a question; options without
     evidence rank last. ``graph_signal_of_found``: the same over pairs with evidence for both, because some options
     are linked more easily than others.
+    ``graph_kept_share``, ``graph_spread``: share of the subgraph's nodes that are relevant, and standard deviation of
+    the node scores, over questions with evidence of a node scorer.
     ``graph_linking_precision``, ``graph_linking_recall``: linked phrases of the question against the benchmark's topic
     entities; phrases match if one contains the other as whole words.
     """
@@ -43,15 +45,22 @@ def graph_stages(
         if len(question["gold"]) != 1 or question["negated"] or question["question_id"] not in subgraph_by_question:
             continue
         labels = option_labels(question["task"], question["options"])
-        support = option_support(
-            dict(zip(labels, question["options"], strict=True)), rows.get(question["question_id"], [])
-        )
-        scores = _linking_scores(question, subgraph_by_question[question["question_id"]]) | _discrimination_scores(
-            question["gold"][0], support
-        )
+        options = dict(zip(labels, question["options"], strict=True))
+        support = option_support(options, rows.get(question["question_id"], []))
+        scores = _linking_scores(question, subgraph_by_question[question["question_id"]])
+        scores |= _discrimination_scores(question["gold"][0], support)
+        scores |= _relevance_scores(rows.get(question["question_id"], []))
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
     return {f"graph_{name}": _estimate(name, values) for name, values in values_by_name.items()}
+
+
+def _relevance_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What a node scorer kept of the subgraph, as each of the question's rows says."""
+    why = json.loads(rows[0]["why"] or "{}") if rows else {}
+    if not why.get("of") or why["spread"] is None:
+        return {}
+    return {"kept_share": why["kept"] / why["of"], "spread": why["spread"]}
 
 
 def option_support(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:

@@ -164,7 +164,7 @@ def paired_bootstrap(first: ArrayLike, second: ArrayLike) -> Estimate:
 def class_f1(gold: Sequence[str], predicted: Sequence[str | None], label: str) -> float:
     """F1 of one class, ``2 · correct / (predicted + gold)``; None predicts no class; 0/0 is 0."""
     correct = sum(g == p == label for g, p in zip(gold, predicted, strict=True))
-    total = sum(each == label for each in (*gold, *predicted))
+    total = sum(name == label for name in (*gold, *predicted))
     return 2 * correct / total if total else 0.0
 
 
@@ -204,8 +204,8 @@ def calibration_error(confidence: Sequence[float], correct: Sequence[bool]) -> f
     """``Σ_b n_b/n · |accuracy_b − mean confidence_b|`` over ten equally large bins by confidence."""
     order = np.argsort(np.asarray(confidence), kind="stable")
     sorted_confidence, hits = np.asarray(confidence)[order], np.asarray(correct, float)[order]
-    bins = [part for part in np.array_split(np.arange(len(order)), BINS) if len(part)]
-    return float(sum(len(part) * abs(hits[part].mean() - sorted_confidence[part].mean()) for part in bins) / len(order))
+    bins = [rows for rows in np.array_split(np.arange(len(order)), BINS) if len(rows)]
+    return float(sum(len(rows) * abs(hits[rows].mean() - sorted_confidence[rows].mean()) for rows in bins) / len(order))
 
 
 def confidence_metrics(confidence: Sequence[float], correct: Sequence[bool]) -> dict[str, Estimate]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 METRIC_PREFIX = "accuracy_surest_"
 """Prefix of metrics of the most confident answers; the rest is their percentage."""
-MEASURED_COLOUR, PRINTED_COLOUR = "#2f5fd0", "#b3401e"
+MEASURED_COLOUR, PUBLISHED_COLOUR = "#2f5fd0", "#b3401e"
 _POINTS = """
     SELECT scope_id AS benchmark, replace(regexp_replace(asset, '^scores/[^/]+/', ''), '/', '@') AS variant,
         metric, value, coalesce(low, value) AS low, coalesce(high, value) AS high, published
@@ -57,7 +57,7 @@ def _accuracy(axes: Axes, points: pl.DataFrame) -> None:
     axes.plot(points["value"], points["y"], "o", color=MEASURED_COLOUR, markersize=5, label="measured")
     published = points.drop_nulls("published")
     if published.height:
-        axes.plot(published["published"], published["y"], "D", color=PRINTED_COLOUR, mfc="none", label="printed")
+        axes.plot(published["published"], published["y"], "D", color=PUBLISHED_COLOUR, mfc="none", label="published")
         axes.legend(fontsize=7, loc="lower right")
     axes.set_yticks(range(points.height), [_escape(name) for name in points["variant"]], fontsize=8)
     axes.set_xlim(-0.02, 1.02)

@@ -1,7 +1,7 @@
 """Published figures, one per row of ``published_figures.csv``, and their matching with scores.
 
 Notes start with ``erratum:`` if another number contradicts a figure, ``check:`` if its arithmetic does not add up and
-``alt:`` if another number is printed for the same result. They also report swapped or missing metrics and benchmarks.
+``alt:`` if another number is given for the same result. They also report swapped or missing metrics and benchmarks.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ RECORDED_ANSWERS = "recorded"
 """Method, and reasoner, of scores of recorded answers; see ``systems.baselines.recorded_answers``."""
 RECALLED_SUFFIX = "_with_recalled"
 """Suffix of metrics that include facts recalled by a language model; see ``retrieval_scores``."""
+INCLUDED_SUFFIX = "_included"
+"""Suffix of hits by triples that include an answer rather than end in it; see ``retrieval_scores``."""
 SYSTEMS_COUNTING_RECALLED = ("kaping_background",)
 """Systems whose published hits and F1 include recalled facts."""
 Key = tuple[str, str, str, str, str, str]
@@ -68,7 +70,7 @@ class Figure:
     """One published number; an empty text means that the document does not give the value.
 
     ``part`` is the subset of the benchmark, named as in ``benchmarks.declared_benchmarks`` without the seed, which no
-    document prints; empty for the whole split. ``variant`` is an ablation, setting or stage, joined by ``;``; ``label``
+    document gives; empty for the whole split. ``variant`` is an ablation, setting or stage, joined by ``;``; ``label``
     is a class, comparator or qualifier such as ``min``; ``ours`` marks the document's own method, ``reproduced`` a
     baseline that the document ran itself.
     """
@@ -176,36 +178,45 @@ def _measured_figures(scope: str, system: str, variant: str, model: str) -> list
 
 
 @cache
-def _printed_models(scope: str, system: str) -> frozenset[str]:
+def _published_models(scope: str, system: str) -> frozenset[str]:
     """Models in the figures of a system on a benchmark or part; empty text if a figure names none."""
     return frozenset(f.model for f in figures() if (f.scope, f.system) == (scope, system))
 
 
 @cache
-def _printed_scopes(benchmark: str, system: str) -> tuple[str, ...]:
+def _published_scopes(benchmark: str, system: str) -> tuple[str, ...]:
     """The benchmark and its parts in the figures of a system, the whole benchmark first."""
     return tuple(sorted({f.scope for f in figures() if (f.benchmark, f.system) == (benchmark, system)}))
 
 
-def printed_model(model_id: str, printed_names: Iterable[str]) -> str:
-    """The longest printed model name that the model id contains as whole words, else an empty text.
+def published_model(model_id: str, published_names: Iterable[str]) -> str:
+    """The longest published model name that the model id contains as whole words, else an empty text.
 
-    >>> printed_model("Qwen/Qwen2.5-72B-Instruct-AWQ@rev", ["qwen2.5-72b", "qwen2.5-7b"])
+    >>> published_model("Qwen/Qwen2.5-72B-Instruct-AWQ@rev", ["qwen2.5-72b", "qwen2.5-7b"])
     'qwen2.5-72b'
     """
     # An id with reader and encoder names the reader first.
     name = model_id.lower().partition("+")[0].partition("@")[0].rpartition("/")[2]
-    fits = [m for m in printed_names if m and re.search(rf"(?<![a-z0-9.]){re.escape(m)}(?![a-z0-9.])", name)]
+    fits = [m for m in published_names if m and re.search(rf"(?<![a-z0-9.]){re.escape(m)}(?![a-z0-9.])", name)]
     return max(fits, key=len, default="")
 
 
-def printed_metric(metric: str, system: str) -> tuple[str, str]:
+@cache
+def _systems_of_a2q() -> frozenset[str]:
+    """Systems in the tables of Attention2Query, whose hits include an answer and whose coverage is over all words."""
+    return frozenset(figure.system for figure in figures() if figure.document == "a2q")
+
+
+def published_name_of_metric(metric: str, system: str) -> tuple[str, str]:
     """Published name and label of a metric for a system; an empty name if it was not published.
 
-    >>> printed_metric("recall:NOT ENOUGH INFORMATION", "ucret")
+    >>> published_name_of_metric("recall:NOT ENOUGH INFORMATION", "ucret")
     ('recall', 'nei')
     """
     name, _, label = metric.partition(":")
+    if system in _systems_of_a2q():
+        readings = {f"hit@{k}{INCLUDED_SUFFIX}": f"hit@{k}" for k in (1, 10)} | {"coverage_all_words": "coverage"}
+        return readings.get(name, "" if name in readings.values() else name), label
     if name.startswith(("hit@", "answer_f1")):
         if name.endswith(RECALLED_SUFFIX) != (system in SYSTEMS_COUNTING_RECALLED):
             return "", ""
@@ -214,7 +225,7 @@ def printed_metric(metric: str, system: str) -> tuple[str, str]:
 
 
 def part_of(scope: str) -> str:
-    """The part in the scope of a score, without the seed, which no document prints.
+    """The part in the scope of a score, without the seed, which no document gives.
 
     >>> part_of("webqsp.sample1215-seed0"), part_of("webqsp")
     ('sample1215', '')
@@ -222,36 +233,36 @@ def part_of(scope: str) -> str:
     return scope.partition(".")[2].partition(SEED_SEPARATOR)[0]
 
 
-def figures_of(scope: str, printed_as: PublishedName | PublishedTiming, model_id: str) -> list[Figure]:
+def figures_of(scope: str, published_name: PublishedName | PublishedTiming, model_id: str) -> list[Figure]:
     """The figures, one per metric, to compare scores or times on this part of a benchmark with.
 
     Figures for the same model come first, then figures that name no model; figures for another model never match.
     """
-    printed_scope = ".".join(filter(None, (scope.partition(".")[0], part_of(scope))))
-    system, metrics = printed_as.system, TIME_METRICS if isinstance(printed_as, PublishedTiming) else None
-    model = printed_as.model or printed_model(model_id, _printed_models(printed_scope, system))
+    published_scope = ".".join(filter(None, (scope.partition(".")[0], part_of(scope))))
+    system, metrics = published_name.system, TIME_METRICS if isinstance(published_name, PublishedTiming) else None
+    model = published_name.model or published_model(model_id, _published_models(published_scope, system))
     by_metric: dict[str, Figure] = {}
     for candidate in dict.fromkeys((model, "")):
-        for figure in _measured_figures(printed_scope, system, printed_as.variant, candidate):
+        for figure in _measured_figures(published_scope, system, published_name.variant, candidate):
             if figure.metric in metrics if metrics else figure.is_comparable:
                 by_metric.setdefault(figure.metric_and_label, figure)
     return list(by_metric.values())
 
 
-def figure_for(scope: str, printed_as: PublishedName, model_id: str, metric: str) -> Figure | None:
+def figure_for(scope: str, published_name: PublishedName, model_id: str, metric: str) -> Figure | None:
     """The published figure to compare a score with: preferably for the same part, else for another one."""
-    published_metric = ":".join(filter(None, printed_metric(metric, printed_as.system)))
-    scopes = dict.fromkeys((scope, *_printed_scopes(scope.partition(".")[0], printed_as.system)))
-    candidates = (figure for each in scopes for figure in figures_of(each, printed_as, model_id))
+    published_metric = ":".join(filter(None, published_name_of_metric(metric, published_name.system)))
+    scopes = dict.fromkeys((scope, *_published_scopes(scope.partition(".")[0], published_name.system)))
+    candidates = (figure for each in scopes for figure in figures_of(each, published_name, model_id))
     return next((figure for figure in candidates if figure.metric_and_label == published_metric), None)
 
 
-def add_published_figures(rows: list[dict[str, Any]], printed_as: Sequence[PublishedName]) -> list[dict[str, Any]]:
+def add_published_figures(rows: list[dict[str, Any]], names: Sequence[PublishedName]) -> list[dict[str, Any]]:
     """Fill ``published`` and ``published_source`` of score rows; figures for the same part come first."""
     completed = []
     for row in rows:
         part = part_of(row["scope_id"])
-        candidates = [figure_for(row["scope_id"], name, row["model_id"], row["metric"]) for name in printed_as]
+        candidates = [figure_for(row["scope_id"], name, row["model_id"], row["metric"]) for name in names]
         figure = min(filter(None, candidates), key=lambda candidate: candidate.part != part, default=None)
         if figure is not None:
             notes = [figure.source]

@@ -18,6 +18,7 @@ from evidence_assets.experiment.scores.gold_evidence import token_similarity, wo
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
+    exact_match,
     gains_of,
     hit_at_k,
     mean,
@@ -26,6 +27,7 @@ from evidence_assets.experiment.scores.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
+from evidence_assets.experiment.scores.published_figures import INCLUDED_SUFFIX
 from evidence_assets.experiment.scores.scoring import evidence_metrics
 from evidence_assets.models.protocols import Encoder
 
@@ -40,10 +42,12 @@ def retrieval_metrics(
     """Means over questions, with Wilson intervals for hits.
 
     ``hit@1``, ``hit@10``: a gold answer, or another form of it, is an end of one of the first k triples.
+    ``hit@1_included``, ``hit@10_included``: an end of one of them includes a gold answer, as whole words. A triple
+    includes no verdict such as "yes", so these are 0 for questions with verdicts as options.
     ``answer_f1``: 2PR / (P + R), where P is the share of the triples that have a gold answer as an end, and R the share
     of the gold answers that are an end of a triple.
     ``triple_f1``: F1 of the triples against those of the gold paths, if the benchmark has paths.
-    ``coverage``: share of the question's content words that the triples contain.
+    ``coverage``: share of the question's content words that the triples contain; ``coverage_all_words``: of all words.
     ``bertscore`` (with an encoder): mean similarity of question tokens to the nearest token of the triples.
     ``hit@1_with_recalled`` etc. (with ``recalled``): the same over all triples, including those recalled by the model.
     """
@@ -63,6 +67,7 @@ def retrieval_metrics(
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
     values_by_name["coverage"] = word_coverage(question_list, texts)
+    values_by_name["coverage_all_words"] = word_coverage(question_list, texts, fillers=True)
     if encoder is not None and question_list:
         values_by_name["bertscore"] = token_similarity(question_list, texts, encoder)
     return {
@@ -83,7 +88,9 @@ def _gold_scores(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[s
     if accepted:
         ends = [{normalise_answer(t[0]), normalise_answer(t[2])} for t in triples]
         hit = [bool(pair & accepted) for pair in ends]
+        included = [exact_match(triple[0], accepted) or exact_match(triple[2], accepted) for triple in triples]
         scores |= {f"hit@{k}": float(any(hit[:k])) for k in (1, 10)}
+        scores |= {f"hit@{k}{INCLUDED_SUFFIX}": float(any(included[:k])) for k in (1, 10)}
         all_ends = set().union(*ends)
         recall = sum(bool(answer & all_ends) for answer in forms) / len(forms)
         precision = sum(hit) / len(hit) if hit else 0.0
@@ -136,9 +143,10 @@ def passage_metrics(
     values = passage_values(questions, evidence, document_of)
     metrics = {name: mean(numbers) for name, numbers in values.items() if name != "hit@1"}
     metrics["hit@1"] = accuracy([value > 0 for value in values["hit@1"]])
-    return metrics | evidence_metrics([q | {"gold_evidence": _sentences(q)} for q in map(dict, questions)], evidence)
+    return metrics | evidence_metrics([with_gold_sentences(q) for q in questions], evidence)
 
 
-def _sentences(question: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The gold sentences; no single chunk contains a whole gold document."""
-    return [gold for gold in question["gold_evidence"] if gold["kind"] == "sentence" and gold["text"]]
+def with_gold_sentences(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The question with its gold sentences alone; no single chunk contains a whole gold document."""
+    sentences = [gold for gold in question["gold_evidence"] if gold["kind"] == "sentence" and gold["text"]]
+    return {**question, "gold_evidence": sentences}

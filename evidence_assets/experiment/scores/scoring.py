@@ -101,7 +101,7 @@ def score_rows(
     reasoner: str,
     model_id: str,
     tables: Mapping[str, pl.DataFrame],
-    printed_as: Sequence[PublishedName] = (),
+    published_names: Sequence[PublishedName] = (),
     extra_metrics: Mapping[str, Estimate] | None = None,
     encoder: Encoder | None = None,
 ) -> list[dict[str, Any]]:
@@ -120,6 +120,7 @@ def score_rows(
     metrics["accuracy"] = accuracy(outcomes)
     for status in ("answered", "ambiguous", "insufficient", "failed"):
         metrics[f"{status}_share"] = accuracy([_status(predictions, q) == status for q in questions])
+    metrics["incomplete_share"] = accuracy([bool(row.get("omissions")) for row in predictions.values()])
     supported = [r for q, r in zip(questions, outcomes, strict=True) if _status(predictions, q) == "answered"]
     metrics["supported_accuracy"] = accuracy(supported)
     confident = [
@@ -154,7 +155,7 @@ def score_rows(
     if "counterfactuals" in tables:
         for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
             metrics[metric] = accuracy(tables["counterfactuals"][column].drop_nulls().to_list())
-    return metric_rows(benchmark, selector, reasoner, model_id, metrics, printed_as)
+    return metric_rows(benchmark, selector, reasoner, model_id, metrics, published_names)
 
 
 def metric_rows(
@@ -163,7 +164,7 @@ def metric_rows(
     reasoner: str,
     model_id: str,
     metrics: Mapping[str, Estimate],
-    printed_as: Sequence[PublishedName] = (),
+    published_names: Sequence[PublishedName] = (),
     kind: str = "benchmark",
 ) -> list[dict[str, Any]]:
     """One row of ``scores`` per metric of a benchmark or other scope, with the published figure."""
@@ -184,4 +185,4 @@ def metric_rows(
         }
         for metric, e in metrics.items()
     ]
-    return add_published_figures(rows, printed_as)
+    return add_published_figures(rows, published_names)

@@ -13,9 +13,11 @@ from evidence_assets.experiment.scores.gold_evidence import (
     citation_scores,
     compute_chain_id,
     evidence_recall,
+    recall_limit,
     token_similarity,
     word_coverage,
 )
+from evidence_assets.experiment.stages import check_recall_limit
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import path_locator
 from evidence_assets.text.words import name_key
@@ -142,3 +144,27 @@ def test_each_token_matches_its_nearest_token_of_any_text() -> None:
         assert value == pytest.approx(sum(best) / len(best), abs=1e-6)
     assert token_similarity(QUESTIONS[2:], TEXTS, encoder) == [0.0]
     assert token_similarity([], {}, encoder) == []
+
+
+def test_the_limit_of_recall_is_what_single_chunks_hold() -> None:
+    chunks = pl.DataFrame({"doc_id": ["d", "d", "e"], "text": ["one  two", "three", "long passage of e"]})
+    long = gold("one two three")
+    questions = [
+        question(1, gold_evidence=[gold("one\ntwo"), long]),
+        question(2, gold_evidence=[long]),
+        question(3, gold_evidence=[long | {"group": "g"}, gold("three", "g")]),
+        question(4, gold_evidence=[gold("long passage")]),  # in a chunk of another document
+        question(5, gold_evidence=[{"kind": "cell", "source": "t", "locator": "r1c1", "text": "7", "group": ""}]),
+        question(6),
+    ]
+    assert recall_limit(questions, chunks) == [0.5, 0.0, 1.0, 0.0]
+
+
+def test_a_low_limit_of_recall_is_reported() -> None:
+    def rows(value: float) -> pl.DataFrame:
+        metrics = {"accuracy": 0.1, "evidence_recall_limit": value}
+        return pl.DataFrame([{"metric": name, "value": number, "n": 500} for name, number in metrics.items()])
+
+    assert check_recall_limit(rows(0.96)) == []
+    [problem] = check_recall_limit(rows(0.014))
+    assert problem.startswith("98.6% of the gold evidence of 500 questions is in no single chunk of the corpus")

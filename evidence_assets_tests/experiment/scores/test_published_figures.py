@@ -15,7 +15,7 @@ from evidence_assets.experiment.scores.published_figures import (
     figure_for,
     figures,
     figures_by_key,
-    printed_model,
+    published_model,
 )
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.lake.rows import prepare_rows
@@ -69,9 +69,9 @@ def test_values_are_those_of_the_material(dev_data: Path) -> None:
         ("Qwen/Qwen2.5-7B-Instruct", ""),
     ],
 )
-def test_a_model_id_maps_to_its_printed_name_or_none(model_id: str, expected: str) -> None:
-    printed_names = ["qwen2.5-72b", "qwen2.5-14b", "llama-3.3-70b", "gpt-4", "gpt-4o", ""]
-    assert printed_model(model_id, printed_names) == expected
+def test_a_model_id_maps_to_its_published_name_or_none(model_id: str, expected: str) -> None:
+    published_names = ["qwen2.5-72b", "qwen2.5-14b", "llama-3.3-70b", "gpt-4", "gpt-4o", ""]
+    assert published_model(model_id, published_names) == expected
 
 
 def test_a_figure_for_the_same_part_is_preferred_and_another_part_is_noted() -> None:
@@ -88,12 +88,12 @@ def test_a_figure_for_the_same_part_is_preferred_and_another_part_is_noted() -> 
     ]
 
 
-def test_a_figure_of_another_model_is_never_taken() -> None:
-    printed_as = PublishedName("uscrake", "full")
-    figure = figure_for("obqa", printed_as, SERVED_MODEL, "accuracy")
+def test_a_figure_of_another_model_is_never_used() -> None:
+    name = PublishedName("uscrake", "full")
+    figure = figure_for("obqa", name, SERVED_MODEL, "accuracy")
     assert figure is not None and (figure.model, figure.table) == ("qwen2.5-72b", "7.3")
-    assert figure_for("obqa", printed_as, "extractive", "accuracy") is None
-    assert figure_for("quiz", printed_as, SERVED_MODEL, "accuracy") is None
+    assert figure_for("obqa", name, "extractive", "accuracy") is None
+    assert figure_for("quiz", name, SERVED_MODEL, "accuracy") is None
     assert figure_for("obqa", PublishedName("uscrake", "full", "llama-3.3-70b"), "extractive", "accuracy") is not None
 
 
@@ -117,6 +117,20 @@ def test_score_rows_have_the_figure_on_their_scale_and_its_source() -> None:
     assert by_metric["accuracy"]["published_source"] == "thesis, Table 7.3"
     assert by_metric["failed_share"]["published"] is None
     prepare_rows("scores", rows)
+
+
+def test_hits_printed_for_attention2query_include_an_answer_and_coverage_has_all_words() -> None:
+    full, nearest = PublishedName("a2q", "full"), PublishedName("difar")
+    for metric, value in (("hit@1", 0.79), ("hit@10", 0.95)):
+        figure = figure_for("csqa", full, "any", f"{metric}_included")
+        assert figure is not None and figure.value == value
+        assert figure_for("csqa", full, "any", metric) is None
+    coverage = figure_for("csqa", full, "any", "coverage_all_words")
+    assert coverage is not None and coverage.value == 0.59
+    assert figure_for("csqa", full, "any", "coverage") is None
+    assert figure_for("mintaka", nearest, "any", "hit@1_included") is not None
+    assert figure_for("csqa", full, "any", "bertscore") is not None
+    assert figure_for("webqsp", PublishedName("kaping"), "any", "hit@1_included") is None
 
 
 def test_hits_printed_for_background_knowledge_count_what_a_model_recalled() -> None:

@@ -1,0 +1,168 @@
+"""Metrics, paired differences and baselines of a benchmark's variants, on all of its questions or one half."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.experiment.scores.gold_evidence import evidence_recall
+from evidence_assets.experiment.scores.metrics import (
+    Estimate,
+    accuracy,
+    gains_of,
+    hit_at_k,
+    paired_bootstrap,
+    reciprocal_rank,
+    token_f1,
+)
+from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, passage_values, with_gold_sentences
+from evidence_assets.experiment.scores.scoring import accepted_answers, is_correct, score_rows
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+
+Half = Literal["first", "second"]
+Question = Mapping[str, Any]
+QUESTION_WORDS = 120
+"""Last words of a question that the baseline ``association`` encodes: the encoder reads no more."""
+_ANSWERS = ("accuracy", "supported_accuracy", "answered_share")
+METRICS: Mapping[str, Sequence[str]] = {
+    "mcqa": (*_ANSWERS, "accuracy_surest_25", "calibration_error", "evidence_recall", "citation_precision"),
+    "table": (*_ANSWERS, "accuracy_surest_25", "calibration_error", "evidence_recall", "citation_precision"),
+    "graph": (*_ANSWERS, "answer_f1", "evidence_recall", "citation_precision", "citation_recall"),
+    "search": ("hit@1", "hit@5", "hit@10", "recall@20", "ndcg@10", "mrr", "answered_share"),
+    "retrieval": ("recall@2", "recall@5", "recall@10", "ndcg@10", "mrr", "hit@1", "evidence_recall@10"),
+}
+"""Metrics of each task family, the most important first."""
+
+
+@dataclass(frozen=True)
+class VariantTables:
+    """The rows of a variant on one benchmark; ``documents`` are the documents of its chunks, by chunk id."""
+
+    predictions: pl.DataFrame
+    evidence: pl.DataFrame
+    citations: pl.DataFrame
+    chains: pl.DataFrame
+    documents: Mapping[str, str]
+
+
+def halve(questions: pl.DataFrame, half: Half | None, *, other: bool = False) -> pl.DataFrame:
+    """The questions of a half by their ids, or of the other one; all without a half."""
+    ordered = questions.sort("question_id")
+    if half is None:
+        return ordered
+    middle = ordered.height // 2
+    return ordered[:middle] if (half == "first") is not other else ordered[middle:]
+
+
+def measure(family: str, questions: pl.DataFrame, tables: VariantTables) -> dict[str, Estimate]:
+    """The metrics of ``METRICS`` that these questions have, as in ``scores``."""
+    if family == "retrieval":
+        estimates = passage_metrics(questions.to_dicts(), tables.evidence, tables.documents)
+    else:
+        chain_ids = tables.chains.join(questions.select("question_id"), "question_id", "semi").select("chain_id")
+        of_questions = {
+            "questions": questions,
+            "predictions": tables.predictions.join(questions.select("question_id"), "question_id", "semi"),
+            "evidence": tables.evidence.join(questions.select("question_id"), "question_id", "semi"),
+            "citations": tables.citations.join(chain_ids, "chain_id", "semi") if chain_ids.height else tables.citations,
+        }
+        rows = score_rows("", "", "", "", of_questions)
+        estimates = {
+            row["metric"]: Estimate(row["value"], row["low"], row["high"], row["n"])
+            for row in rows
+            if row["value"] is not None
+        }
+    return {name: estimates[name] for name in METRICS[family] if name in estimates}
+
+
+def question_values(family: str, questions: Sequence[Question], tables: VariantTables) -> dict[str, list[float]]:
+    """Metrics that each question has on its own, for paired differences; in the order of the questions."""
+    if family == "retrieval":
+        values = passage_values(questions, tables.evidence, tables.documents)
+        questions = [with_gold_sentences(question) for question in questions]
+    else:
+        predictions = {row["question_id"]: row for row in tables.predictions.iter_rows(named=True)}
+        values = _answer_values(family, [(dict(q), predictions.get(q["question_id"])) for q in questions])
+    if any(question["gold_evidence"] for question in questions):
+        values["evidence_recall"] = evidence_recall(questions, tables.evidence)
+    return {name: values[name] for name in METRICS[family] if name in values}
+
+
+def _answer_values(
+    family: str, answers: Sequence[tuple[dict[str, Any], dict[str, Any] | None]]
+) -> dict[str, list[float]]:
+    if family == "search":
+        gains = [gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])) for q, p in answers]
+        return {"hit@1": [float(hit_at_k(g, 1)) for g in gains], "mrr": [reciprocal_rank(g) for g in gains]}
+    values = {"accuracy": [float(is_correct(q, p)) for q, p in answers]}
+    if family == "graph":
+        texts = [((p or {}).get("answer") or "", accepted_answers(q)) for q, p in answers if q["gold"]]
+        values["answer_f1"] = [token_f1(text, accepted) for text, accepted in texts]
+    return values
+
+
+def paired_differences(
+    first: Mapping[str, Sequence[float]], second: Mapping[str, Sequence[float]]
+) -> dict[str, Estimate]:
+    """Mean of first − second for each metric of both, with its paired bootstrap interval."""
+    return {name: paired_bootstrap(values, second[name]) for name, values in first.items() if name in second}
+
+
+def is_better(difference: Estimate) -> bool:
+    """Whether the interval of a difference excludes 0."""
+    return not difference.low <= 0 <= difference.high
+
+
+# Baselines ------------------------------------------------------------------------------------------------------------
+
+
+def baseline_answers(questions: Sequence[Question], other_half: Sequence[Question]) -> dict[str, list[str]]:
+    """Labels that each baseline answers the questions with.
+
+    ``longest option``; ``association``: the option whose vector is nearest to the question's; ``most frequent``: the
+    gold label that is the most frequent in the other half (of the same questions without one, which favours it).
+    Claims have the last one only.
+    """
+    counts = Counter(label for question in other_half for label in question["gold"])
+    answers = {"most frequent": [counts.most_common(1)[0][0] if counts else ""] * len(questions)}
+    if any(question["task"] != "mcqa" for question in questions):
+        return answers
+    texts = {text: " ".join(text.split()[-QUESTION_WORDS:]) for q in questions for text in (q["text"], *q["options"])}
+    encoded = load_encoder(EMBEDDED_ENCODER).encode_sentences(list(texts.values()))
+    vectors = dict(zip(texts, encoded, strict=True))
+    lengths = [[len(option) for option in q["options"]] for q in questions]
+    cosines = [[float(vectors[q["text"]] @ vectors[option]) for option in q["options"]] for q in questions]
+    return {
+        "longest option": [_best_label(*pair) for pair in zip(questions, lengths, strict=True)],
+        "association": [_best_label(*pair) for pair in zip(questions, cosines, strict=True)],
+        **answers,
+    }
+
+
+def nearest_answers(questions: Sequence[Question], chains: pl.DataFrame) -> list[str]:
+    """The label whose chain has the nearest statement (``support``); "" without chains."""
+    columns = chains.select("question_id", "hypothesis", "support").drop_nulls()
+    supports: dict[str, dict[str, float]] = {}
+    for question_id, label, support in columns.iter_rows():
+        supports.setdefault(question_id, {})[label] = support
+    return [_nearest(supports.get(question["question_id"], {})) for question in questions]
+
+
+def _nearest(supports: Mapping[str, float]) -> str:
+    return max(sorted(supports), key=supports.__getitem__, default="")
+
+
+def _best_label(question: Question, values: Sequence[float]) -> str:
+    return option_labels(question["task"], question["options"])[int(np.argmax(values))]
+
+
+def count_correct(questions: Sequence[Question], answers: Sequence[str]) -> tuple[Estimate, list[float]]:
+    """Accuracy of these answers, and whether each is right."""
+    hits = [answer in question["gold"] for question, answer in zip(questions, answers, strict=True)]
+    return accuracy(hits), [float(hit) for hit in hits]
