@@ -17,8 +17,10 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.reasoning.tables.cell_text import collect_words
 from evidence_assets.reasoning.tables.questions import compute_outcome, explain_options
 from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets.text.words import split_words
 
 BENCHMARK = "asked"
 ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
@@ -52,7 +54,7 @@ class AdHocContext(StageContext):
 
     @property
     def benchmark_name(self) -> str:
-        """The partition, which also holds the table of the question."""
+        """The partition, where the table of the question is stored, too."""
         return self.partition
 
 
@@ -96,17 +98,42 @@ def table_options(table: Table, question: str) -> list[str]:
     view = TableView.of(table.table_id, table.caption, table.header, table.rows).upright
     outcome = compute_outcome(view, question)
     results = [f"{outcome.number:g}"] if outcome is not None and outcome.number is not None else []
+    other_cells: set[str] = set()
+    column = find_requested_column(view, question)
+    if outcome is not None and outcome.operation == "superlative" and column is not None:
+        # All cells of the rows found agree with the operation; only one column answers the question.
+        results = []
+        other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns if j != column}
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))
     chains = explain_options(view, question, [str(n) for n in range(len(cells))], cells)
     ranked_cells = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
-    options = [*results, *(cell for cell, _ in ranked_cells if cell not in results)][:MAX_OPTIONS]
+    remaining_cells = (cell for cell, _ in ranked_cells if cell not in results and cell not in other_cells)
+    options = [*results, *remaining_cells][:MAX_OPTIONS]
     if len(options) < 2:
         raise BadInput("the table has fewer than two cells below its header: give options, or another table")
     return options
 
 
+def find_requested_column(view: TableView, question: str) -> int | None:
+    """The column that "which" or "what" asks for, by the first of its header's words; for "who" the name column."""
+    words = [word.casefold() for word in split_words(question)]
+    if not words or words[0] not in ("which", "what", "who"):
+        return None
+    names = view.name_columns
+    if words[0] == "who":
+        return min(names, default=None)
+    headers = {j: collect_words(view.labels[j]) for j in view.columns}
+    positions = {
+        j: position
+        for j in view.columns
+        for position, word in reversed([*enumerate(words)])
+        if collect_words(word) & headers[j]
+    }
+    return min(positions, key=lambda j: positions[j], default=min(names, default=None))
+
+
 def with_content_id(table: Table) -> Table:
-    """The table with a content hash in its id, so that files of the same name stay apart."""
+    """The table with a content hash in its id, so that files of the same name have different ids."""
     content = content_id("table", table.caption, table.header, table.rows)
     return replace(
         table, benchmark=BENCHMARK, caption=table.caption or table.table_id, table_id=f"{table.table_id}@{content[:12]}"
@@ -123,10 +150,10 @@ def list_graphs(lake: Lake) -> list[str]:
     return [name for name in _instances(lake, "kg_edges", "knowledge", "edges") if name in arrays]
 
 
-def _instances(lake: Lake, table: str, kind: str, part: str) -> list[str]:
-    """Names in the asset keys ``<kind>/<name>/<part>`` of a table."""
+def _instances(lake: Lake, table: str, kind: str, suffix: str) -> list[str]:
+    """Names in the asset keys ``<kind>/<name>/<suffix>`` of a table."""
     keys = (asset.split("/") for asset_table, asset in lake.assets() if asset_table == table)
-    return ["/".join(key[1:-1]) for key in keys if (key[0], key[-1]) == (kind, part)]
+    return ["/".join(key[1:-1]) for key in keys if (key[0], key[-1]) == (kind, suffix)]
 
 
 def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> QuestionSource:
@@ -140,13 +167,13 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
     if corpus and corpus not in corpora:
         raise BadInput(
             f"there is no corpus {corpus!r} in this lake; there are: {', '.join(corpora) or 'none'}. "
-            "Add one with `evidence ask … --corpus ./FOLDER`, or make it with `evidence run`"
+            "Add one with `evidence ask … --corpus ./FOLDER`, or build it with `evidence run`"
         )
     if not corpus and not graph and not table:
         if not corpora:
             raise BadInput(
                 "the lake has no corpus: name a folder of documents by --corpus ./FOLDER, a table by "
-                "--table, or make the sample with `evidence demo`"
+                "--table, or build the sample with `evidence demo`"
             )
         if len(corpora) > 1:
             raise BadInput(

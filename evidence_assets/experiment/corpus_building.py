@@ -40,46 +40,46 @@ BYTES_PER_TOKEN_ROW = 21
 """Measured bytes per token in addition to its vector."""
 
 
-def open_parts(lake: Lake, name: str) -> ChunkStore:
-    """Open the chunks of a corpus, by portion."""
+def open_chunks(lake: Lake, name: str) -> ChunkStore:
+    """Open the cached chunks of a corpus."""
     return ChunkStore(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
 
 
-def cut_into_chunks(
-    lake: Lake, name: str, portions: Sequence[FileGroup], inform: LogFunction = discard_message
+def update_chunks(
+    lake: Lake, name: str, groups: Sequence[FileGroup], inform: LogFunction = discard_message
 ) -> tuple[ChunkStore, int]:
-    """Cut changed portions into chunks; return the chunks of all portions and the number of portions cut."""
+    """Chunk new and changed file groups; return the chunks of all groups, and the number of groups chunked."""
     profile = profiles.load()
     model = get_encoder(profile.encoder)
-    parts = open_parts(lake, name)
+    store = open_chunks(lake, name)
     with lake.lock(f"corpus/{name}/parts"):
-        count = parts.update(
-            portions,
+        count = store.update(
+            groups,
             model,
             model_key(model),
             profile.chunking.max_tokens,
             profile.shards.corpus,
             report_progress("bytes cut into chunks", inform),
         )
-    return parts, count
+    return store, count
 
 
-def choose_token_storage(parts: ChunkStore) -> TokenStorage:
+def choose_token_storage(store: ChunkStore) -> TokenStorage:
     """Store the token vectors of a small corpus; encode those of a large corpus on demand."""
     dimensions = get_encoder(profiles.load().token_encoder).dimensions
-    return "stored" if parts.tokens * (2 * dimensions + BYTES_PER_TOKEN_ROW) <= MAX_STORED_BYTES else "on_demand"
+    return "stored" if store.tokens * (2 * dimensions + BYTES_PER_TOKEN_ROW) <= MAX_STORED_BYTES else "on_demand"
 
 
-def build_chunks(context: StageContext, name: str, portions: Sequence[FileGroup]) -> StageOutput:
-    """Chunks of one shard; the first shard to run cuts the changed portions of all shards."""
-    parts, count = cut_into_chunks(context.lake, name, portions, context.inform)
-    table = parts.read_shard(context.shard)
+def build_chunks(context: StageContext, name: str, groups: Sequence[FileGroup]) -> StageOutput:
+    """Chunks of one shard; the first shard to run chunks the changed files of all shards."""
+    store, count = update_chunks(context.lake, name, groups, context.inform)
+    table = store.read_shard(context.shard)
     documents = len(table.column("doc_id").unique())
     tokens = pc.sum(table.column("n_tokens")).as_py() or 0
     return StageOutput(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
 
 
-def build_embeddings(context: StageContext, name: str, over: BlockMap = map) -> StageOutput:
+def build_embeddings(context: StageContext, name: str, map_blocks: BlockMap = map) -> StageOutput:
     """One vector per chunk of one shard; a chunk longer than the encoder's limit is encoded in pieces."""
     settings = assign_gpu(context.profile.encoder, context.shard)
     model = get_encoder(settings)
@@ -101,7 +101,7 @@ def build_embeddings(context: StageContext, name: str, over: BlockMap = map) -> 
         checkpoint,
         context.progress("chunks encoded"),
         partial(_vectors, settings, bool(context.encoder)),
-        over,
+        map_blocks,
     )
     ids = table.column("chunk_id").to_pylist()
     lineage = [_edges(ids, DERIVED, "chunk", ids)]
@@ -134,8 +134,13 @@ def assign_gpu(settings: ModelSettings, shard: int) -> ModelSettings:
     return settings.model_copy(update={"device": f"cuda:{shard % count}"})
 
 
-def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, encoder: str = "") -> IndexMeta:
-    """Write the corpus files and the index over the vectors of this encoder; empty for the first."""
+def build_index(
+    lake: Lake, name: str, inform: LogFunction = discard_message, encoder: str = "", neighbours: int = 0
+) -> IndexMeta:
+    """Write the corpus files and the index over the vectors of this encoder; empty for the first.
+
+    ``neighbours``: The most neighbours that a search requests; by default the profile's R.
+    """
     settings = profiles.load()
     partitions, vectors = rows.embedded_shards(lake, name, encoder), rows.embeddings_key(name, encoder)
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
@@ -148,7 +153,7 @@ def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, en
             model_id=next((model[0] for model in models if len(model)), ""),
             memory=settings.index.bytes,
             kind=settings.index.kind,
-            neighbours=settings.retrieval.R,
+            neighbours=neighbours or settings.retrieval.R,
             queries=_encode_questions(lake, name, encoder) if count > index_building.MAX_FLAT_VECTORS else None,
             progress=report_progress("vectors in the index", inform),
         )
@@ -169,16 +174,16 @@ def _encode_questions(lake: Lake, name: str, encoder: str) -> npt.NDArray[np.flo
 
 
 def build_token_store(
-    lake: Lake, name: str, storage: TokenStorage, over: BlockMap = map
+    lake: Lake, name: str, storage: TokenStorage, map_blocks: BlockMap = map
 ) -> tuple[token_store.StoreMeta, int]:
     """Build the token store over all shards; return its metadata and the number of reused chunks."""
     settings = profiles.load().token_encoder
     model = get_encoder(settings).inner
     folder, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.read_chunk_texts(lake, name)
-    version = rows.chunks_version(lake, name)
+    version, is_stored = rows.chunks_version(lake, name), storage == "stored"
     encode = partial(_tokens, settings)
     return token_store.build_store(
-        folder, texts, model, model_key(model), version, vectors=storage == "stored", encode=encode, map_blocks=over
+        folder, texts, model, model_key(model), version, vectors=is_stored, encode=encode, map_blocks=map_blocks
     )
 
 
@@ -188,15 +193,15 @@ def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
 
 
 def build_corpus(
-    lake: Lake, name: str, portions: Sequence[FileGroup], inform: LogFunction, tokens: TokenStorage = "stored"
+    lake: Lake, name: str, groups: Sequence[FileGroup], inform: LogFunction, tokens: TokenStorage = "stored"
 ) -> dict[str, Any]:
-    """Build all parts of a corpus; return the numbers of chunks and of reused chunks."""
+    """Build chunks, vectors, index and token store; return the numbers of chunks and of reused chunks."""
     base, reused, count = f"corpus/{name}", 0, 0
     for shard in range(profiles.load().shards.corpus):
         partition = str(shard)
         context = StageContext(lake, "chunks", f"{base}/chunks", partition, inform)
         inform("cutting documents into chunks")
-        lake.write(context.asset, partition, {"chunks": build_chunks(context, name, portions).rows})
+        lake.write(context.asset, partition, {"chunks": build_chunks(context, name, groups).rows})
         context = StageContext(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
         inform("encoding chunks")
         output = build_embeddings(context, name)

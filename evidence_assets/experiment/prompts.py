@@ -49,7 +49,7 @@ def preview_prompts(system: System, variant: Variant, lake: Lake, question: str 
     all_stages = (stage for stage in build_stages(system, variant) if stage.partitions == "questions")
     stages = [stage for stage in all_stages if stage.table in ("chains", "predictions")]
     if not stages:
-        raise BadInput(f"variant {variant.key} sends no requests about questions to a language model")
+        raise BadInput(f"variant {variant.key} sends no requests about questions to a language model: choose another")
     evidence_assets = [item.key for stage in stages for item in stage.inputs if item.key.startswith("evidence/")]
     question_id, partition = _find_question(variant.family, evidence_assets, lake, question)
     previews: list[PromptPreview] = []
@@ -71,7 +71,7 @@ def preview_prompts(system: System, variant: Variant, lake: Lake, question: str 
             replacement_rows[stage.key] = rows
         previews += [PromptPreview(stage.key, request) for request in requests]
     if not previews:
-        raise BadInput(f"variant {variant.key} sends no requests about questions to a language model")
+        raise BadInput(f"variant {variant.key} sends no requests about questions to a language model: choose another")
     return previews
 
 
@@ -87,6 +87,6 @@ def _find_question(family: str, evidence: list[str], lake: Lake, prefix: str) ->
         matches = matches.filter(pl.col("question_id").is_in(with_evidence)) if with_evidence else matches
     if matches.is_empty() or (prefix and matches.height > 1):
         count = matches.height or "no"
-        raise BadInput(f"{count} {family} questions of this lake have an id that begins with {prefix!r}")
+        raise BadInput(f"{count} {family} questions of this lake have an id that begins with {prefix!r}: give one id")
     question_id, benchmark = matches.row(0)
     return question_id, f"{benchmark}|{shard_of(question_id, profiles.load().shards.questions)}"

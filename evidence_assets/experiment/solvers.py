@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 from evidence_assets.experiment.stage import StageContext
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Generator, HasServedRevision
-from evidence_assets.models.registry import get_encoder, load_generator
+from evidence_assets.models.registry import get_encoder, get_reader, load_generator
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.extractive import TOP_SCORE_VERSION, ExtractiveSolver, TopScoreSolver
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
@@ -24,6 +25,8 @@ from evidence_assets.reasoning.short_answers import (
     ShortAnswerSolver,
 )
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
+from evidence_assets.reasoning.span_answers import VERSION as SPAN_VERSION
+from evidence_assets.reasoning.span_answers import SpanAnswers
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
@@ -72,10 +75,17 @@ def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator"
 
 
 def reasoning_version(
-    family: str, profile: Profile, style: PromptStyle = DEFAULT_STYLE, prompts: Prompts = PACKAGED
+    family: str,
+    profile: Profile,
+    style: PromptStyle = DEFAULT_STYLE,
+    prompts: Prompts = PACKAGED,
+    *,
+    reader: bool = False,
 ) -> str:
     """Version of the solver of a task family, for the code version of chains and predictions."""
     settings, encoding = profile.generator, profile.encoder
+    if reader:
+        return f"{SPAN_VERSION}:{profile.reader.name}@{profile.reader.revision}" if profile.reader else ""
     if family == "graph":
         version = prompts_version(settings, SHORT_ANSWER, prompts=prompts)
         return f"{SHORT_VERSION}:{version or f'{encoding.name}@{encoding.revision}'}"
@@ -122,9 +132,25 @@ def open_profile_model(context: StageContext) -> LanguageModel | None:
     return open_language_model(context, context.profile.generator) if has_model(context) else None
 
 
-def build_short_answer_solver(context: StageContext) -> ShortAnswerSolver:
-    """Build the short-answer solver: the profile's language model, else an extractive solver."""
-    model = open_profile_model(context)
-    return (
-        ExtractiveShortAnswers(get_encoder(context.profile.encoder)) if model is None else PromptedShortAnswers(model)
-    )
+def build_short_answer_solver(context: StageContext, *, reader: bool = False) -> ShortAnswerSolver:
+    """Build the short-answer solver: the profile's reader or language model, else an extractive solver."""
+    if reader:
+        return _open_reader(context)
+    if model := open_profile_model(context):
+        return PromptedShortAnswers(model)
+    return ExtractiveShortAnswers(get_encoder(context.profile.encoder))
+
+
+def _open_reader(context: StageContext) -> SpanAnswers:
+    """Open the profile's extractive reader, and record it in ``models``."""
+    settings = context.profile.reader
+    if settings is None:
+        raise BadInput(
+            f"this variant needs an extractive reader. Set `reader` in the profile {context.profile.name}, or remove "
+            "the variant"
+        )
+    model = get_reader(settings)
+    solver = SpanAnswers(model)
+    row = {"model_id": solver.model_id, "name": model.model_id, "revision": model.revision, "task": "reader"}
+    context.encoder_rows.append(row | {"input_hash": content_id("reader", solver.model_id)})
+    return solver

@@ -138,9 +138,8 @@ class StageContext:
 
     def read_partition(self, table: str, asset: str) -> pl.DataFrame:
         """Rows of an upstream asset in this partition, restricted to ``question_id`` if given."""
-        rows = (
-            self.replacement_rows[asset] if asset in self.replacement_rows else self.read(table, asset, self.partition)
-        )
+        replacement = self.replacement_rows.get(asset)
+        rows = self.read(table, asset, self.partition) if replacement is None else replacement
         if not self.question_id or "question_id" not in rows.columns:
             return rows
         return rows.filter(pl.col("question_id") == self.question_id)
@@ -182,6 +181,7 @@ class Stage:
     ``version``: Version of the code and settings that determine the rows.
     ``pool``: Concurrency pool: ``gpu`` for models in the process, ``llm`` for served language models.
     ``check``, ``lake_check``: Additional blocking checks on the rows, alone or with the lake; each returns errors.
+    ``warning_check``: A check that does not block.
     ``models``: Names of models by kind, where they differ from the profile's first.
     ``prompt_settings``: Prompt texts and reply limits.
     """
@@ -198,6 +198,7 @@ class Stage:
     kinds: tuple[str, ...] = ("parquet",)
     check: Callable[[pl.DataFrame], list[str]] | None = None
     lake_check: Callable[[pl.DataFrame, Lake], list[str]] | None = None
+    warning_check: Callable[[pl.DataFrame], list[str]] | None = None
     models: Mapping[ModelKind, str] = field(default_factory=dict)
     prompt_settings: Prompts = PACKAGED
 

@@ -32,15 +32,20 @@ from evidence_assets.experiment.evidence.selection import (
 )
 from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
-from evidence_assets.experiment.scores.metrics import Estimate
+from evidence_assets.experiment.scores.gold_evidence import recall_limit
+from evidence_assets.experiment.scores.metrics import Estimate, mean
 from evidence_assets.experiment.stage import InputPartitions, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variant_plan import Plan
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.tasks import Solver
 
 FAILED_SHARE_LIMIT = 0.05
+INCOMPLETE_SHARE_LIMIT = 0.05
+LEAST_RECALL_LIMIT = 0.95
+"""A lower ``evidence_recall_limit`` is reported: recall of gold evidence says little then."""
 
 
 # Evidence -----------------------------------------------------------------------------------------------------------
@@ -70,12 +75,17 @@ def _build_one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | No
     return OneCallAnswerer(model, plan.style.answer, questions, evidence, chains)
 
 
+def _open_own_solver(plan: Plan, context: StageContext) -> Solver | None:
+    """Open the solver of the variant's method, if it has one."""
+    return plan.method.open_solver(context, plan.settings) if plan.method.open_solver else None
+
+
 def explain_options(plan: Plan, context: StageContext) -> StageOutput:
     if one_call := _build_one_call(plan, context):
         return one_call.chains(plan.selector, context.previous_output)
     if not plan.variant.explain or (_is_prompted(plan, context) and plan.style.explain is None):
         return StageOutput([])
-    solver = solvers.build_solver(plan.variant.family, context, plan.style)
+    solver = _open_own_solver(plan, context) or solvers.build_solver(plan.variant.family, context, plan.style)
     questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
     return chain_rows(solver, plan.selector, questions, evidence, context.previous_output)
 
@@ -89,15 +99,17 @@ def build_answerer(plan: Plan, context: StageContext) -> Answerer:
         if one_call := _build_one_call(plan, context, chains):
             return one_call
         # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
-        solver = solvers.build_choosing_solver(variant.family, context, plan.style, explained=variant.explain)
+        solver = _open_own_solver(plan, context) or solvers.build_choosing_solver(
+            variant.family, context, plan.style, explained=variant.explain
+        )
         return OptionAnswerer(solver, questions, evidence, chains, plan.temperature)
     if method.open_answerer:
         return method.open_answerer(context, plan.settings, evidence)
-    errors = method.preparation_errors(context, plan.settings) if method.preparation_errors else {}
+    problems = method.preparation_problems(context, plan.settings) if method.preparation_problems else None
     is_counterfactual = context.table == "counterfactuals"
     lineage = context.read_input("predictions", "lineage_edges") if is_counterfactual else None
-    short_solver = solvers.build_short_answer_solver(context)
-    return ShortAnswerer(short_solver, questions, evidence, errors=errors, lineage=lineage)
+    short_solver = solvers.build_short_answer_solver(context, reader=plan.variant.reader)
+    return ShortAnswerer(short_solver, questions, evidence, problems=problems, lineage=lineage)
 
 
 def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
@@ -137,6 +149,7 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
     if questions.height and not predictions.height:
         raise StaleInput(f"{plan.key('predictions')} has no rows for {benchmark}: materialize it first")
     extra_metrics = _triple_metrics(plan, context, questions, evidence)
+    extra_metrics |= _recall_limit(context, questions.to_dicts(), evidence)
     if plan.uses_graph:
         extra_metrics |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], evidence)
     rows = scoring.score_rows(
@@ -165,13 +178,29 @@ def _triple_metrics(
     return retrieval_scores.retrieval_metrics(ordered, evidence, tokens, recalled=with_recalled)
 
 
+def _recall_limit(
+    context: StageContext, questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame
+) -> dict[str, Estimate]:
+    """The highest possible recall of gold evidence, for evidence from the chunks of the benchmark's corpus."""
+    corpus = context.benchmark.corpus
+    if not corpus or not (evidence["source_kind"] == "chunk").any():
+        return {}
+    documents = {gold["source"] for question in questions for gold in question["gold_evidence"] or []}
+    chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{corpus}/chunks")).select("doc_id", "text")
+    gold_chunks = chunks.filter(pl.col("doc_id").is_in(sorted(documents))).collect(engine="streaming")
+    shares = recall_limit(questions, gold_chunks)
+    return {"evidence_recall_limit": mean(shares)} if shares else {}
+
+
 def score_passages(plan: Plan, context: StageContext) -> StageOutput:
     questions, evidence = context.read_input("questions"), context.read_input("evidence")
     # A lazy scan: the evidence references few chunks of a large corpus.
     chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{context.benchmark.corpus}/chunks"))
     evidence_chunks = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
     documents = dict(evidence_chunks.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
-    metrics = retrieval_scores.passage_metrics(questions.sort("question_id").to_dicts(), evidence, documents)
+    ordered = questions.sort("question_id").to_dicts()
+    metrics = retrieval_scores.passage_metrics(ordered, evidence, documents)
+    metrics |= _recall_limit(context, [retrieval_scores.with_gold_sentences(q) for q in ordered], evidence)
     rows = scoring.metric_rows(context.benchmark_name, plan.selector, "", "", metrics)
     return StageOutput(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
 
@@ -197,23 +226,51 @@ def check_failed_share(rows: pl.DataFrame) -> list[str]:
     return []
 
 
+def check_incomplete_share(rows: pl.DataFrame) -> list[str]:
+    """Report a problem if more than ``INCOMPLETE_SHARE_LIMIT`` of the predictions lack a part of their input."""
+    incomplete = rows.filter(pl.col("omissions").list.len() > 0)
+    if not rows.height or incomplete.height / rows.height <= INCOMPLETE_SHARE_LIMIT:
+        return []
+    omissions = incomplete.select(pl.col("omissions").explode(empty_as_null=True)).unnest("omissions")
+    counts = dict(omissions["kind"].value_counts(sort=True).iter_rows())
+    return [f"{incomplete.height} of {rows.height} predictions are incomplete: {counts}, such as {omissions.row(0)}"]
+
+
+def check_recall_limit(rows: pl.DataFrame) -> list[str]:
+    """Report a problem if chunks of the corpus hold too little of the gold evidence."""
+    limits = rows.filter(pl.col("metric") == "evidence_recall_limit")
+    return [
+        f"{1 - value:.1%} of the gold evidence of {n} questions is in no single chunk of the corpus, so that "
+        f"evidence_recall is at most {value:.3f}. Read recall of documents, or enlarge `chunking` in the profile"
+        for value, n in limits.select("value", "n").iter_rows()
+        if value < LEAST_RECALL_LIMIT
+    ]
+
+
+WARNING_CHECKS: Mapping[str, Callable[[pl.DataFrame], list[str]]] = {
+    "predictions": check_incomplete_share,
+    "scores": check_recall_limit,
+}
+"""Checks by table that do not block."""
+
+
 @dataclass(frozen=True)
 class StageKind:
     """A stage of a task family: its table, function and inputs, by the names of ``Plan.inputs_of``.
 
-    ``of_benchmark``: Whether one partition is a whole benchmark, read from all of its shards.
+    ``whole_benchmark``: Whether one partition is a whole benchmark, read from all of its shards.
     """
 
     table: str
     compute: Callable[[Plan, StageContext], StageOutput]
     description: str
     inputs: tuple[str, ...]
-    of_benchmark: bool = False
+    whole_benchmark: bool = False
 
     def of(self, plan: Plan) -> Stage:
         """The stage of one variant."""
         variant, is_evidence = plan.variant, self.table == "evidence"
-        partitions: InputPartitions = "benchmark" if self.of_benchmark else "same"
+        partitions: InputPartitions = "benchmark" if self.whole_benchmark else "same"
         return Stage(
             plan.key(self.table),
             self.table,
@@ -222,23 +279,24 @@ class StageKind:
             [item for name in self.inputs for item in plan.inputs_of(name, partitions)],
             plan.version(self.table),
             family=variant.family,
-            partitions="benchmarks" if self.of_benchmark else "questions",
+            partitions="benchmarks" if self.whole_benchmark else "questions",
             pool=plan.pool(self.table),
             check=check_failed_share if self.table == "predictions" else None,
             lake_check=find_evidence_errors if is_evidence else None,
+            warning_check=WARNING_CHECKS.get(self.table) if self.table != "scores" or plan.reads_chunks else None,
             models=plan.evidence_models if is_evidence else variant.using,
             prompt_settings=variant.prompt_settings,
         )
 
 
 EVIDENCE = StageKind("evidence", select_evidence, "Evidence", ("questions", "sources"))
-CHAINS = StageKind("chains", explain_options, "One reasoning chain per option", ("questions", "evidence"))
+CHAINS = StageKind("chains", explain_options, "One reasoning chain per option", ("questions", "evidence", "solver"))
 PREDICTIONS = StageKind("predictions", answer_questions, "One prediction per question", ("answer_inputs",))
 CHAIN_CITATIONS = StageKind("citations", check_chains, "Citations, each checked", ("chains", "evidence"))
 ANSWER_CITATIONS = replace(CHAIN_CITATIONS, compute=check_answers, inputs=("predictions", "evidence", "names"))
-SCORES = StageKind("scores", score_answers, "Scores with their intervals", ("score_inputs",), of_benchmark=True)
+SCORES = StageKind("scores", score_answers, "Scores with their intervals", ("score_inputs",), whole_benchmark=True)
 PASSAGE_SCORES = StageKind(
-    "scores", score_passages, "Gold documents found", ("questions", "evidence", "chunks"), of_benchmark=True
+    "scores", score_passages, "Gold documents found", ("questions", "evidence", "chunks"), whole_benchmark=True
 )
 COUNTERFACTUALS = StageKind(
     "counterfactuals",

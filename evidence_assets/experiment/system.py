@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -13,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from evidence_assets import profiles
 from evidence_assets.experiment.answers.predictions import Answerer
+from evidence_assets.experiment.answers.short_answers import PreparationProblems
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import SourceKind
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput
@@ -27,9 +29,16 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
 from evidence_assets.reasoning.model_calls import PromptedTask
+from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.text.spelling import closest_name
 
 S = TypeVar("S")
+
+
+@cache
+def _adapter(settings: Any) -> TypeAdapter[Any]:
+    """Validator of a settings class; building one takes a millisecond."""
+    return TypeAdapter(settings)
 
 
 def read_settings(
@@ -42,10 +51,12 @@ def read_settings(
             hint = f"did you mean {closest_name(name, names)!r}? It has {', '.join(names)}" if names else "it has none"
             raise BadInput(f"{owner} has no parameter {name!r}; {hint}", file=file, field=name)
     try:
-        return TypeAdapter(settings).validate_python({**defaults, **values})
+        key: Any = settings  # mypy does not see that a class is hashable
+        validated: S = _adapter(key).validate_python({**defaults, **values})
+        return validated
     except ValidationError as error:
         first = error.errors()[0]
-        field_path = ".".join(str(part) for part in first["loc"])
+        field_path = ".".join(map(str, first["loc"]))
         raise BadInput(f"{owner}: {first['msg']}", file=file, field=field_path or None) from error
 
 
@@ -90,7 +101,10 @@ class Method(_MethodBase[S]):
     ``sources``: Sources of a benchmark that it reads.
     ``has_own_encoder``: Whether stored vectors come from the profile's first encoder although the method uses another.
     ``extra_inputs``: Additional input assets.
-    ``preparation_errors``: Errors by question id; these questions become failed rows without a model call.
+    ``neighbours``: The neighbours of a query that it requests from the index of a corpus.
+    ``preparation_problems``: Errors and omissions by question id; errors become failed rows without a model call.
+    ``open_solver``: Opens the solver of questions with options, if the system has its own.
+    ``solver_inputs``: Input assets of that solver.
     ``open_answerer``: Opens the answerer, if the system answers itself instead of a solver.
     ``prompted_tasks``: Prompts for a language model that selects or answers.
     ``published_style``: Prompt style of the paper (``reasoning.published_prompts.STYLES``); empty if it has none.
@@ -100,7 +114,10 @@ class Method(_MethodBase[S]):
     sources: tuple[SourceKind, ...] = ()
     has_own_encoder: bool = False
     extra_inputs: Callable[[Variant, S], Sequence[StageInput]] = lambda variant, settings: ()
-    preparation_errors: Callable[[StageContext, S], Mapping[str, str]] | None = None
+    neighbours: Callable[[S], int] = lambda settings: 0
+    preparation_problems: Callable[[StageContext, S], PreparationProblems] | None = None
+    open_solver: Callable[[StageContext, S], Solver] | None = None
+    solver_inputs: Callable[[Variant, S], Sequence[StageInput]] = lambda variant, settings: ()
     open_answerer: Callable[[StageContext, S, pl.DataFrame], Answerer] | None = None
     prompted_tasks: tuple[PromptedTask[Any, Any], ...] = ()
     published_style: str = ""
@@ -156,7 +173,7 @@ class System:
 
 def is_answered_by_model(variant: Variant) -> bool:
     """Whether a language model, if the profile has one, answers from the selected evidence."""
-    return variant.family in ("graph", "mcqa", "table")
+    return variant.family in ("graph", "mcqa", "table") and not variant.reader
 
 
 def model_combinations(system: System, variant: Variant, presets: frozenset[str] | None = None) -> list[Variant]:

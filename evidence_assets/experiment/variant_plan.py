@@ -19,8 +19,12 @@ from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.prompted_solver import PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
 
-VERSION = "3"
+VERSION = "4"
 """Bump when equal evidence gives other chains, predictions, citations or scores."""
+
+
+SCORES_VERSION = "1"
+"""Bump when equal predictions give other scores."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,14 @@ class Plan:
         return self.variant.family == "mcqa" and "graph" in self.method.sources
 
     @property
+    def reads_chunks(self) -> bool:
+        """Whether evidence can come from the chunks of a corpus."""
+        return "corpus" in self.method.sources
+
+    @property
     def style(self) -> PromptStyle:
         """Prompt style of the language model."""
-        return STYLES[self.method.published_style if self.variant.asks_as_published else ""]
+        return STYLES[self.method.published_style if self.variant.uses_published_prompts else ""]
 
     @property
     def temperature(self) -> float:
@@ -88,32 +97,30 @@ class Plan:
         match name:
             case "prepared":
                 return list(self.method.extra_inputs(variant, self.settings))
+            case "solver":
+                return list(self.method.solver_inputs(variant, self.settings))
             case "sources":
                 sources = source_inputs(variant.family, self.method.sources, self.vector_encoder)
                 return [*sources, *self.inputs_of("prepared", partitions)]
             case "answer_inputs":
-                return [item for part in self._answer_inputs for item in self.inputs_of(part, partitions)]
+                return [item for each in self._answer_inputs for item in self.inputs_of(each, partitions)]
             case "score_inputs":
                 return [item for table in self.scored_tables for item in self.inputs_of(table, partitions)]
             case "chunks":
                 corpora = sorted({b.corpus for b in benchmarks_of_family("retrieval") if b.corpus})
                 return [StageInput(f"corpus/{corpus}/chunks", "every") for corpus in corpora]
             case "names":
-                graphs = (
-                    {b.graph for b in benchmarks_of_family("search") if b.graph}
-                    if variant.family == "search"
-                    else set()
-                )
-                return [StageInput(f"knowledge/{graph}/nodes") for graph in sorted(graphs)]
+                searched = benchmarks_of_family("search") if variant.family == "search" else []
+                return [StageInput(f"knowledge/{graph}/nodes") for graph in sorted({b.graph for b in searched} - {""})]
         return [StageInput(self.key(name), partitions)]
 
     @property
     def _answer_inputs(self) -> tuple[str, ...]:
         if self.explains_options:
-            return "questions", "evidence", "chains"
+            return "questions", "evidence", "chains", "solver"
         if self.method.open_answerer:
             return "questions", "sources", "evidence"
-        return ("questions", "evidence", "prepared") if self.method.preparation_errors else ("questions", "evidence")
+        return ("questions", "evidence", "prepared") if self.method.preparation_problems else ("questions", "evidence")
 
     @property
     def scored_tables(self) -> list[str]:
@@ -126,10 +133,10 @@ class Plan:
         """Code version of a stage: everything in code and settings that determines its rows."""
         variant = self.variant
         if table == "scores":
-            parts: list[object] = [VERSION]
+            settings: list[object] = [VERSION, SCORES_VERSION]
             if variant.family != "retrieval":
-                parts += [variant.retrieval, variant.bertscore, variant.published or ""]
-            return ":".join(map(str, [*parts, *([graph_stages.VERSION] if self.uses_graph else [])]))
+                settings += [variant.retrieval, variant.bertscore, variant.published or ""]
+            return ":".join(map(str, [*settings, *([graph_stages.VERSION] if self.uses_graph else [])]))
         tasks = self.method.prompted_tasks
         prompts = prompts_version(variant.profile.generator, *tasks, prompts=variant.prompt_settings) if tasks else ""
         selection = ":".join(filter(None, (self.system.version_with(self.settings), prompts)))
@@ -138,7 +145,11 @@ class Plan:
         citations = f"{VERSION}:{selection}:{variant.explain}"
         if table == "citations":
             return citations
-        reasoning = reasoning_version(variant.family, variant.profile, self.style, variant.prompt_settings)
+        profile, prompts_of = variant.profile, variant.prompt_settings
+        if self.method.open_solver:  # part of the system's version
+            reasoning = f"{profile.encoder.name}@{profile.encoder.revision}"
+        else:
+            reasoning = reasoning_version(variant.family, profile, self.style, prompts_of, reader=variant.reader)
         calibration = f":{self.temperature}" if table == "predictions" and self.explains_options else ""
         return f"{citations}:{reasoning}{calibration}"
 

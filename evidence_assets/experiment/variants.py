@@ -88,12 +88,13 @@ def models_to_combine(
     return {
         kind: profile.model_names(kind)
         if names == "all"
-        else _available_models(profile, kind, names) or profile.model_names(kind)[:1]
+        else available_models(profile, kind, names) or profile.model_names(kind)[:1]
         for kind, names in names_by_kind.items()
     }
 
 
-def _available_models(profile: profiles.Profile, kind: ModelKind, names: Sequence[str]) -> list[str]:
+def available_models(profile: profiles.Profile, kind: ModelKind, names: Sequence[str]) -> list[str]:
+    """The named models that the profile has; names that only another packaged profile has are left out."""
     other_names = {name for other in profiles.available() for name in profiles.load(other).model_names(kind)}
     return [profile.check_name(kind, n) for n in names if n in profile.model_names(kind) or n not in other_names]
 
@@ -134,6 +135,8 @@ class Variant(BaseModel):
     """Maximum tokens of a reply by prompt name, where it differs from the prompt's default."""
     temperature: float = 0.0
     """Sampling temperature of a language model: 0 for greedy decoding, above 0 sampling with a fixed seed."""
+    reader: bool = False
+    """Answer with a reader instead of a language model: on a graph the profile's, for options the method's own."""
     counterfactual: bool = False
     """Whether to answer again without the cited evidence, and with only it; costs several answers per question."""
     retrieval: bool = False
@@ -141,7 +144,7 @@ class Variant(BaseModel):
     bertscore: bool = False
     """Whether to score the similarity of question and evidence tokens; encodes all evidence."""
     published: Annotated[
-        tuple[PublishedName, ...], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
+        tuple[PublishedName, ...], BeforeValidator(lambda value: [value] if isinstance(value, dict) else value)
     ] = ()
     """Names of the published figures to compare scores with, one or a list."""
     timed: tuple[PublishedTiming, ...] = ()
@@ -161,9 +164,9 @@ class Variant(BaseModel):
     asked: bool = False
     """Only for single questions (``evidence ask``); never part of the asset graph."""
 
-    def with_models(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), by: str = "/") -> str:
+    def with_models(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), separator: str = "/") -> str:
         """Append the variant's models of these kinds, unless first in the profile, to a key or name."""
-        return by.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
+        return separator.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
 
     @property
     def key(self) -> str:
@@ -173,10 +176,10 @@ class Variant(BaseModel):
     @property
     def label(self) -> str:
         """Name and models, for display."""
-        return self.with_models(self.name, by="@")
+        return self.with_models(self.name, separator="@")
 
     @property
-    def asks_as_published(self) -> bool:
+    def uses_published_prompts(self) -> bool:
         """Whether the prompt style is the paper's."""
         return self.asks == "published" or (not self.asks and bool(self.published))
 
@@ -226,7 +229,7 @@ def _read_variants(system: str, file: Path) -> Iterator[Variant]:
             yield Variant(system=system, family=family, name=name, **fields)
         except ValidationError as error:
             first = error.errors()[0]
-            field_path = ".".join(str(part) for part in first["loc"])
+            field_path = ".".join(map(str, first["loc"]))
             raise BadInput(f"{key}: {first['msg']}", file=file, field=field_path) from error
 
 
@@ -234,15 +237,15 @@ def _with_base(key: str, declarations: dict[str, Any], file: Path, heirs: tuple[
     """The fields of a variant, with inherited method and parameters."""
     fields = declarations[key] or {}
     if not isinstance(fields, dict) or not isinstance(fields.get("parameters") or {}, dict):
-        raise BadInput("must be a mapping of fields, and its parameters, too", file=file, field=key)
+        raise BadInput("must be a mapping of fields; its parameters must be one, too", file=file, field=key)
     if key in heirs:
-        raise BadInput(f"{key} inherits from itself", file=file, field="like")
+        raise BadInput(f"{key} inherits from itself; remove `like` from one variant", file=file, field="like")
     base = fields.get("like")
     if not base:
         return fields
     if not isinstance(base, str) or base not in declarations:
         suggestion = closest_name(str(base), declarations)
-        raise BadInput(f"{key} is like {base!r}; did you mean {suggestion!r}?", file=file, field="like")
+        raise BadInput(f"{key}: there is no variant {base!r}; did you mean {suggestion!r}?", file=file, field="like")
     parent = _with_base(base, declarations, file, (*heirs, key))
     defaults: dict[str, Any] = {name: parent[name] for name in ("method", "asks") if name in parent}
     if "published" in parent:
@@ -277,7 +280,7 @@ def _check_evidence_variant(variant: Variant, by_key: dict[str, Variant]) -> Non
         return
     source = by_key.get(f"{variant.family}/{variant.evidence}")
     if source is None:
-        raise BadInput(f"variant {variant.key} reads the evidence of {variant.evidence!r}, which is no variant")
+        raise BadInput(f"{variant.key} reads the evidence of {variant.evidence!r}, which is not declared: name another")
     if variant.is_enabled and not source.is_enabled:
         raise BadInput(
             f"variant {variant.key} is loaded, but {source.key}, whose evidence it reads, is not: "

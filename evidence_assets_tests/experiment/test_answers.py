@@ -7,16 +7,23 @@ from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
+import pytest
 
 from evidence_assets.experiment.answers.chains import chain_rows, citation_rows
+from evidence_assets.experiment.answers.one_call import OneCallAnswerer
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import CounterfactualCase, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import PreviousOutput
+from evidence_assets.experiment.stages import check_incomplete_share
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure
+from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.published_prompts import STYLES
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure, Omission
 from evidence_assets_tests.lake_rows import as_stored, prediction
 from evidence_assets_tests.lake_rows import evidence as evidence_row
+from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 
 class CountingSolver:
@@ -154,3 +161,90 @@ def test_reused_chains_have_the_lineage_of_new_ones_when_only_scores_change() ->
     computed = chain_rows(solver, "s", [PLAIN], rescored)
     assert reused.reused == 2
     assert as_stored("lineage_edges", reused.lineage).equals(as_stored("lineage_edges", computed.lineage))
+
+
+class PartialSolver(CountingSolver):
+    """Cannot explain some options, and is cut off at others; counts its choices."""
+
+    def __init__(self, failed: str = "", cut: str = "") -> None:
+        super().__init__()
+        self.failed, self.cut, self.choices = failed, cut, list[ChooseAnswer]()
+
+    def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
+        end = (Omission("cut", "end", "the reply ends after 9 tokens"),)
+        return [
+            Failure("prose")
+            if t.hypothesis in self.failed
+            else Chain(t.hypothesis, (ChainStep("so"),), 1.0, omissions=end if t.hypothesis in self.cut else ())
+            for t in tasks
+        ]
+
+    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+        self.choices += tasks
+        return [Choice(task.chains[0].hypothesis, (), "answered", 1) for task in tasks]
+
+
+def predict(solver: PartialSolver, question: Question = PLAIN) -> dict[str, Any]:
+    rows = evidence(("q", "A", "fact"))
+    chains = as_stored("chains", chain_rows(solver, "s", [question], rows).rows)
+    answerer = OptionAnswerer(solver, [question], rows, chains)
+    return dict(as_stored("predictions", prediction_rows(answerer, "s", [question]).rows).row(0, named=True))
+
+
+def test_missing_and_cut_explanations_are_counted_on_the_prediction() -> None:
+    row = predict(PartialSolver(failed="A", cut="B"))
+    assert (row["answer"], row["status"]) == ("B", "answered")
+    assert row["omissions"] == [
+        {"kind": "missing", "part": "explanation of A", "reason": "prose"},
+        {"kind": "cut", "part": "explanation of B: end", "reason": "the reply ends after 9 tokens"},
+    ]
+    assert predict(PartialSolver())["omissions"] is None
+
+
+def test_without_any_explanation_the_question_fails_and_nothing_else_is_asked() -> None:
+    solver = PartialSolver(failed="AB")
+    row = predict(solver)
+    assert (row["status"], row["error"]) == ("failed", "no option has an explanation: prose")
+    assert solver.choices == [] and len(row["omissions"]) == 2
+    answerer = OptionAnswerer(solver, [PLAIN], evidence(("q", "A", "fact")), as_stored("chains", []))
+    assert answerer.answer_from_facts([("q", ())]) == ["failed"] and solver.choices == []
+
+
+def test_a_table_without_cells_is_counted() -> None:
+    claim = Question("q", "b", "table_qa", "Is it?", ("x", "y"), table_id="t")
+    assert [(each["kind"], each["part"]) for each in predict(PartialSolver(), claim)["omissions"]] == [
+        ("missing", "cells")
+    ]
+
+
+def test_more_than_a_twentieth_of_incomplete_predictions_is_a_warning() -> None:
+    omission = {"kind": "cut", "part": "explanation of B: end", "reason": "long"}
+    rows = [prediction(i, "A", omissions=[omission] if i < 2 else None) for i in range(21)]
+    (warning,) = check_incomplete_share(as_stored("predictions", rows))
+    assert "2 of 21 predictions are incomplete" in warning and "'cut': 2" in warning
+    assert check_incomplete_share(as_stored("predictions", rows[1:])) == []
+    assert check_incomplete_share(as_stored("predictions", [])) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "finish_reason", "omission"),
+    [
+        ("Answer: A\nExplanation: It is so because", "length", ("cut", "explanation: end")),
+        ("Answer: A", "stop", ("missing", "explanation: text")),
+    ],
+)
+def test_a_truncated_or_missing_explanation_is_counted_on_its_prediction(
+    reply: str, finish_reason: str, omission: tuple[str, str]
+) -> None:
+    class CutGenerator(ScriptedGenerator):
+        def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            return [Completion(reply, 7, 9, 0.0, finish_reason) for _ in requests]
+
+    task, rows = STYLES["passages"].answer, evidence(("q", "A", "fact"))
+    assert task is not None
+    model = LanguageModel(CutGenerator(lambda _: ""))
+    chains = as_stored("chains", OneCallAnswerer(model, task, [PLAIN], rows).chains("s").rows)
+    answerer = OneCallAnswerer(model, task, [PLAIN], rows, chains)
+    row = as_stored("predictions", prediction_rows(answerer, "s", [PLAIN]).rows).row(0, named=True)
+    assert (row["answer"], row["status"]) == ("A", "answered")
+    assert [(each["kind"], each["part"]) for each in row["omissions"]] == [omission]

@@ -94,7 +94,7 @@ def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch:
     assert ranked_by(harvest.model_copy(update={"using": {"masked_model": "roberta"}})) == ("corrected", "printed")
 
 
-def test_the_tables_with_several_models_are_crossed_with_them() -> None:
+def test_the_tables_with_several_models_are_combined_with_them() -> None:
     tables = ("3.3", "3.4", "3.5", "4.1", "6.2", "6.3", "6.4", "6.5", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8")
     answering = {name for name, preset in presets().items() if preset.models.get("generator") == "all"}
     for table in (*(f"thesis {number}" for number in tables), *(f"kaping-background 5.{n}" for n in range(1, 7))):
@@ -107,9 +107,23 @@ def test_an_encoder_of_the_paper_is_used_where_the_profile_names_it(monkeypatch:
     variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
     system = load("background")
     monkeypatch.setenv("EVIDENCE_PROFILE", "embedded")
-    assert [crossed.key for crossed in model_combinations(system, variant, frozenset())] == ["graph/kg_both"]
+    assert [combination.key for combination in model_combinations(system, variant, frozenset())] == ["graph/kg_both"]
     monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
-    (crossed,) = model_combinations(system, variant, frozenset())
-    assert crossed.key == "graph/kg_both/mpnet" and crossed.profile.encoder.name.endswith("all-mpnet-base-v2")
+    (combination,) = model_combinations(system, variant, frozenset())
+    assert combination.key == "graph/kg_both/mpnet" and combination.profile.encoder.name.endswith("all-mpnet-base-v2")
     with pytest.raises(BadInput, match="has no encoder 'mpnett'"):
         model_combinations(system, variant.model_copy(update={"models": {"encoder": ("mpnett",)}}), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("encoder", "revision"),
+    [("{name: me/mine}", None), ("{device: cuda}", "1a2b"), ("{name: me/mine, revision: c3}", "c3")],
+)
+def test_a_model_of_another_name_does_not_inherit_a_revision(
+    tmp_path: Path, encoder: str, revision: str | None
+) -> None:
+    base, extending = tmp_path / "base.yaml", tmp_path / "own.yaml"
+    base.write_text("extends: embedded\nname: base\nencoder: {name: BAAI/bge-m3, revision: 1a2b, megabytes: 9}\n")
+    extending.write_text(f"extends: base.yaml\nname: own\nencoder: {encoder}\n")
+    settings = profiles.load(str(extending)).encoder
+    assert (settings.revision, settings.megabytes) == (revision, 9 if revision == "1a2b" else None)

@@ -53,9 +53,9 @@ def variants_in(folder: Path, text: str) -> Path:
     ("text", "message"),
     [
         ("mcqa/z: {metod: bm25}", "there is no 'metod'; did you mean 'method'"),
-        ("mcqa/z: {like: mcqa/yy}\nmcqa/y: {}", "is like 'mcqa/yy'; did you mean 'mcqa/y'"),
+        ("mcqa/z: {like: mcqa/yy}\nmcqa/y: {}", "there is no variant 'mcqa/yy'; did you mean 'mcqa/y'"),
         ("z: {}", "'z' must have the form family/name"),
-        ("mcqa/z: {evidence: y}", "reads the evidence of 'y', which is no variant"),
+        ("mcqa/z: {evidence: y}", "reads the evidence of 'y', which is not declared"),
         (
             "mcqa/y: {presets: [uscrake_costs]}\nmcqa/z: {evidence: y, presets: [uscrake_main]}",
             "variant mcqa/z is loaded, but mcqa/y, whose evidence it reads, is not",

@@ -28,7 +28,7 @@ def other_version(task: PromptedTask[object, object], prompts: object = None) ->
 
 
 def chains(rows: list[dict[str, object]], revision: str = "1", **parameters: object) -> StageOutput:
-    model = ScriptedGenerator(lambda _: '{"steps": []}')
+    model = ScriptedGenerator('{"steps": []}')
     model.revision, model.parameters = revision, parameters
     solver = PromptedSolver(LanguageModel(model))
     previous = PreviousOutput(as_stored("chains", rows), as_stored("lineage_edges", []))

@@ -10,7 +10,7 @@ import pytest
 
 from evidence_assets.experiment.answers.chains import answer_citation_rows
 from evidence_assets.experiment.answers.predictions import CounterfactualAnswerer, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.answers.short_answers import ShortAnswerer
+from evidence_assets.experiment.answers.short_answers import PreparationProblems, ShortAnswerer
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
@@ -18,6 +18,7 @@ from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.lineage import edge
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
+from evidence_assets.reasoning.tasks import Omission
 from evidence_assets_tests.lake_rows import as_stored, prediction
 from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
@@ -43,14 +44,16 @@ EVIDENCE = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk
 
 
 def predict(
-    evidence_rows: pl.DataFrame = EVIDENCE, previous: StageOutput | None = None, errors: dict[str, str] | None = None
+    evidence_rows: pl.DataFrame = EVIDENCE,
+    previous: StageOutput | None = None,
+    problems: PreparationProblems | None = None,
 ) -> StageOutput:
     stored_output = None
     if previous is not None and previous.lineage is not None:
         stored_output = PreviousOutput(
             as_stored("predictions", previous.rows), as_stored("lineage_edges", previous.lineage)
         )
-    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, evidence_rows, errors=errors)
+    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, evidence_rows, problems=problems)
     return prediction_rows(answerer, "s", QUESTIONS, stored_output)
 
 
@@ -72,7 +75,7 @@ def test_answers_have_lineage_to_used_evidence_and_model_knowledge_gives_no_answ
 
 def relations_for_reply(reply: str, evidence_rows: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
     """Lineage from each question's prediction to evidence if a language model gives this reply."""
-    model = LanguageModel(ScriptedGenerator(lambda _: reply))
+    model = LanguageModel(ScriptedGenerator(reply))
     answerer = ShortAnswerer(PromptedShortAnswers(model), QUESTIONS, evidence_rows)
     output = prediction_rows(answerer, "s", QUESTIONS, None)
     rows, lineage = as_stored("predictions", output.rows), as_stored("lineage_edges", output.lineage)
@@ -122,13 +125,17 @@ def test_a_node_is_cited_by_its_name_and_misquoted_if_no_row_contains_it() -> No
 
 
 def test_a_question_with_a_preparation_error_fails_alone_and_is_answered_again() -> None:
-    output = predict(errors={"q1": "no background knowledge: prose"})
+    omission = Omission("rejected", "triples", "line 2")
+    problems = PreparationProblems({"q1": "no background knowledge: prose"}, {"q2": (omission,)})
+    output = predict(problems=problems)
     rows = by_question(output)
     assert (rows["q1"]["status"], rows["q1"]["error"]) == ("failed", "no background knowledge: prose")
-    assert rows["q2"]["status"] == "insufficient"
-    second = predict(previous=output)
+    assert (rows["q2"]["status"], rows["q1"]["omissions"]) == ("insufficient", None)
+    assert rows["q2"]["omissions"] == [{"kind": "rejected", "part": "triples", "reason": "line 2"}]
+    second = predict(previous=output, problems=PreparationProblems({}, problems.omissions))
     assert second.reused == 1
     assert by_question(second)["q1"]["status"] == "answered"
+    assert predict(previous=output).reused == 0, "another omission is another row"
 
 
 def gold(question: str, text: str, answers: list[str], path: str) -> dict[str, Any]:
@@ -151,13 +158,15 @@ def test_retrieval_metrics_count_only_sourced_evidence() -> None:
         gold("q3", "Unanswerable?", [], ""),
     ]
     metrics = retrieval_metrics(questions, EVIDENCE)
-    assert {name: (e.value, e.n) for name, e in metrics.items() if name != "coverage"} == {
+    assert {name: (e.value, e.n) for name, e in metrics.items() if not name.startswith("coverage")} == {
         "hit@1": (0.5, 2),
         "hit@10": (0.5, 2),
+        "hit@1_included": (0.5, 2),
+        "hit@10_included": (0.5, 2),
         "answer_f1": (0.5, 2),
         "triple_f1": (0.5, 2),
     }
-    assert metrics["coverage"].n == 3
+    assert metrics["coverage"].n == metrics["coverage_all_words"].n == 3
     assert evidence_recall(questions, EVIDENCE) == [1.0, 0.0]
 
 
@@ -175,6 +184,20 @@ def test_a_question_with_options_hits_by_the_text_of_the_right_one() -> None:
     assert retrieval_metrics([{**questions[0], "gold": ["A"]}], EVIDENCE)["hit@10"].value == 0.0
 
 
+def test_a_triple_hits_by_an_end_that_is_the_answer_or_includes_it() -> None:
+    facts = [("web", "spider", "attic"), ("the garden spiders", "make", "web"), ("web", "of", "a garden spider")]
+    question = gold("q1", "Who makes the web?", ["spider"], "")
+    metrics = retrieval_metrics([question], evidence(*(("q1", fact, "graph") for fact in facts)))
+    hits = {name: estimate.value for name, estimate in metrics.items() if name.startswith("hit@")}
+    assert hits == {"hit@1": 0.0, "hit@10": 0.0, "hit@1_included": 0.0, "hit@10_included": 1.0}
+
+
+def test_coverage_is_over_content_words_or_all_words() -> None:
+    metrics = retrieval_metrics([gold("q1", "Where is the web of a spider?", [], "")], EVIDENCE)
+    assert metrics["coverage"].value == 1.0, "of web and spider"
+    assert metrics["coverage_all_words"].value == pytest.approx(2 / 7)
+
+
 def run_counterfactuals(answerer: CounterfactualAnswerer, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
     rows = as_stored("counterfactuals", counterfactual_rows(answerer, predictions).rows)
     second = counterfactual_rows(answerer, predictions, PreviousOutput(rows, as_stored("lineage_edges", [])))
@@ -182,7 +205,7 @@ def run_counterfactuals(answerer: CounterfactualAnswerer, predictions: pl.DataFr
     return {row["question_id"]: row for row in rows.to_dicts()}
 
 
-def test_a_short_answer_needs_its_triple_and_needs_nothing_else() -> None:
+def test_the_triple_of_a_short_answer_is_necessary_and_sufficient() -> None:
     solver = ExtractiveShortAnswers(WordEncoder())
     facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
     rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))

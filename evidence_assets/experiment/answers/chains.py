@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
@@ -21,6 +21,7 @@ from evidence_assets.reasoning.tasks import (
     EvidenceItem,
     ExplainOption,
     Failure,
+    Omission,
     Reasoner,
     ReplyCost,
     Solver,
@@ -84,6 +85,18 @@ class ChainSlot:
         )
 
 
+def omission_column(omissions: Iterable[Omission]) -> list[dict[str, str]] | None:
+    """Value of the column ``omissions``; null if nothing is omitted."""
+    return [asdict(omission) for omission in omissions] or None
+
+
+def omissions_of(row: Mapping[str, Any], part: str) -> list[Omission]:
+    """What an answer lacks by a row of ``chains``, named as ``part``: the chain itself, or parts of it."""
+    if row["status"] == "failed":
+        return [Omission("missing", part, row["error"] or "")]
+    return [Omission(each["kind"], f"{part}: {each['part']}", each["reason"]) for each in row["omissions"] or ()]
+
+
 def chain_from_row(row: dict[str, Any]) -> Chain:
     steps = tuple(ChainStep(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
     return Chain(row["hypothesis"], steps, row["support"], row["prompt_hash"])
@@ -142,6 +155,7 @@ def add_chain(
         steps=steps,
         status="failed" if failure else "answered",
         error=failure.reason if failure else None,
+        omissions=omission_column(chain.omissions),
         content_hash=content_id("chain", *(content or (steps, chain.support))),
     )
     writer.link(chain_id, USED, "question", question_id, question_id)

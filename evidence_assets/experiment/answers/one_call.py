@@ -15,6 +15,7 @@ from evidence_assets.experiment.answers.chains import (
     build_choice_task,
     chain_from_row,
     evidence_items,
+    omissions_of,
     option_evidence,
     select_facts,
 )
@@ -31,11 +32,11 @@ from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.citations import check_citations
-from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.model_calls import LanguageModel, find_cut
 from evidence_assets.reasoning.prompted_solver import AnswerTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, Failure
 
-VERSION = "1"
+VERSION = "3"
 
 
 class OneCallAnswerer:
@@ -79,7 +80,8 @@ class OneCallAnswerer:
         for chain_id, (result, reply) in zip(writer.todo, replies, strict=True):
             chain = replace(result if isinstance(result, Failure) else result[1], reply=reply)
             if isinstance(chain, Chain) and reply:
-                chain = replace(chain, prompt_hash=reply.prompt_hash)
+                omissions = (*chain.omissions, *find_cut(reply, "end"))
+                chain = replace(chain, prompt_hash=reply.prompt_hash, omissions=omissions)
             add_chain(writer, slots[chain_id], chain, tasks[chain_id].facts)
         return writer.finish()
 
@@ -96,14 +98,22 @@ class OneCallAnswerer:
                 yield Answer.failed("the question was not asked: materialize its chain first")
                 continue
             used = (UsedRow("chain", row["chain_id"], row["content_hash"], 1),)
+            omissions = tuple(omissions_of(row, "explanation"))
             if row["status"] == "failed":
-                yield Answer.failed(row["error"], used)
+                yield Answer.failed(row["error"], used, omissions=omissions)
                 continue
             answer = row["hypothesis"] or None
             verdicts = [c.verdict for c in check_citations(chain_from_row(row), self._task_of(question).facts)]
             share = round(verdicts.count("verified") / len(verdicts), 6) if verdicts else 0.0
             supported = (answer,) if answer and share else ()
-            yield Answer(answer, "answered" if answer else "insufficient", supported, confidence=share, used_rows=used)
+            yield Answer(
+                answer,
+                "answered" if answer else "insufficient",
+                supported,
+                confidence=share,
+                used_rows=used,
+                omissions=omissions,
+            )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
         question = self._questions[prediction["question_id"]]

@@ -12,6 +12,7 @@ from evidence_assets.experiment.answers.chains import (
     build_option_task,
     chain_from_row,
     evidence_items,
+    omissions_of,
     option_evidence,
     select_facts,
 )
@@ -26,7 +27,18 @@ from evidence_assets.experiment.answers.predictions import (
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import probabilities
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
+from evidence_assets.reasoning.table_prompts import TABLE_TASKS
+from evidence_assets.reasoning.tasks import (
+    TABLE_CELL_KINDS,
+    Chain,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Failure,
+    Omission,
+    Solver,
+)
 
 
 def _supported_answer(choice: Choice) -> str:
@@ -38,7 +50,9 @@ class OptionAnswerer:
     """Chooses among options from their chains or, without chains, from the evidence.
 
     An answer cites the evidence of its chain; the answer to a question for the exception cites that of all chains.
-    Probabilities are the softmax of the solver's weights over ``temperature``, rounded to six decimals.
+    Probabilities are the softmax of the solver's weights over ``temperature``, rounded to six decimals. If some options
+    have no chain, the others are compared; if none has, the question fails, since without chains the solver would be
+    asked another question.
     """
 
     def __init__(
@@ -59,6 +73,12 @@ class OptionAnswerer:
     def _chains_of(self, question: Question) -> list[dict[str, Any]]:
         return self._chains.get(question.question_id, [])
 
+    def _omissions(self, question: Question) -> Iterator[Omission]:
+        for row in self._chains_of(question):
+            yield from omissions_of(row, f"explanation of {row['hypothesis']}")
+        if question.task in TABLE_TASKS and not any(i.kind in TABLE_CELL_KINDS for i in self._evidence_of(question)):
+            yield Omission("missing", "cells", "no cell of the table is evidence")
+
     def _task(self, question: Question) -> ChooseAnswer:
         chains = tuple(chain_from_row(row) for row in self._chains_of(question) if row["status"] != "failed")
         evidence = {label: option_evidence(self._evidence, question.question_id, label) for label in question.labels}
@@ -70,8 +90,20 @@ class OptionAnswerer:
             return content_id([(row["chain_id"], row["content_hash"], row["status"]) for row in chains])
         return content_id([(item.content_hash, item.score) for item in self._evidence_of(question)])
 
+    def _choose(self, questions: Sequence[Question]) -> list[Choice | Failure]:
+        """A choice per question, or the first error of a question whose chains all failed."""
+        chains = {q.question_id: self._chains_of(q) for q in questions}
+        errors = {
+            question_id: Failure(f"no option has an explanation: {rows[0]['error']}")
+            for question_id, rows in chains.items()
+            if rows and all(row["status"] == "failed" for row in rows)
+        }
+        choices = iter(self._solver.choose([self._task(q) for q in questions if q.question_id not in errors]))
+        return [errors.get(q.question_id) or next(choices) for q in questions]
+
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
-        for question, choice in zip(questions, self._solver.choose([self._task(q) for q in questions]), strict=True):
+        for question, choice in zip(questions, self._choose(questions), strict=True):
+            omissions = tuple(self._omissions(question))
             used_rows = tuple(
                 UsedRow("chain", row["chain_id"], row["content_hash"], rank)
                 for rank, row in enumerate(self._chains_of(question), 1)
@@ -80,7 +112,7 @@ class OptionAnswerer:
                 for rank, item in enumerate(self._evidence_of(question), 1)
             )
             if isinstance(choice, Failure):
-                yield Answer.failed(choice.reason, used_rows, choice.reply)
+                yield Answer.failed(choice.reason, used_rows, choice.reply, omissions)
             else:
                 exact = probabilities(choice.weights, self._temperature) if choice.weights else {}
                 shares = {label: round(p, 6) for label, p in exact.items()}
@@ -95,6 +127,7 @@ class OptionAnswerer:
                     choice.error or None,
                     used_rows,
                     choice.reply,
+                    omissions=omissions,
                 )
 
     def _evidence_of(self, question: Question) -> list[EvidenceItem]:
@@ -129,12 +162,17 @@ class OptionAnswerer:
         tasks = [self._tasks(request) for request in requests]
         distinct = {task.input_hash: task for group in tasks for task in group}
         chains = dict(zip(distinct, self._solver.explain(list(distinct.values())), strict=True))
-        choices = []
-        for (question_id, _), group in zip(requests, tasks, strict=True):
+        choice_tasks: dict[int, ChooseAnswer] = {}
+        for number, ((question_id, _), group) in enumerate(zip(requests, tasks, strict=True)):
             results = tuple(c for task in group if isinstance(c := chains[task.input_hash], Chain))
             evidence = {task.hypothesis: task.evidence for task in group}
-            choices.append(build_choice_task(self._questions[question_id], results, evidence))
-        return ["failed" if isinstance(c, Failure) else _supported_answer(c) for c in self._solver.choose(choices)]
+            if results:
+                choice_tasks[number] = build_choice_task(self._questions[question_id], results, evidence)
+        choices = dict(zip(choice_tasks, self._solver.choose(list(choice_tasks.values())), strict=True))
+        return [
+            _supported_answer(choice) if isinstance(choice := choices.get(number), Choice) else "failed"
+            for number in range(len(requests))
+        ]
 
     def _tasks(self, request: FactRequest) -> list[ExplainOption]:
         """The explanation tasks of a question, from these facts only."""

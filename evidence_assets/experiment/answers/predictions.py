@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
 
-from evidence_assets.experiment.answers.chains import LINEAGE
+from evidence_assets.experiment.answers.chains import LINEAGE, omission_column
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
-from evidence_assets.reasoning.tasks import Reasoner, ReplyCost
+from evidence_assets.reasoning.tasks import Omission, Reasoner, ReplyCost
 
 FactRequest = tuple[str, tuple[str, ...]]
 """A question id and the facts (content hashes of evidence rows) to answer it from."""
@@ -68,11 +68,19 @@ class Answer:
     """Reply cost, if a language model gave this answer."""
     given_rows: tuple[UsedRow, ...] = ()
     """All rows in the input of the answerer, whether used or not."""
+    omissions: tuple[Omission, ...] = ()
+    """What the answer lacks."""
 
     @classmethod
-    def failed(cls, reason: str, used_rows: tuple[UsedRow, ...] = (), reply: ReplyCost | None = None) -> Answer:
+    def failed(
+        cls,
+        reason: str,
+        used_rows: tuple[UsedRow, ...] = (),
+        reply: ReplyCost | None = None,
+        omissions: tuple[Omission, ...] = (),
+    ) -> Answer:
         """A failed answer with its reason."""
-        return cls(None, "failed", error=reason, used_rows=used_rows, reply=reply)
+        return cls(None, "failed", error=reason, used_rows=used_rows, reply=reply, omissions=omissions)
 
 
 class Answerer(Reasoner, Protocol):
@@ -122,7 +130,7 @@ def prediction_rows(
     batches = (writer.todo[start : start + TASKS_PER_BATCH] for start in range(0, len(writer.todo), TASKS_PER_BATCH))
     answers = (answer for batch in batches for answer in answerer.answer([by_id[each] for each in batch]))
     for prediction_id, answer in zip(writer.todo, answers, strict=True):
-        question = by_id[prediction_id]
+        question, omissions = by_id[prediction_id], omission_column(answer.omissions)
         content = (
             answer.answer,
             answer.ranked_answers,
@@ -130,6 +138,7 @@ def prediction_rows(
             answer.supported_answers,
             answer.status,
             answer.error,
+            *(omissions or ()),
         )
         writer.add(
             ReplyCost.columns(answer.reply),
@@ -142,6 +151,7 @@ def prediction_rows(
             ranked_answers=list(answer.ranked_answers),
             probabilities=list(answer.probabilities) or None,
             supported_answers=list(answer.supported_answers),
+            omissions=omissions,
             content_hash=content_id("prediction", *content),
         )
         writer.link(prediction_id, USED, "question", question.question_id, question.question_id)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
+from evidence_assets.experiment.answers.chains import omission_column
 from evidence_assets.experiment.answers.predictions import (
     Answer,
     CitedRow,
@@ -21,7 +22,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import USED
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import ShortAnswerSolver, ShortFact, ShortTask
-from evidence_assets.reasoning.tasks import EvidenceItem, Failure
+from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Omission
 
 
 def triple_of(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
@@ -44,10 +45,17 @@ def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> Shor
     return ShortTask(question.text, tuple(facts), tuple(texts))
 
 
+class PreparationProblems(NamedTuple):
+    """Problems before the answer, by question id: errors, which fail a question, and what its input lacks."""
+
+    errors: Mapping[str, str] = {}
+    omissions: Mapping[str, tuple[Omission, ...]] = {}
+
+
 class ShortAnswerer:
     """A solver that answers in a few words and names the evidence it used.
 
-    ``errors``: Preparation errors by question id; these questions become failed rows without a model call.
+    ``problems``: Questions with errors become failed rows without a model call.
     ``lineage``: Lineage edges of stored predictions, needed for counterfactual answers.
     """
 
@@ -57,10 +65,11 @@ class ShortAnswerer:
         questions: Sequence[Question],
         evidence: pl.DataFrame,
         *,
-        errors: Mapping[str, str] | None = None,
+        problems: PreparationProblems | None = None,
         lineage: pl.DataFrame | None = None,
     ) -> None:
-        self._solver, self._evidence, self._errors = solver, evidence_by_question(evidence), errors or {}
+        self._solver, self._evidence = solver, evidence_by_question(evidence)
+        self._errors, self._omissions = problems or PreparationProblems()
         self._questions = {q.question_id: q for q in questions}
         self._used_ids: dict[str, set[str]] = {}
         if lineage is not None:
@@ -75,6 +84,7 @@ class ShortAnswerer:
             question.text,
             [(row["evidence_id"], row["content_hash"], row["why"]) for row in rows],
             self._errors.get(question.question_id, ""),
+            *(omission_column(self._omissions.get(question.question_id, ())) or ()),
         )
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
@@ -84,12 +94,13 @@ class ShortAnswerer:
             zip([q.question_id for q in answerable], self._solver.answer(tasks) if answerable else [], strict=True)
         )
         for question in questions:
+            omissions = self._omissions.get(question.question_id, ())
             if question.question_id in self._errors:
-                yield Answer.failed(self._errors[question.question_id])
+                yield Answer.failed(self._errors[question.question_id], omissions=omissions)
                 continue
             result = results[question.question_id]
             if isinstance(result, Failure):
-                yield Answer.failed(result.reason, reply=result.reply)
+                yield Answer.failed(result.reason, reply=result.reply, omissions=omissions)
                 continue
             rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
             used_rows = tuple(as_used_rows(rows[evidence_id] for evidence_id in result.evidence_ids))
@@ -101,6 +112,7 @@ class ShortAnswerer:
                 used_rows=used_rows,
                 reply=result.reply,
                 given_rows=tuple(as_used_rows(rows.values())),
+                omissions=omissions,
             )
 
     def case(self, answer: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:

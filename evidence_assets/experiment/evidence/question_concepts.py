@@ -60,15 +60,17 @@ class QuestionConcepts:
         return np.array(linked_nodes([each for phrases in self.options.values() for each in phrases]), dtype=np.int64)
 
 
-def link_concepts(questions: Sequence[Question], graph: KnowledgeGraph) -> list[QuestionConcepts]:
+def link_concepts(
+    questions: Sequence[Question], graph: KnowledgeGraph, *, names: bool = True
+) -> list[QuestionConcepts]:
     """Link questions and their options to nodes (stage 1 of UGAT-MedQA).
 
-    Links of a question are the names in its text, then its key phrases that overlap no name. An option is linked as a
-    whole or, if that fails, by the names in its text.
+    Links of a question are the names in its text, then its key phrases that overlap no name; without ``names``, its key
+    phrases alone, as published. An option is linked as a whole or, if that fails, by the names in its text.
     """
     linker = graph.linker
     key_phrases = extract_concepts([q.text for q in questions], graph.vectors.encode, top_n=MAX_KEY_PHRASES)
-    name_spans = [linker.find_spans(q.text) for q in questions]
+    name_spans = [linker.find_spans(q.text) if names else [] for q in questions]
     free_phrases = [
         [phrase for phrase in phrases if all(phrase.end <= s.start or phrase.start >= s.end for s in spans)]
         for phrases, spans in zip(key_phrases, name_spans, strict=True)
@@ -227,9 +229,8 @@ def load_question_subgraphs(
     by_id = {row["question_id"]: row for row in rows.iter_rows(named=True)}
     stored_questions = [q for q in questions if q.question_id in by_id]
     subgraphs = {}
-    for question, vector in zip(
-        stored_questions, graph.vectors.encode([q.text for q in stored_questions]), strict=True
-    ):
+    vectors = graph.vectors.encode([q.text for q in stored_questions])
+    for question, vector in zip(stored_questions, vectors, strict=True):
         row = by_id[question.question_id]
         options = {
             label: tuple(linked_phrase(link) for link in row["targets"] if link["option"] == label)

@@ -25,6 +25,8 @@ from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_pa
 Progress = Callable[[int, int], None]
 QUESTIONS_PER_BATCH = 256
 """Questions per call of a selector."""
+QUESTIONS_PER_GROUP = 16
+"""Questions that a selector of a graph encodes and ranks at a time, so that its rows come one group after another."""
 MAX_REPORTED_ERRORS = 5
 
 
@@ -124,6 +126,12 @@ def is_sourced(row: Mapping[str, Any]) -> bool:
     return bool(selection_details(row).get("origin") != MODEL_KNOWLEDGE)
 
 
+def split_questions(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
+    """Groups of ``QUESTIONS_PER_GROUP`` questions."""
+    for start in range(0, len(questions), QUESTIONS_PER_GROUP):
+        yield questions[start : start + QUESTIONS_PER_GROUP]
+
+
 class Selector(Protocol):
     """Selects evidence, best first within each option."""
 
@@ -156,6 +164,14 @@ class NoEvidence:
         return [[] for _ in questions]
 
 
+def evidence_hash(question_id: str, name: str, version: str, *encoder_id: str) -> str:
+    """Hash of everything that determines the evidence of a question.
+
+    ``name``, ``version``: Name of the selector in the rows, and its version.
+    """
+    return content_id(question_id, name, version, *encoder_id)
+
+
 def evidence_rows(
     name: str,
     selector: Selector,
@@ -171,7 +187,7 @@ def evidence_rows(
     """
     model = [encoder_id] if encoder_id else []
     by_id = {question.question_id: question for question in questions}
-    inputs = {q: content_id(q, name, selector.version, *model) for q in by_id}
+    inputs = {q: evidence_hash(q, name, selector.version, *model) for q in by_id}
     writer = RowWriter("evidence", previous, inputs, "question_id")
     todo = [by_id[q] for q in writer.todo]
     for completed, (question, items) in enumerate(_select_in_batches(selector, todo), 1):

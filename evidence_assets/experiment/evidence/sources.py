@@ -18,6 +18,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval.bm25 import lowercase_words
 from evidence_assets.retrieval.corpus import IndexedCorpus, index_key, open_corpus
@@ -55,9 +56,9 @@ def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "")
 
     Token vectors always come from the profile's only ``token_encoder``.
     """
-    parts = benchmarks_of_family(family)
-    corpora = sorted({b.corpus for b in parts if b.corpus})
-    graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in parts} - {""})
+    benchmarks = benchmarks_of_family(family)
+    corpora = sorted({b.corpus for b in benchmarks if b.corpus})
+    graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in benchmarks} - {""})
     inputs: list[StageInput] = []
     if "corpus" in sources:
         for name in corpora:
@@ -71,12 +72,12 @@ def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "")
     if "subgraphs" in sources:
         inputs.append(StageInput(key_for_model(f"subgraphs/{family}", encoder)))
     if "graph_passages" in sources or "knowledge_base" in sources:
-        passage_graphs = sorted({b.graph for b in parts if b.graph})
+        passage_graphs = sorted({b.graph for b in benchmarks if b.graph})
         inputs += [StageInput(key_for_model(f"knowledge/{name}/passages", encoder), "every") for name in passage_graphs]
     if "knowledge_base" in sources:
         inputs += [StageInput(key_for_model(f"knowledge/{name}/passage_index", encoder)) for name in graphs]
     if "taxonomy" in sources:
-        inputs += [StageInput(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in parts if b.taxonomy})]
+        inputs += [StageInput(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks} - {""})]
     if "tables" in sources:
         inputs.append(StageInput("tables", "benchmark"))
     return inputs
@@ -190,3 +191,20 @@ class Bm25Chunks:
                 positions, scores = self._index.top_k(lowercase_words(question.query(option)), self._k)
                 selected += chunk_evidence(self._chunks, label, positions.tolist(), scores.tolist())
             yield selected
+
+
+class CosineChunks:
+    """Selects the ``k`` chunks nearest to the vector of question and option."""
+
+    def __init__(self, chunks: IndexedCorpus, encoder: Encoder, k: int, version: str) -> None:
+        self._chunks, self._encoder, self._k = chunks, encoder, k
+        self.version = content_id("cosine", version, k, chunks.version, encoder.model_id, encoder.revision)
+
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
+        queries = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
+        vectors = self._encoder.encode_sentences([text for _, _, text in queries])
+        evidence: list[list[SelectedEvidence]] = [[] for _ in questions]
+        for (i, label, _), scores, positions in zip(queries, *self._chunks.index.search(vectors, self._k), strict=True):
+            valid = positions >= 0
+            evidence[i] += chunk_evidence(self._chunks, label, positions[valid].tolist(), scores[valid].tolist())
+        return evidence
