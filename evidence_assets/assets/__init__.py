@@ -1,1 +1,1 @@
-"""Dagster components for the YAML in ``defs``: an ablation or a new benchmark needs YAML only, no Python."""
+"""Dagster components for the YAML in ``defs``; an ablation or a new benchmark needs no Python."""

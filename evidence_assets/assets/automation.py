@@ -1,7 +1,8 @@
-"""Finds stale assets: those with an upstream data version that differs from the one they were computed from.
+"""Finds stale assets: an upstream data version differs from the one that they were computed from.
 
-Changes made while the daemon is down are found later; an unchanged data version makes nothing stale
-(see ``docs/decisions.md``).
+It also finds changes that were made while the daemon was down, and those that an interrupted run had not reached. A
+materialization without a new data version makes nothing stale (see ``docs/decisions.md``). Changes before a user
+cancelled the run that follows them make nothing stale either.
 """
 
 from __future__ import annotations
@@ -15,17 +16,23 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.run_liveness import KILLED_TAG, PREVIOUS_KILLS_TAG, UNFINISHED_STATUSES
+from evidence_assets.assets.run_liveness import (
+    PREVIOUS_KILLS_TAG,
+    UNFINISHED_STATUSES,
+    awaits_retry,
+    count_kills,
+    last_cancellation,
+)
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
 """Tag of a materialization: its data version."""
 INPUT_POINTER_TAG = "dagster/input_event_pointer/"
-"""Tag prefix of a materialization, followed by an upstream key: the upstream event that it read."""
+"""Prefix of tags of a materialization, before an upstream key; the value is the upstream event that it read."""
 MODEL_POOL = "llm"
 """Pool of the assets that call a language model."""
 MAX_KILLED_RUNS = 3
-"""Consecutive killed runs after which a partition is not retried: it may be what kills them."""
+"""Consecutive killed runs after which a partition is not retried: it may cause the kills."""
 RECORDS_PER_FETCH = 500
 
 
@@ -34,6 +41,13 @@ class AssetPartition(NamedTuple):
 
     key: dg.AssetKey
     partition: str | None
+
+
+class Materialization(NamedTuple):
+    """Tags and time of a materialization event."""
+
+    tags: Mapping[str, str]
+    timestamp: float
 
 
 class InstanceRecords:
@@ -47,10 +61,12 @@ class InstanceRecords:
         }
         """Id of each asset's latest materialization event, over all partitions."""
         self.events, self.planned_events = cache(self._events), cache(self._planned_events)
-        self.tags = cache(self._tags)
+        self.materializations = cache(self._materializations)
         self.partitions, self.parents = cache(self._partitions), cache(self._parents)
         self.version, self.is_in_progress = cache(self._version), cache(self._is_in_progress)
         self.unfinished_runs = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))
+        self.cancelled_at = last_cancellation(instance)
+        """Changes up to this time are not followed."""
 
     def _events(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Id of the latest materialization event of each partition."""
@@ -83,13 +99,13 @@ class InstanceRecords:
                 parents.append(AssetPartition(key, None))
         return parents
 
-    def _tags(self, key: dg.AssetKey) -> Mapping[str | None, Mapping[str, str]]:
-        """Tags of the latest materialization event of each partition."""
+    def _materializations(self, key: dg.AssetKey) -> Mapping[str | None, Materialization]:
+        """The latest materialization event of each partition."""
         partitions = {event: partition for partition, event in self.events(key).items()}
         ids = list(partitions)
         batches = [ids[start : start + RECORDS_PER_FETCH] for start in range(0, len(ids), RECORDS_PER_FETCH)]
         return {
-            partitions[record.storage_id]: _event_tags(record)
+            partitions[record.storage_id]: Materialization(_event_tags(record), record.timestamp)
             for batch in batches
             for record in self.instance.fetch_materializations(
                 dg.AssetRecordsFilter(key, storage_ids=batch), limit=len(batch)
@@ -111,17 +127,16 @@ class InstanceRecords:
         latest = self.instance.get_latest_planned_materialization_info(asset.key, asset.partition)
         return latest is not None and latest.run_id in self.unfinished_runs
 
-    def count_killed_runs(self, asset: AssetPartition) -> int:
-        """Number of consecutive killed runs of this up to its last run; 0 if that was not killed."""
+    def last_run(self, asset: AssetPartition) -> dg.DagsterRun | None:
+        """The last run that was to materialize this."""
         latest = self.instance.get_latest_planned_materialization_info(asset.key, asset.partition)
-        run = self.instance.get_run_by_id(latest.run_id) if latest else None
-        return int(run.tags.get(KILLED_TAG, 0)) if run else 0
+        return self.instance.get_run_by_id(latest.run_id) if latest else None
 
     def find_stale(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[AssetPartition, int]]:
         """An asset's stale partitions, each with the latest upstream event that changed its inputs.
 
-        Skips partitions without an event of their own or upstream since ``after``. A partition that was never
-        materialized counts only if partitions are dynamic (seed files) and all its inputs exist.
+        Skips partitions that have no event, their own or upstream, since ``after``. A partition that was never
+        materialized is stale only if partitions are dynamic (seed files) and all its inputs exist.
         """
         if all(self.last_events.get(k, 0) <= after for k in (key, *self.graph.get(key).parent_keys)):
             return
@@ -139,7 +154,7 @@ class InstanceRecords:
 
     def _last_change(self, asset: AssetPartition) -> int:
         """Latest event that changed the data version of an input since it was read; 0 if none did."""
-        last_change, tags = 0, self.tags(asset.key)[asset.partition]
+        last_change, tags = 0, self.materializations(asset.key)[asset.partition].tags
         for key, parents in groupby(self.parents(asset), lambda parent: parent.key):
             name = key.to_user_string()
             # Dagster records NULL for an input that did not exist; a new or unrecorded input counts if it is newer.
@@ -147,14 +162,20 @@ class InstanceRecords:
             read_event = int(pointer) if pointer.isdecimal() else 0
             newer = [parent for parent in parents if self.events(key).get(parent.partition, 0) > read_event]
             for parent in newer:
-                if self.tags(key)[parent.partition].get(DATA_VERSION, "") != self.version(parent, read_event):
+                latest = self.materializations(key)[parent.partition]
+                has_changed = latest.tags.get(DATA_VERSION, "") != self.version(parent, read_event)
+                if has_changed and latest.timestamp > self.cancelled_at:
                     last_change = max(last_change, self.events(key)[parent.partition])
         return last_change
 
     def _last_input(self, asset: AssetPartition) -> int:
-        """Latest event of the inputs; 0 if any was never materialized."""
-        events = [self.events(parent.key).get(parent.partition, 0) for parent in self.parents(asset)]
-        return max(events) if events and all(events) else 0
+        """Latest event of the inputs; 0 if any was never materialized, or all before a cancellation."""
+        parents = self.parents(asset)
+        events = [self.events(parent.key).get(parent.partition, 0) for parent in parents]
+        if not events or not all(events):
+            return 0
+        times = (self.materializations(parent.key)[parent.partition].timestamp for parent in parents)
+        return max(events) if max(times) > self.cancelled_at else 0
 
 
 def _event_tags(record: dg.EventLogRecord) -> Mapping[str, str]:
@@ -201,14 +222,15 @@ def _add_downstream(
 def request_stale_assets(
     repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None, models: bool = False
 ) -> dg.SensorResult:
-    """Run requests for stale assets that no run tried since the change and whose inputs are not in progress.
+    """Run requests for stale assets, without those that wait for inputs or failed since the change.
 
     Without ``models``, assets that call a language model stay stale. An asset reached by two paths is materialized
-    once. A failed run is not retried until its inputs change again; a killed one is. Raw files are never requested.
+    once. A failed run is not retried until its inputs change again; an interrupted or killed one is at once. Raw files
+    are never requested.
 
-    The cursor saves work: it holds the event up to which all changes were handled, and the last event seen. The first
-    stays one tick behind, because a shared database may show an event later than its successors. Without a cursor, or
-    if the graph's edges have changed, all assets are checked.
+    The cursor saves work. It has the last event whose changes were all handled, and the last event of this tick. The
+    first stays one tick behind, because a shared database may show an event after later ones. Without a cursor, or if
+    the graph's edges have changed, all assets are checked.
     """
     records = InstanceRecords(repository, instance)
     graph = records.graph
@@ -230,7 +252,7 @@ def request_stale_assets(
         parents = records.parents(asset)
         return any(p in requested or records.is_in_progress(p) or is_waiting(p) for p in parents)
 
-    is_unsettled = False
+    has_open_changes = False
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
             if key.path[0] == "raw" or (not models and _calls_language_model(graph, key)):
@@ -238,10 +260,13 @@ def request_stale_assets(
             for asset, changed_at in records.find_stale(key, handled):
                 is_running = records.is_in_progress(asset)
                 if not is_running and records.planned_events(key).get(asset.partition, 0) > changed_at:
-                    kills[asset] = records.count_killed_runs(asset)
-                    if not 0 < kills[asset] < MAX_KILLED_RUNS:
+                    run = records.last_run(asset)
+                    n_kills = count_kills(run) if run else None
+                    is_running = run is not None and awaits_retry(run)
+                    if not is_running and (n_kills is None or n_kills >= MAX_KILLED_RUNS):
                         continue
-                is_unsettled = True
+                    kills[asset] = n_kills or 0
+                has_open_changes = True
                 if not is_running and not is_waiting(asset):
                     requested.add(asset)
         _add_downstream(records, requested, is_waiting, models)
@@ -257,6 +282,6 @@ def request_stale_assets(
             )
             for (_, partition), assets in runs.items()
         ],
-        skip_reason=None if requested else "every stale asset is waiting, running or has failed",
-        cursor=f"{edges}:{handled if is_unsettled else last_seen}:{newest}",
+        skip_reason=None if requested else "every stale asset is waiting, running, cancelled or has failed",
+        cursor=f"{edges}:{handled if has_open_changes else last_seen}:{newest}",
     )

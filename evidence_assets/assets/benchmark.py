@@ -1,4 +1,4 @@
-"""Components for benchmarks (raw files, questions, tables, subgraphs) and for the lake's own declarations."""
+"""Components for benchmarks (raw files, questions, tables, subgraphs) and a lake's declarations."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ from evidence_assets.assets.system import build_deps
 from evidence_assets.assets.table_asset import table_asset, table_check
 from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.benchmarks.dataset_info import load_datasets
-from evidence_assets.benchmarks.declarations import DECLARATIONS_FOLDER, Declaration, declarations, declarations_of
-from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, BenchmarkPart, benchmarks_of_family
+from evidence_assets.benchmarks.declarations import Declaration, declarations, declarations_of, user_folders
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, BenchmarkSubset, benchmarks_of_family
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord, question_rows, table_rows
 from evidence_assets.experiment.evidence.question_concepts import VERSION
 from evidence_assets.experiment.evidence.sources import build_subgraphs, source_inputs
 from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
-from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import key_for_model
 from evidence_assets.text.spelling import closest_name
 
 SOURCE_COMPONENTS = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
-"""Components that make the sources of a benchmark's answers, by field."""
+"""Components that can define the source that a benchmark names in a field."""
 
 
 class Expected(declared_benchmarks.ExpectedSize, dg.Resolvable):
@@ -82,11 +81,11 @@ COMPONENTS: dict[str, type[dg.Component]] = {
 
 
 class Declared(dg.Component, dg.Model, dg.Resolvable):
-    """Loads the lake's ``declarations`` like the YAML in ``defs``."""
+    """Loads the ``declarations`` of the lake and the project like the YAML in ``defs``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         return dg.Definitions.merge(
-            *(_defs_of(document, context) for document in declarations(find_lake() / DECLARATIONS_FOLDER))
+            *(_defs_of(document, context) for folder in user_folders() for document in declarations(folder))
         )
 
 
@@ -95,7 +94,7 @@ def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Defi
     if component is None:
         suggestion = closest_name(document.component, COMPONENTS)
         raise BadInput(
-            f"a lake cannot declare the component {document.component!r}; did you mean {suggestion!r}?",
+            f"a lake or project cannot declare the component {document.component!r}; did you mean {suggestion!r}?",
             file=document.file,
             field="type",
         )
@@ -116,11 +115,21 @@ def _build_questions(step: StageContext) -> StageOutput:
 
     rows = question_rows(read_and_count(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": n_questions}
-    dataset = None if isinstance(declared, BenchmarkPart) else load_datasets().get(declared.reader)
+    dataset = None if isinstance(declared, BenchmarkSubset) else load_datasets().get(declared.reader)
     if dataset and (note := dataset.count_note(declared.split, n_questions)):
         step.warn(note)
         metadata["official count"] = note
     return StageOutput(rows, metadata=metadata)
+
+
+def build_tables(step: StageContext) -> StageOutput:
+    """Read the tables of a benchmark; report those without cells and those that share an id."""
+    tables = list(read_benchmark_tables(step.lake, step.benchmark))
+    metadata: dict[str, object] = {"without cells": sum(not any(table.rows) for table in tables)}
+    if renamed := [f"{table.published_id} → {table.table_id}" for table in tables if table.published_id]:
+        metadata["renamed"] = renamed
+        step.warn(f"{len(renamed)} tables have the id of another table and were renamed: {', '.join(renamed)}.")
+    return StageOutput(table_rows(tables), metadata=metadata)
 
 
 class Questions(dg.Component, dg.Model, dg.Resolvable):
@@ -134,7 +143,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                 _build_questions,
                 description=f"Questions of the {family} benchmarks, with options and gold answers.",
                 group="benchmarks",
-                code_version="1",
+                code_version="2",
                 deps=sorted({b.raw_asset for b in benchmarks_of_family(family)}),
                 partitions=question_partitions(family),
             )
@@ -146,7 +155,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                 table_asset(
                     "tables",
                     "tables",
-                    lambda step: StageOutput(table_rows(read_benchmark_tables(step.lake, step.benchmark))),
+                    build_tables,
                     description="Tables of claims and questions, as read from the benchmarks' files.",
                     group="benchmarks",
                     code_version="1",

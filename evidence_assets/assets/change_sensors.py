@@ -1,6 +1,6 @@
-"""Sensors that re-materialize stale assets, and the run that takes a change from a seed file to the last score.
+"""Sensors that re-materialize stale assets, and a run that updates all assets downstream.
 
-It starts a run for each batch of assets, without waiting for a tick, the queue or a new process.
+The run executes further runs in its own process, one per batch of assets: it waits for no tick, queue or new process.
 """
 
 import os
@@ -13,10 +13,11 @@ from evidence_assets import profiles
 from evidence_assets.assets.automation import request_stale_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import (
-    LOCK_FILE_TAG,
+    FOLLOW_JOB,
     UNFINISHED_STATUSES,
     fail_killed_runs,
-    liveness_lock,
+    hold_liveness_lock,
+    is_interrupted,
     reduce_disk_syncs,
 )
 from evidence_assets.assets.seeds import RELATIONS, request_seed_runs
@@ -27,7 +28,7 @@ PARENT_RUN_TAG = "evidence/within"
 
 
 def _home(instance: dg.DagsterInstance) -> Path:
-    """The folder in which the command line, too, puts its liveness locks."""
+    """The folder with the liveness locks, also those of the command line."""
     return Path(os.environ.get("DAGSTER_HOME") or instance.root_directory)
 
 
@@ -38,7 +39,10 @@ def materialize_changes(
     tags: Mapping[str, str],
     log: Callable[[str], None],
 ) -> list[str]:
-    """Materialize stale assets until none is left; returns those that failed."""
+    """Materialize stale assets until none is left; returns those that failed.
+
+    Raises DagsterExecutionInterruptedError if a signal interrupted a run, which ends that run only.
+    """
     job = repository.get_implicit_global_asset_job_def()
     failed: list[str] = []
     cursor: str | None = None
@@ -61,30 +65,36 @@ def materialize_changes(
                 tags={**request.tags, **tags},
                 raise_on_error=False,
             )
+            if is_interrupted(run.dagster_run):
+                raise dg.DagsterExecutionInterruptedError
             if not run.success:
                 failed.append(f"{names} (run {run.run_id})")
 
 
 @dg.op(description="Materializes stale assets until none is left.")
-def carry(context: dg.OpExecutionContext, lake: LakeResource) -> None:
+def materialize_stale_assets(context: dg.OpExecutionContext, lake: LakeResource) -> None:
     instance = context.instance
     reduce_disk_syncs()
-    with liveness_lock(_home(instance)) as alive:
-        instance.add_run_tags(context.run_id, alive)
-        tags = {**alive, PARENT_RUN_TAG: context.run_id}
-        failed = materialize_changes(context.repository_def, instance, lake.open(), tags, context.log.info)
-        instance.add_run_tags(context.run_id, {LOCK_FILE_TAG: ""})  # the lock is released before this run ends
+    # The lock outlives this step, so that a kill before the run has ended is noticed as well.
+    alive = hold_liveness_lock(_home(instance))
+    instance.add_run_tags(context.run_id, alive)
+    tags = {**alive, PARENT_RUN_TAG: context.run_id}
+    failed = materialize_changes(context.repository_def, instance, lake.open(), tags, context.log.info)
     if failed:
         raise dg.Failure("\n".join(["These assets failed:", *failed]), allow_retries=False)
 
 
-@dg.job(executor_def=dg.in_process_executor, description="Re-materializes all assets downstream of a change.")
+@dg.job(
+    name=FOLLOW_JOB,
+    executor_def=dg.in_process_executor,
+    description="Re-materializes all assets downstream of a change.",
+)
 def follow_changes() -> None:
-    carry()
+    materialize_stale_assets()
 
 
 def _runs_on_this_machine(instance: dg.DagsterInstance) -> bool:
-    """Whether runs are processes of this machine; other launchers would treat the runs of ``carry`` as lost."""
+    """Whether runs are local processes; other launchers would report the runs inside a run as lost."""
     return profiles.load().executor == "processes" and isinstance(instance.run_launcher, dg.DefaultRunLauncher)
 
 
@@ -98,8 +108,8 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     instance = context.instance
     if not _runs_on_this_machine(instance):
         return dg.SkipReason("runs start on other machines: follow_apart requests them")
-    fail_killed_runs(instance, _home(instance))
-    if instance.get_run_ids(dg.RunsFilter(job_name=follow_changes.name, statuses=UNFINISHED_STATUSES), limit=1):
+    fail_killed_runs(instance, _home(instance), context.log.info)
+    if instance.get_run_ids(dg.RunsFilter(job_name=FOLLOW_JOB, statuses=UNFINISHED_STATUSES), limit=1):
         return dg.SkipReason("a follow_changes run is in progress")
     # No retries: the next tick requests what this run leaves stale.
     run_requests = [dg.RunRequest(tags={"dagster/max_retries": "0"})]
@@ -114,7 +124,7 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     asset_selection=dg.AssetSelection.all(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=5,
-    description="Does the same in separate runs, if runs start on other machines.",
+    description="Requests separate runs for assets whose inputs have changed, if runs start on other machines.",
 )
 def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance

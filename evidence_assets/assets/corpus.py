@@ -11,6 +11,7 @@ from evidence_assets.assets.partitions import (
     corpus_partitions,
     encoder_options,
     list_encoders,
+    max_neighbours,
     with_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
@@ -41,10 +42,10 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
     split: str = ""
     """Split of the dataset whose passages are read."""
     tokens: corpus_building.TokenStorage = "stored"
-    """Whether the token store holds token vectors or only BM25 statistics."""
+    """Whether the token store has token vectors or only BM25 statistics."""
 
     def file_groups(self, folder: Path) -> list[FileGroup]:
-        """Its files, with a reader of their documents."""
+        """Its files in groups, each with a reader of its documents."""
         if self.documents == "folder":
             return group_files(folder)
         check_passages(self.documents)
@@ -102,6 +103,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
     def _encoder_assets(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
         """Vectors and index of one encoder; the profile's first without a name."""
         chunks_key, vectors_key = f"corpus/{self.name}/chunks", embeddings_key(self.name, name)
+        neighbours = max_neighbours()
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
@@ -114,7 +116,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         )
 
         def make_index(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
-            meta = corpus_building.build_index(lake, self.name, log, name)
+            meta = corpus_building.build_index(lake, self.name, log, name, neighbours)
             return meta.built_from, meta.metadata
 
         index = files_asset(
@@ -125,7 +127,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             **encoder_options(
                 name,
                 f"corpus_{self.name}",
-                f"{vector_index.VERSION}.{bm25.VERSION}",
+                f"{vector_index.VERSION}.{bm25.VERSION}.{neighbours}",
                 f"FAISS index, BM25 index and chunk positions of {self.name}",
             ),
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import polars as pl
+import pyarrow as pa
 
 from evidence_assets import profiles
 from evidence_assets.assets.partitions import (
@@ -41,6 +43,8 @@ from evidence_assets.graphs.passages import (
     passage_table,
 )
 from evidence_assets.lake.ids import content_id, key_for_model, shard_of
+from evidence_assets.lake.rows import row_blocks
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
@@ -48,11 +52,11 @@ from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import find_invalid_vectors
 from evidence_assets.systems import four_step_focus
 
-Make = Callable[[StageContext], StageOutput]
+BuildRows = Callable[[StageContext], StageOutput]
 
 
 def _row_assets(
-    key_prefix: str, builders: Mapping[str, tuple[Make, str]], deps: Sequence[str], group: str, version: str
+    key_prefix: str, builders: Mapping[str, tuple[BuildRows, str]], deps: Sequence[str], group: str, version: str
 ) -> list[dg.AssetsDefinition]:
     """``nodes`` and ``edges`` of a graph, each with its function and description."""
     return [
@@ -104,7 +108,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     harvested: tuple[str, ...] = ()
     """Assets of the table ``triples`` to merge with the files' triples."""
     best_harvested: int | None = None
-    """Number of best triples per harvested relation; all by default."""
+    """Maximum triples of each harvested relation, the best by rank; all by default."""
 
     @property
     def _sources(self) -> list[GraphSource]:
@@ -118,10 +122,23 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     def _raw_folder(self, step: StageContext) -> Path:
         return step.lake.fetch_raw(*self._paths)
 
-    def _merge(self, step: StageContext) -> merge.MergedGraph:
-        triples = [step.read("triples", f"knowledge/{self.name}/triples")]
-        triples += [merge.select_top_ranked(step.read("triples", key), self.best_harvested) for key in self.harvested]
-        return merge.merge_triples(pl.concat(triples), graph_rows.read_synonyms(self._sources, self._raw_folder(step)))
+    def _read_triples(self, step: StageContext, columns: Sequence[str]) -> merge.TripleBlocks:
+        """Columns of the triples of files and harvests, in blocks."""
+        schema = pa.schema([TABLES["triples"].arrow.field(name) for name in (*columns, "rank")])
+
+        def blocks() -> Iterator[pl.DataFrame]:
+            for key in (f"knowledge/{self.name}/triples", *self.harvested):
+                max_rank = self.best_harvested if key in self.harvested else None
+                for path in step.lake.files("triples", key):
+                    for block in row_blocks(path, schema, merge.TRIPLES_PER_BLOCK):
+                        yield merge.select_top_ranked(pl.DataFrame(block), max_rank).select(columns)
+
+        return blocks
+
+    def _merge_names(self, step: StageContext) -> merge.MergedNames:
+        columns = ("head", "tail", "head_type", "tail_type")
+        synonyms = graph_rows.read_synonyms(self._sources, self._raw_folder(step))
+        return merge.merge_names(self._read_triples(step, columns), synonyms)
 
     def _build_triples(self, step: StageContext) -> StageOutput:
         table = graph_rows.triple_table(self._sources, self._raw_folder(step), load_vocabulary())
@@ -129,10 +146,11 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 
     def _build_nodes(self, step: StageContext) -> StageOutput:
-        return StageOutput(self._merge(step)[0])
+        return StageOutput(self._merge_names(step).nodes)
 
     def _build_edges(self, step: StageContext) -> StageOutput:
-        _, edges = self._merge(step)
+        triples = self._read_triples(step, ("head", "relation", "tail", "triple_id", "source", "licence"))
+        edges = merge.merge_edges(triples, self._merge_names(step), report_progress("triples merged", step.inform))
         return StageOutput(edges, merge.edge_lineage(edges))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -152,7 +170,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         builders = {
             "nodes": (
                 self._build_nodes,
-                f"Nodes of {self.name}; names that differ only in case, number or marks share one.",
+                f"Nodes of {self.name}; names that differ only in case, plural forms or punctuation are one node.",
             ),
             "edges": (self._build_edges, f"Edges of {self.name} with their triples, sources and licences."),
         }
@@ -206,7 +224,7 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
         description = f"Passages of the graph {self.graph}: names of nodes and sentences of edges, with vectors"
         assets = [
             _passages_asset(
-                self.graph, name, description, "", lambda graph, _, is_selected: fact_passages(graph, is_selected)
+                self.graph, name, description, "", lambda graph, _, is_selected: fact_passages(graph, is_selected), True
             )
             for name in list_encoders(f"knowledge/{self.graph}/passages")
         ]
@@ -219,14 +237,25 @@ def _passages_asset(
     description: str,
     version: str,
     build: Callable[[KnowledgeGraph, Encoder, OwnerFilter], Iterable[Passage]],
+    has_edges: bool,
 ) -> dg.AssetsDefinition:
-    """Passages of a graph with one encoder's vectors, in the shards of a corpus."""
+    """Passages of a graph with one encoder's vectors, in the shards of a corpus.
+
+    ``has_edges``: Whether edges have passages, too.
+    """
 
     def make(step: StageContext) -> StageOutput:
         step = with_encoder(step, name)
         model, shards = get_encoder(step.profile.encoder), step.profile.shards.corpus
         graph_view = open_graph(step.lake, graph, name)
-        passages = build(graph_view, model, lambda owner: shard_of(content_id(owner), shards) == step.shard)
+        report, numbers = report_progress("nodes and edges" if has_edges else "nodes", step.inform), count(1)
+        total = len(graph_view) + (len(graph_view.edge_ids) if has_edges else 0)
+
+        def is_in_shard(owner_id: str) -> bool:
+            report(next(numbers), total)
+            return shard_of(content_id(owner_id), shards) == step.shard
+
+        passages = build(graph_view, model, is_in_shard)
         table, reused = passage_table(passages, step.previous_rows(), model, model_key(model), step.blocks)
         return StageOutput(table, passage_lineage(table, record_encoder(step)), {"model": model_key(model)}, reused)
 
@@ -292,6 +321,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             f"Passages of the nodes of {self.name}: documents and relations, with vectors",
             f"{four_step_focus.VERSION}:{tokens}:",
             partial(node_passages, tokens=tokens),
+            has_edges=False,
         )
 
         def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:

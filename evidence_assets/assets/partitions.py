@@ -1,4 +1,4 @@
-"""Axes of assets: the partitions of task families and corpora, and the encoders of a profile."""
+"""Partitions of task families and corpora, and the encoders for which an asset has a version."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks_of_family
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_all_stages
+from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import enabled_presets, models_to_combine, variants
 from evidence_assets.lake.ids import key_for_model
 
@@ -37,7 +38,7 @@ BY_BENCHMARK = dg.MultiToSingleDimensionPartitionMapping(partition_dimension_nam
 """Maps between a family's benchmark × shard partitions and its benchmarks."""
 ALL_PARTITIONS = dg.AllPartitionMapping()
 MODEL_TAG = "model/"
-"""Tag prefix of an asset made with a model other than the profile's first, followed by the model's name."""
+"""Tag prefix of assets computed with another model than the profile's first, followed by the model's name."""
 
 
 def list_encoders(key: str) -> list[str]:
@@ -54,6 +55,16 @@ def list_encoders(key: str) -> list[str]:
     return ["", *(name for name in names if key_for_model(key, name) in keys)]
 
 
+def max_neighbours() -> int:
+    """The most neighbours of a query that the profile or a loaded variant requests from the index of a corpus."""
+    counts = [profiles.load().retrieval.R]
+    for variant in variants():
+        method = systems.load(variant.system).method_of(variant) if variant.is_loaded else None
+        if isinstance(method, Method):
+            counts.append(method.neighbours(method.settings_of(variant)))
+    return max(counts)
+
+
 class EncoderOptions(TypedDict):
     """Options of an asset with one encoder's vectors."""
 
@@ -65,7 +76,7 @@ class EncoderOptions(TypedDict):
 
 
 def encoder_options(name: str, group: str, version: str, description: str) -> EncoderOptions:
-    """Options of an asset made with this encoder; with the profile's first if ``name`` is empty."""
+    """Options of an asset computed with this encoder; with the profile's first if ``name`` is empty."""
     settings = profiles.load().encoders[name] if name else None
     return {
         "description": f"{description}{f' by {name}' if name else ''}.",

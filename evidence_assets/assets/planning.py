@@ -1,4 +1,4 @@
-"""The cost of a preset before it runs: questions, model calls, and time as measured on this machine."""
+"""The cost of a preset before it runs: questions, model calls, and time as in earlier runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
+from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Key, figures_of
 from evidence_assets.experiment.system import CustomStages, model_combinations
 from evidence_assets.experiment.variants import Variant, check_preset_names, presets, variants
@@ -22,7 +23,7 @@ from evidence_assets.text.spelling import closest_name
 
 SECONDS_PER_QUESTION = "seconds_per_question"
 SECONDS_PER_RELATION = "seconds"
-"""Metadata of every step; a harvest has one partition per relation."""
+"""Metadata of every materialization; for a harvest, which has one partition per relation, seconds per relation."""
 MATERIALIZATIONS_READ = 10
 """Latest materializations to search for one that computed rows."""
 
@@ -39,7 +40,7 @@ class PlanRow:
 
 
 def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str = "") -> list[PlanRow]:
-    """The cost of each variant of a preset on each benchmark, for each of its models or only for ``model``.
+    """The cost of each variant of a preset on each benchmark, for all its models or for ``model``.
 
     Raises BadInput if the preset or the model does not exist.
     """
@@ -50,11 +51,11 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
         suggestion = closest_name(model, [n for kind in MODEL_KINDS for n in profile.model_names(kind)])
         raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {suggestion!r}?")
     selected = [
-        crossed
+        combination
         for variant in variants()
         if name in variant.presets
-        for crossed in model_combinations(systems.load(variant.system), variant, frozenset([name]))
-        if not model or any(crossed.profile.model_names(kind)[0] == model for kind in kinds)
+        for combination in model_combinations(systems.load(variant.system), variant, frozenset([name]))
+        if not model or any(combination.profile.model_names(kind)[0] == model for kind in kinds)
     ]
     return plan_variants(selected, preset.benchmarks, lake, instance, preset.relations)
 
@@ -66,7 +67,7 @@ def plan_variants(
     instance: dg.DagsterInstance,
     relations: int = 0,
 ) -> list[PlanRow]:
-    """The cost of each variant on each benchmark of its family; a harvest's on the lake's, or so many, relations."""
+    """The cost of each variant on each benchmark; a lake without seeds counts as ``relations`` relations."""
     rows = []
     for variant in selected:
         if variant.family == "knowledge":
@@ -77,7 +78,7 @@ def plan_variants(
             continue
         method = systems.load(variant.system).method_of(variant)
         if isinstance(method, CustomStages) and variant.method != RECORDED_ANSWERS:
-            continue  # makes sources for other variants and answers no questions
+            continue  # builds sources for other variants and answers no questions
         pace = measured_seconds(instance, list_steps(variant))
         for benchmark in (all_benchmarks()[name] for name in benchmarks):
             if benchmark.family == variant.family:
@@ -89,12 +90,16 @@ def plan_variants(
 
 
 def benchmark_size(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
-    """Numbers of questions and of all their options, from the lake or else as declared; 0 if unknown."""
+    """Numbers of questions and of all their options, from the lake, as declared or from the files; 0 if unknown."""
     if lake is not None:
         rows = lake.read("questions", f"questions/{benchmark.family}", columns=["benchmark", "options"])
         options = rows.filter(rows["benchmark"] == benchmark.name)["options"].list.len()
         if len(options):
             return len(options), int(options.sum())
+        if not benchmark.expected.questions and all(lake.raw_path(file).exists() for file in benchmark.files):
+            questions = (q for q in read_benchmark_questions(lake, benchmark) if q.split == benchmark.split)
+            counts = [len(question.options) for question in questions]
+            return len(counts), sum(counts)
     return benchmark.expected.questions, benchmark.expected.questions * benchmark.expected.options
 
 
@@ -124,7 +129,7 @@ def _model_calls(variant: Variant, questions: int, options: int) -> int | None:
 def measured_times(
     instance: dg.DagsterInstance, sources: Sequence[CellSource], lake: Lake
 ) -> dict[Key, list[MeasuredScore]]:
-    """Our times for the printed times: the latest seconds per question of the steps × the lake's questions."""
+    """Our times for published ones: latest seconds per question of the steps × the lake's questions."""
     times: dict[Key, list[MeasuredScore]] = defaultdict(list)
     for source in sources:
         variant, name = source.variant, source.benchmark
@@ -135,10 +140,11 @@ def measured_times(
             if pace is None:
                 continue
             questions, _ = benchmark_size(all_benchmarks()[name], lake)
-            totals = {"hours": pace * questions / 3600, "minutes": pace * questions / 60}
+            seconds = pace * questions
+            values = {"hours": seconds / 3600, "minutes": seconds / 60, "minutes_per_question": pace / 60}
             for figure in figures_of(name, timed, source.model_id):
                 model = source.model_id if figure.model or "predictions" in timed.steps else ""
-                label, value = variant.label if model else variant.name, totals.get(figure.metric, pace / 60)
+                label, value = variant.label if model else variant.name, values[figure.metric]
                 time = MeasuredScore(label, name, model, value, None, None, questions, differs=timed.differs)
                 if time not in times[figure.key]:
                     times[figure.key].append(time)
@@ -146,7 +152,7 @@ def measured_times(
 
 
 def pace_metadata(rows: pa.Table, reused: int, seconds: float) -> dict[str, float]:
-    """A step's seconds per question that was not reused; stored as metadata because rows hold no run facts."""
+    """Metadata: seconds per computed question. Rows do not store it, so that they are reproducible."""
     if "question_id" not in rows.column_names or rows.num_rows == reused or not seconds:
         return {}
     return {SECONDS_PER_QUESTION: seconds / (len(rows.column("question_id").unique()) * (1 - reused / rows.num_rows))}
@@ -158,7 +164,7 @@ def measured_seconds(
     partitions: Sequence[str] | None = None,
     metadata: str = SECONDS_PER_QUESTION,
 ) -> float | None:
-    """Latest seconds per question, summed over these steps; None if one was never measured."""
+    """Latest seconds per question, summed over these steps; None if any step was never measured."""
     total = 0.0
     for asset in assets:
         records_filter = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset.split("/")), asset_partitions=partitions)

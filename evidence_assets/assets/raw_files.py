@@ -21,7 +21,7 @@ from evidence_assets.lake.store import Lake
 def raw_assets(
     declaration: declared_benchmarks.RawInput, key: str, raw_paths: list[str], contents: str = ""
 ) -> tuple[str, list[dg.AssetsDefinition]]:
-    """The key of the raw asset of declared files, and the asset unless another declaration defines it.
+    """Key of the raw asset of declared files, and the asset itself unless another declaration defines it.
 
     Raises BadInput if a path leads out of the lake's ``raw`` folder.
     """
@@ -44,7 +44,7 @@ def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDe
     """An asset whose data version is the hash of files or folders below the lake's ``raw``.
 
     Materialize it after changing them; downstream assets become stale only if the content differs. ``contents``
-    describes missing files in the error.
+    describes the expected files in errors.
     """
 
     def hash_files(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:

@@ -1,15 +1,20 @@
-"""Liveness of a process with many runs: a locked file that shows that it is alive; and fewer disk syncs."""
+"""How runs ended: killed, interrupted, cancelled or failed; and fewer disk syncs.
+
+Each process keeps a file locked while it lives, so that others notice when it was killed.
+"""
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import socket
 import sqlite3
+import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +26,18 @@ from evidence_assets.lake.atomic import is_abandoned
 LOCK_FILE_TAG = "evidence/alive"
 """Tag of a run: the file that its process keeps locked."""
 HOST_TAG = "evidence/host"
-"""Tag of a run: the machine that has the file."""
+"""Tag of a run: the machine with that file."""
 KILLED_TAG, PREVIOUS_KILLS_TAG = "evidence/killed", "evidence/killed_before"
 """Tags of a killed run, and of its replacement: the number of consecutive kills so far."""
+FOLLOW_JOB = "follow_changes"
+"""The job that re-materializes stale assets."""
+SECONDS_BETWEEN_ATTEMPTS = 2.0
+"""Seconds between two attempts to get a pool slot that another process holds."""
+Report = Callable[[str], None]
+"""Called with a message for the user."""
+_FAILURE_REASON_TAG, _WILL_RETRY_TAG = "dagster/failure_reason", "dagster/will_retry"
+_INTERRUPTED = "UNEXPECTED_TERMINATION"
+"""Dagster's failure reason of a run that received SIGTERM or SIGINT without a request to cancel it."""
 _FINISHED_STATUSES = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 UNFINISHED_STATUSES = [status for status in dg.DagsterRunStatus if status not in _FINISHED_STATUSES]
 
@@ -44,27 +58,146 @@ def liveness_lock(home: Path) -> Iterator[dict[str, str]]:
             lock_file.unlink()
 
 
-def fail_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
-    """Mark runs of killed processes as failed and free their pool slots, because nothing else does."""
+@cache
+def hold_liveness_lock(home: Path) -> dict[str, str]:
+    """Tags as of ``liveness_lock``, whose file stays locked until this process ends."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(liveness_lock(home))
+
+
+def discard_message(_text: str) -> None:
+    """Ignore a message."""
+
+
+def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: Report = discard_message) -> int:
+    """Mark runs of killed processes as failed and free their pool slots, because nothing else does.
+
+    Returns the number of these runs, and reports each with its slots. A run that was being cancelled becomes a
+    cancelled one.
+    """
     failed_runs = 0
     for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED_STATUSES)):
-        lock_file = home / "alive" / run.tags.get(LOCK_FILE_TAG, "")
-        is_local = run.tags.get(HOST_TAG, socket.gethostname()) == socket.gethostname()
-        if is_local and run.tags.get(LOCK_FILE_TAG) and (not lock_file.exists() or is_abandoned(lock_file)):
-            instance.add_run_tags(run.run_id, {KILLED_TAG: str(int(run.tags.get(PREVIOUS_KILLS_TAG, 0)) + 1)})
-            instance.report_run_failed(run, "The process of this run was killed. Its finished assets are kept.")
-            failed_runs += 1
+        if not _is_killed(instance, run, home):
+            continue
+        failed_runs += 1
+        report(f"the process of {_describe(run)} was killed: the run is marked as failed")
+        if run.status is dg.DagsterRunStatus.CANCELING:
+            instance.report_run_canceled(run, "The process of this cancelled run has ended.")
+            continue
+        instance.add_run_tags(run.run_id, {KILLED_TAG: str(int(run.tags.get(PREVIOUS_KILLS_TAG, 0)) + 1)})
+        instance.report_run_failed(run, "The process of this run was killed. Its finished assets are kept.")
     slots = instance.event_log_storage
-    for run_id in slots.get_concurrency_run_ids():
+    for run_id in sorted(slots.get_concurrency_run_ids()):
         holder = instance.get_run_by_id(run_id)
         if holder is None or holder.is_finished:
             slots.free_concurrency_slots_for_run(run_id)
+            report(
+                f"the pool slots of {_describe(holder) if holder else f'the deleted run {run_id[:8]}'} are free again"
+            )
     if (home / "alive").is_dir():
         with _folder_lock(home / "alive"):
             for lock_file in (home / "alive").iterdir():
                 if is_abandoned(lock_file):  # its process was killed before its first run or after its last
                     lock_file.unlink()
     return failed_runs
+
+
+def _is_killed(instance: dg.DagsterInstance, run: dg.DagsterRun, home: Path) -> bool:
+    """Whether the process of an unfinished run is gone: nothing locks its file or, without one, its pid is unknown."""
+    if run.tags.get(HOST_TAG, socket.gethostname()) != socket.gethostname():
+        return False
+    if name := run.tags.get(LOCK_FILE_TAG):
+        lock_file = home / "alive" / name
+        return not lock_file.exists() or is_abandoned(lock_file)
+    if not type(instance.run_storage).__name__.startswith("Sqlite"):
+        return False  # the database may serve several machines
+    pids = (
+        entry.dagster_event.engine_event_data.metadata.get("pid")
+        for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+        if entry.dagster_event
+    )
+    first = next(filter(None, pids), None)  # the run's own process; those of its steps follow
+    return first is not None and not _is_running(int(str(first.value)))
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it belongs to another user
+    return True
+
+
+def _describe(run: dg.DagsterRun) -> str:
+    keys = sorted(key.to_user_string() for key in run.asset_selection or ())
+    content = ", ".join(keys[:2]) + (f" and {len(keys) - 2} more" if len(keys) > 2 else "")
+    return f"run {run.run_id[:8]} ({content or run.job_name})"
+
+
+def wait_for_slots(
+    instance: dg.DagsterInstance, home: Path, pools: Iterable[str], tags: Mapping[str, str], report: Report
+) -> None:
+    """Wait until each pool has a slot that no other process holds, and report whom this waits for.
+
+    ``tags``: Tags of the runs of this process; Dagster makes its runs wait for each other.
+    """
+    reported: set[str] = set()
+    for pool in sorted(pools):
+        while holders := _find_holders(instance, pool, tags):
+            if new := sorted(set(holders) - reported):
+                reported.update(new)
+                report(f"waiting for pool {pool}, used by {', '.join(new)}. `evidence limits` shows the limits")
+            time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+            fail_killed_runs(instance, home, report)
+
+
+def _find_holders(instance: dg.DagsterInstance, pool: str, tags: Mapping[str, str]) -> list[str]:
+    """Descriptions of the runs of other processes that hold all slots of a pool; none if a slot is free."""
+    info = instance.event_log_storage.get_concurrency_info(pool)
+    runs = [instance.get_run_by_id(run_id) for run_id in sorted(info.active_run_ids)]
+    others = [run for run in runs if run and run.tags.get(LOCK_FILE_TAG, "") != tags[LOCK_FILE_TAG]]
+    return [_describe(run) for run in others] if 0 < info.slot_count <= len(others) else []
+
+
+def is_interrupted(run: dg.DagsterRun) -> bool:
+    """Whether a run failed because its process received a signal to end, as when the service stops."""
+    return run.status is dg.DagsterRunStatus.FAILURE and run.tags.get(_FAILURE_REASON_TAG) == _INTERRUPTED
+
+
+def count_kills(run: dg.DagsterRun) -> int | None:
+    """Consecutive kills up to a run that was killed or interrupted; None if it ended for its own reason.
+
+    An interruption does not count, because stopping the service is not the run's fault.
+    """
+    if is_interrupted(run):
+        return int(run.tags.get(PREVIOUS_KILLS_TAG, 0))
+    return int(run.tags[KILLED_TAG]) if KILLED_TAG in run.tags else None
+
+
+def awaits_retry(run: dg.DagsterRun) -> bool:
+    """Whether Dagster's run retries will launch a failed run again; they cannot launch a run inside a run."""
+    return run.tags.get(_WILL_RETRY_TAG) == "true" and run.remote_job_origin is not None
+
+
+def last_cancellation(instance: dg.DagsterInstance) -> float:
+    """When a user last cancelled the run that follows changes, in seconds since the epoch; 0 if never."""
+    cancelled = dg.RunsFilter(job_name=FOLLOW_JOB, statuses=[dg.DagsterRunStatus.CANCELED])
+    records = instance.get_run_records(cancelled, limit=1)
+    return max((record.end_time or record.update_timestamp.timestamp() for record in records), default=0.0)
+
+
+@contextmanager
+def raise_interruptions() -> Iterator[None]:
+    """Raise the exception of a signal handler that DuckDB has turned into "Query interrupted"."""
+    try:
+        yield
+    except RuntimeError as error:
+        if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
+            raise error.__cause__ from None
+        raise
 
 
 @contextmanager

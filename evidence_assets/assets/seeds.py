@@ -1,6 +1,6 @@
-"""Seed files as assets: the folder, one partition per file, and the seeds of each relation.
+"""Seed files as assets: the folder, and the seeds of each relation, with one partition per file.
 
-An unreadable file is reported and keeps its partition and rows; deleting a file deletes them.
+A file with errors is reported and keeps its partition and rows; deleting a file deletes them.
 """
 
 import json
@@ -17,6 +17,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.automation import DATA_VERSION
 from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.run_liveness import is_interrupted, last_cancellation
 from evidence_assets.assets.table_asset import OWNER, table_asset, table_check
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.atomic import replacing_file
@@ -45,7 +46,7 @@ _RELATION_TABLES = ("relation_seeds", "prompts")
 
 @dataclass(frozen=True)
 class SeedFiles:
-    """Relations by partition, errors, and the partitions with a file."""
+    """Valid relations by partition, errors of the other files, and the partitions of all files."""
 
     relations: dict[str, Relation]
     errors: tuple[BadInput, ...]
@@ -58,7 +59,7 @@ class SeedFiles:
 
 
 def read_seeds(lake: Lake) -> SeedFiles:
-    """Copy the sample's and the collections' seed files to the lake if they are new, then read all seed files."""
+    """Copy new seed files of the sample and the collections to the lake, then read all seed files."""
     harvesting = profiles.load().harvesting
     seeds_folder = lake.raw_path("seeds")
     seeds_folder.mkdir(parents=True, exist_ok=True)
@@ -81,23 +82,23 @@ def read_seeds(lake: Lake) -> SeedFiles:
     return SeedFiles(relations, tuple(errors), tuple(sorted(present)))
 
 
-def _copy_new_files(rendered: Path, target: Path, names: Iterable[str]) -> None:
-    """Copy these files once in the lake's lifetime, so that the user's edits and deletions stay."""
+def _copy_new_files(source: Path, target: Path, names: Iterable[str]) -> None:
+    """Copy each file once in the lake's lifetime, so that the user's edits and deletions stay."""
     state = target / _COPIED_NAMES_FILE
-    placed = set(json.loads(state.read_text())) if state.exists() else set()
-    new = [name for name in names if name not in placed and (rendered / f"{name}.yaml").exists()]
+    copied_names = set(json.loads(state.read_text())) if state.exists() else set()
+    new = [name for name in names if name not in copied_names and (source / f"{name}.yaml").exists()]
     if not new:
         return
     for name in new:
         if not (target / f"{name}.yaml").exists():
             with replacing_file(target / f"{name}.yaml") as temporary:
-                shutil.copyfile(rendered / f"{name}.yaml", temporary)
+                shutil.copyfile(source / f"{name}.yaml", temporary)
     with replacing_file(state) as temporary:
-        temporary.write_text(json.dumps(sorted(placed | set(new)), indent=1) + "\n")
+        temporary.write_text(json.dumps(sorted(copied_names | set(new)), indent=1) + "\n")
 
 
 def sync_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
-    """Add partitions of new files and delete those of deleted files with their rows; returns the deleted ones.
+    """Add partitions of new files, and delete those of deleted files with their rows; returns the latter.
 
     Each asset with such rows reports a retired materialization, so that a restored file is harvested again.
     """
@@ -127,25 +128,29 @@ def sync_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) 
 
 
 def find_retired_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
-    """Partitions (or their rows) whose file was deleted."""
+    """Partitions, registered or with rows, whose file was deleted."""
     partitions = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
     partitions |= {path.stem for table in _RELATION_TABLES for path in lake.files(table)}
     return sorted(partitions - set(files.present))
 
 
 def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
-    """Runs for relations whose content changed since their last materialization, and partitions to add.
+    """Run requests for relations that changed since their last materialization, and partitions to add.
 
-    Requests nothing for a file whose last requested run is unfinished.
+    Requests nothing for a file whose last requested run is unfinished, or that has not changed since a user cancelled
+    the run that follows changes.
     """
     files = read_seeds(lake)
+    cancelled_at = last_cancellation(instance)
+    changed_files = {path.stem: path.stat().st_ctime for path in list_seed_files(lake.raw_path("seeds"))}
     run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
         version, event = _last_version(instance, SEEDS, partition)
-        if version != relation.seed_hash:
+        if version != relation.seed_hash and changed_files.get(partition, 0.0) > cancelled_at:
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
     _, event = _last_version(instance, SEED_FOLDER)
-    if files.present or event:
+    last_change = max((lake.raw_path("seeds").stat().st_ctime, *changed_files.values()))
+    if (files.present or event) and last_change > cancelled_at:
         retired = find_retired_partitions(files, lake, instance)
         if retired or _last_folder_state(instance) != files.state:
             run_requests += _request_run(instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired)}:{event}")
@@ -156,13 +161,14 @@ def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg
 def _request_run(instance: dg.DagsterInstance, key: dg.AssetKey, name: str | None, change: str) -> list[dg.RunRequest]:
     """A run request for a change, unless a run is unfinished or MAX_ATTEMPTS runs failed.
 
-    ``change`` identifies the content and the event that it replaces, so that restored content is requested again.
+    ``change`` identifies the content and the event before it, so that restored content is requested again.
     """
     file = f"{key.path[0]}:{name or ''}"
     runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
     if any(not run.is_finished for run in runs):
         return []
-    if sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs) >= MAX_ATTEMPTS:
+    failed = [run for run in runs if not run.is_success and not is_interrupted(run)]
+    if sum(run.tags.get(_CHANGE) == change for run in failed) >= MAX_ATTEMPTS:
         return []
     return [dg.RunRequest(partition_key=name, asset_selection=[key], tags={_FILE: file, _CHANGE: change})]
 
@@ -213,7 +219,7 @@ def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
     problems = [str(error) for error in files.errors]
     return dg.AssetCheckResult(
         passed=not problems,
-        metadata={"relations": len(files.relations), "wrong": dg.MetadataValue.md("\n".join(problems) or "nothing")},
+        metadata={"relations": len(files.relations), "problems": dg.MetadataValue.md("\n".join(problems) or "none")},
     )
 
 
@@ -225,7 +231,7 @@ def _build_seeds(step: StageContext) -> StageOutput:
     for error in files.errors:
         if error.file is not None and str(error.file).rpartition("/")[2].rpartition(".")[0] == step.partition:
             raise error
-    raise dg.Failure(f"the seed file {step.partition}.yaml does not exist or was deleted", allow_retries=False)
+    raise dg.Failure(f"raw/seeds/{step.partition}.yaml does not exist: restore the file", allow_retries=False)
 
 
 class Seeds(dg.Component, dg.Model, dg.Resolvable):

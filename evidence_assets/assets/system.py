@@ -1,4 +1,4 @@
-"""Components for the systems: assets of all variants, from evidence to scores, built from their stages."""
+"""Components for the systems: the assets of all variants, from evidence to scores, and the scoreboard."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def partitions_definition(by: Partitions, family: str) -> dg.PartitionsDefinitio
     return RELATIONS if by == "relations" else None
 
 
-def build_deps(reads: Sequence[StageInput]) -> list[dg.AssetDep]:
-    """Dagster dependencies for these reads."""
-    over: dict[str, dg.PartitionMapping | None] = {"same": None, "every": ALL_PARTITIONS, "benchmark": BY_BENCHMARK}
-    return [depends_on(each.key, over[each.partitions]) for each in reads]
+def build_deps(inputs: Sequence[StageInput]) -> list[dg.AssetDep]:
+    """Dagster dependencies on these inputs."""
+    mappings: dict[str, dg.PartitionMapping | None] = {"same": None, "every": ALL_PARTITIONS, "benchmark": BY_BENCHMARK}
+    return [depends_on(stage_input.key, mappings[stage_input.partitions]) for stage_input in inputs]
 
 
 def build_asset(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinition:
@@ -71,7 +71,7 @@ def build_variant_defs(variant: Variant) -> dg.Definitions:
         group = "_".join([variant.group or variant.system, *models])
         asset = build_asset(stage, group, tags | {f"{MODEL_TAG}{name}": "" for name in models})
         assets.append(asset)
-        checks.append(table_check(asset, stage.check, stage.lake_check))
+        checks.append(table_check(asset, stage.check, stage.lake_check, stage.warning_check))
     return dg.Definitions(assets=assets, asset_checks=checks)
 
 
@@ -81,7 +81,7 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         definitions = []
         for variant in variants():
-            # Validates variants that are not opted in, too.
+            # Variants that are not loaded are validated, too.
             systems.load(variant.system).method_of(variant).settings_of(variant)
             if variant.prompt_settings != PACKAGED:
                 variant.prompt_settings.check(systems.load_templates())
@@ -101,7 +101,7 @@ def _build_scoreboard(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]
     rows = cell_rows(cells)
     lake.write(SCOREBOARD, "", {"published_figures": rows})
     with connect(lake.root, memory=None) as connection:
-        filled = sum(cell.filled for cell in add_scores(cells, load_scores(connection, cells)))
+        filled = sum(cell.filled for cell in add_scores(cells, load_scores(connection)))
         images = plots.draw(connection)
     folder = lake.root / "reports" / "scoreboard"
     with replacing_folder(folder) as temporary:
@@ -125,8 +125,8 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
             group="scores",
             code_version="7",
             description=(
-                "Plots of each variant's accuracy, with the printed figure and by confidence, and published_figures: "
-                "the variants that fill each printed cell, or the reason why none can."
+                "Plots of each variant's accuracy with the published figure and by confidence. The table "
+                "published_figures has the variants that reproduce each published figure, or why none can."
             ),
             deps=[depends_on(stage.key, ALL_PARTITIONS if stage.partitions else None) for stage in list_score_stages()],
         )

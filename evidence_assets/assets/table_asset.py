@@ -1,10 +1,10 @@
-"""Common parts of table assets: keys, metadata, previews, data versions, row reuse and the check.
+"""Table assets: keys, metadata, previews, data versions, row reuse and the check ``sound``.
 
 A component passes the function that returns rows; this module adds what Dagster needs.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Required, TypedDict, Unpack
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from evidence_assets.assets.planning import pace_metadata
 from evidence_assets.assets.resources import LakeResource, asset_name, step_options
+from evidence_assets.assets.run_liveness import raise_interruptions
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import TemporarilyUnavailable
@@ -34,6 +35,11 @@ READ_ATTEMPTS = 3
 FAIL_FAST_TAG = "evidence/at_once"
 """Tag of runs started at a terminal: they fail immediately instead of retrying."""
 PREVIEW_WIDTH = 160
+WARNINGS = {
+    "predictions": "At most a twentieth of the predictions lack a part of their input.",
+    "scores": "Chunks of the corpus hold at least nineteen twentieths of the gold evidence.",
+}
+"""What the check ``complete`` of a table says."""
 HISTORY_TABLES = {"evidence", "chains", "predictions", "triples", "scores"}
 """Tables with a row history for `evidence diff`; chunks and vectors are too large."""
 
@@ -112,7 +118,8 @@ def table_asset(
         name = asset_name(context.asset_key)
         step = StageContext(lake.open(), table, name, partition, context.log.info, context.log.warning)
         try:
-            output = make(step)
+            with raise_interruptions():
+                output = make(step)
         except TemporarilyUnavailable as error:
             if context.retry_number >= MAX_RETRIES or FAIL_FAST_TAG in context.run.tags:
                 raise
@@ -152,7 +159,8 @@ def files_asset(
 
     @_asset(key, options)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
-        version, metadata = make(lake.open(), context.log.info)
+        with raise_interruptions():
+            version, metadata = make(lake.open(), context.log.info)
         return dg.MaterializeResult(data_version=dg.DataVersion(version), metadata=metadata)
 
     return materialize
@@ -167,24 +175,32 @@ def table_check(
     asset: dg.AssetsDefinition,
     row_check: Callable[[pl.DataFrame], list[str]] | None = None,
     lake_check: Callable[[pl.DataFrame, Lake], list[str]] | None = None,
+    warning_check: Callable[[pl.DataFrame], list[str]] | None = None,
 ) -> dg.AssetChecksDefinition:
-    """The blocking check of every table asset: schema, unique sorted keys and valid lineage.
+    """The blocking check ``sound`` of every table asset: schema, unique sorted keys and valid lineage.
 
-    Reads the file block by block; every lineage parent must exist in the version used. ``row_check`` and
-    ``lake_check`` return further problems.
+    Reads the file block by block. Every lineage parent must exist with the recorded version. ``row_check`` and
+    ``lake_check`` return further problems. The problems of ``warning_check`` are the check
+    ``complete``, which does not block.
     """
     key = asset.key
     table = str(asset.metadata_by_key[key]["table"])
+    descriptions = {
+        "sound": f"The rows of {table} are valid: schema, unique sorted keys, and unchanged lineage parents.",
+        **({"complete": WARNINGS[table]} if warning_check else {}),
+    }
 
-    @dg.asset_check(
-        asset=key,
-        name="sound",
-        blocking=True,
-        partitions_def=asset.partitions_def,
+    @dg.multi_asset_check(
+        name=f"{key.to_python_identifier()}_sound",
+        specs=[
+            dg.AssetCheckSpec(
+                name, asset=key, blocking=name == "sound", description=description, partitions_def=asset.partitions_def
+            )
+            for name, description in descriptions.items()
+        ],
         **step_options(),
-        description=f"{table} matches its schema; keys are unique and sorted; lineage parents have the version used.",
     )
-    def check_table(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
+    def check_table(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
         lake_store = lake.open()
         partition = str(context.partition_key) if context.has_partition_key else ""
         name = asset_name(key)
@@ -194,20 +210,33 @@ def table_check(
         problems += [] if is_sorted else ["rows are not sorted by their key"]
         lineage = lake_store.path("lineage_edges", name, partition)
         if lineage.exists():
+            with raise_interruptions():
+                dangling_edges = _read_dangling_edges(lake_store, lineage)
             problems += [
                 f"{edge['child_kind']} {edge['child_id']} depends on {edge['parent_kind']} {edge['parent_id']}, which "
                 + ("has changed since" if edge["present"] else "does not exist")
-                for edge in _read_dangling_edges(lake_store, lineage)
+                for edge in dangling_edges
             ][:5]
         if row_check is not None or lake_check is not None:
             rows = lake_store.read(table, name, partition)
             problems += [*(row_check(rows) if row_check else []), *(lake_check(rows, lake_store) if lake_check else [])]
-        return dg.AssetCheckResult(
-            passed=not problems,
-            metadata={"rows": n_rows, "wrong": dg.MetadataValue.md("\n".join(problems) or "nothing")},
-        )
+        yield _check_result("sound", n_rows, problems)
+        if warning_check is not None:
+            warnings = warning_check(lake_store.read(table, name, partition))
+            yield _check_result("complete", n_rows, warnings, dg.AssetCheckSeverity.WARN)
 
     return check_table
+
+
+def _check_result(
+    name: str, n_rows: int, problems: Sequence[str], severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=not problems,
+        check_name=name,
+        severity=severity,
+        metadata={"rows": n_rows, "problems": dg.MetadataValue.md("\n".join(problems) or "none")},
+    )
 
 
 def _read_dangling_edges(lake: Lake, lineage: Path) -> list[dict[str, Any]]:

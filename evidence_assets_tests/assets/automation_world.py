@@ -244,7 +244,7 @@ class SensorWorld:
         check = dg.AssetCheckKey(dg.AssetKey(key.split("/")), name)
         record = self.instance.get_latest_asset_check_evaluation_record(check)
         evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
-        return evaluation.passed, str(evaluation.metadata["wrong"].value)
+        return evaluation.passed, str(evaluation.metadata["problems"].value)
 
 
 def _names(request: dg.RunRequest) -> list[str]:

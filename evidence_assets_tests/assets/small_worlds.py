@@ -16,11 +16,13 @@ from evidence_assets import profiles
 from evidence_assets.assets import partitions
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks import declared_benchmarks as benchmark
+from evidence_assets.benchmarks.declarations import declarations
 from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
 
 _CACHES = (
     profiles._load,
+    declarations,
     benchmark.benchmarks,
     partitions.benchmark_partitions,
     partitions.question_partitions,
@@ -29,7 +31,7 @@ _CACHES = (
 
 
 def clear_profile_caches() -> None:
-    """Clear the caches of profiles, benchmarks and partitions."""
+    """Clear the caches of profiles, declarations, benchmarks and partitions."""
     for cache in _CACHES:
         cache.cache_clear()
 
@@ -81,19 +83,17 @@ class SmallWorld:
 
 
 @contextmanager
-def small_world(root: Path, profile: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallWorld]:
+def small_world(root: Path, profile: Sequence[str]) -> Iterator[SmallWorld]:
     """A world with the embedded profile and the small sample; ``profile`` adds lines of YAML."""
     root.mkdir(parents=True, exist_ok=True)
     profile_lines = "\n".join(["extends: embedded", "sample: small", *profile])
     (root / "profile.yaml").write_text(profile_lines + "\n")
-    monkeypatch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
-    monkeypatch.setenv("EVIDENCE_PROFILE", str(root / "profile.yaml"))
-    clear_profile_caches()
-    try:
-        yield SmallWorld(root)
-    finally:
-        monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
+        patch.setenv("EVIDENCE_PROFILE", str(root / "profile.yaml"))
         clear_profile_caches()
+        yield SmallWorld(root)
+    clear_profile_caches()
 
 
 def materialize(
@@ -129,7 +129,7 @@ def failures(result: dg.ExecuteInProcessResult) -> str:
 def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, str]:
     """Errors of a run's failed checks, by asset."""
     return {
-        evaluation.asset_key.to_user_string(): str(evaluation.metadata["wrong"].value)
+        evaluation.asset_key.to_user_string(): str(evaluation.metadata["problems"].value)
         for evaluation in result.get_asset_check_evaluations()
         if not evaluation.passed
     }

@@ -18,6 +18,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.systems.baselines.system import CellSelector, score_cells_by_bm25
 from evidence_assets_tests.assets.small_worlds import materialize
+from evidence_assets_tests.benchmarks.official.contract import write_files
 
 
 @pytest.fixture
@@ -33,10 +34,7 @@ def chunk(lake: Lake) -> dg.ExecuteInProcessResult:
 
 
 def write_raw(lake: Lake, name: str, content: bytes) -> Path:
-    path = lake.raw / "mine" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
+    return write_files(lake.raw / "mine", {name: content}) / name
 
 
 def line(**fields: object) -> bytes:

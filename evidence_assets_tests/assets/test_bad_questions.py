@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -16,26 +15,20 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets.small_worlds import materialize
+from evidence_assets_tests.benchmarks.official.contract import write_files
 
 MEDMCQA = {"question": "Which?", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 1}
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
 
 
 def load(
     lake: Lake, other_settings: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes]
 ) -> dg.ExecuteInProcessResult:
     """Materialize the questions of a benchmark with these files."""
-    for name, content in files.items():
-        path = lake.raw / "mine" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    write_files(lake.raw / "mine", files)
     declared_benchmark = Benchmark(name="mine", task="mcqa", reader=reader, path="mine", split=split)
     other_settings.setattr(benchmark, "all_benchmarks", lambda folder=None: {"mine": declared_benchmark})
-    return materialize(lake, Questions().build_defs(None), "questions/mcqa", partition_key="mine|0")  # type: ignore[arg-type]
+    definitions = Questions().build_defs(dg.ComponentTree.for_test().load_context)
+    return materialize(lake, definitions, "questions/mcqa", partition_key="mine|0")
 
 
 def lines(*rows: dict[str, object]) -> bytes:

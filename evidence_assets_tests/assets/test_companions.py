@@ -46,10 +46,7 @@ def prepared(world: SmallWorld) -> None:
 @pytest.fixture(scope="module")
 def default_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
     """The default assets of the three systems, materialized once and read-only."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        small_world(tmp_path_factory.mktemp("made"), ["name: small"], patch) as world,
-    ):
+    with small_world(tmp_path_factory.mktemp("made"), ["name: small"]) as world:
         prepared(world)
         world.make(*BASE, "knowledge/sample/passages")
         world.make(*variant("search", "fourstepfocus", "vector_search"), partition="sample_skb|0")
@@ -115,11 +112,11 @@ class Script:
         if request.choices:
             return "0.5"
         if "Entities:" in request.user and "Triples:" not in request.user:
-            return PROSE if json.dumps(self._first) in request.user else "tuberculosis\nmedicine"
+            return "tuberculosis\nmedicine"
         if "Relations:" in request.user and "Triples:" not in request.user:
             return "treats"
         if "Triples:" in request.user:
-            return "(garlic, treats, tuberculosis)"
+            return PROSE if json.dumps(self._first) in request.user else "(garlic, treats, tuberculosis)"
         return "N/A" if "Facts that may help" not in request.user else "garlic"
 
     def _triplets(self, user: str) -> str:
@@ -158,14 +155,16 @@ def answered_by_a_model(world: SmallWorld) -> None:
     assert "2 of 5 rows failed" in failed_checks(result)["predictions/search/fourstepfocus"]
     world.make("chains/graph/background", "triples/graph/background", partition="sample_kgqa|0")
     for name in CASES:
-        world.make(*variant("graph", name), partition="sample_kgqa|0", fails=name in ("kg_background", "kg_both"))
+        result = world.make(*variant("graph", name), partition="sample_kgqa|0", fails=name == "kg_background")
+        if name == "kg_both":
+            assert "predictions are incomplete" in failed_checks(result)["predictions/graph/kg_both"]
 
 
 @pytest.fixture(scope="module")
 def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
     """A world answered by a scripted model."""
     lines = ["name: small", PRESETS, "generator: {backend: openai, name: scripted}"]
-    with pytest.MonkeyPatch.context() as patch, small_world(tmp_path_factory.mktemp("scripted"), lines, patch) as world:
+    with pytest.MonkeyPatch.context() as patch, small_world(tmp_path_factory.mktemp("scripted"), lines) as world:
         prepared(world)
         generator = ScriptedGenerator(Script(world).reply)
         patch.setattr(solvers, "load_cached_generator", lambda settings: generator)
@@ -197,22 +196,24 @@ def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(scr
 
 
 @pytest.mark.long
-def test_a_question_whose_background_is_prose_fails_in_the_cases_that_need_it(scripted: SmallWorld) -> None:
+def test_a_question_whose_background_is_prose_is_answered_from_the_graph(scripted: SmallWorld) -> None:
     chains = scripted.rows("chains", "chains/graph/background")
     failed = set(chains.filter(pl.col("status") == "failed")["question_id"])
     assert failed
     for name in CASES:
         rows = scripted.rows("predictions", f"predictions/graph/{name}")
-        expected = failed if name in ("kg_background", "kg_both") else set()
+        expected = failed if name == "kg_background" else set()
         assert set(rows.filter(pl.col("status") == "failed")["question_id"]) == expected, name
         assert all(e.startswith("no background knowledge: ") for e in rows["error"].drop_nulls())
+        incomplete = rows.filter(pl.col("omissions").list.len() > 0)
+        assert set(incomplete["question_id"]) == (failed if name in ("kg_background", "kg_both") else set()), name
 
 
 # Errors -----------------------------------------------------------------------------------------------------------
 
 
-def test_empty_and_missing_inputs_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with small_world(tmp_path, ["name: small", PRESETS], monkeypatch) as world:
+def test_empty_and_missing_inputs_are_reported(tmp_path: Path) -> None:
+    with small_world(tmp_path, ["name: small", PRESETS]) as world:
         world.make("raw/sample")
         world.make("questions/search", partition="sample_skb|0")
         world.make("questions/graph", partition="sample_kgqa|0")

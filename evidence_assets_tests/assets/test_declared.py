@@ -1,4 +1,4 @@
-"""The lake's declarations are loaded with the package's, and can name only data."""
+"""Declarations of the lake and the project are loaded with the package's, and can name only data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from evidence_assets.benchmarks.declarations import declarations, declarations_o
 from evidence_assets.lake.errors import BadInput
 
 
-@pytest.fixture
-def declaration_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The lake's declaration file."""
-    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path))
-    file = tmp_path / "declarations" / "corpus" / "mine" / "defs.yaml"
+@pytest.fixture(params=["lake", "project"])
+def declaration_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A declaration file of the lake, or of the project around it."""
+    project = tmp_path / "project"
+    (project / "data_lake").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    monkeypatch.delenv("EVIDENCE_LAKE", raising=False)
+    folder = project / "data_lake" if request.param == "lake" else project
+    file = folder / "declarations" / "corpus" / "mine" / "defs.yaml"
     file.parent.mkdir(parents=True)
     declarations.cache_clear()
     yield file

@@ -28,7 +28,8 @@ from evidence_assets_tests.assets.tiny_lake import (
 )
 from evidence_assets_tests.models.test_permuted import make_xlnet
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
-from evidence_assets_tests.models.test_sequence_models import make_bart, make_t5
+from evidence_assets_tests.models.test_sequence_models import make_bart, make_gpt2, make_t5
+from evidence_assets_tests.models.test_span_reader import make_reader
 
 
 def cells(world: SmallWorld | None = None) -> list[Cell]:
@@ -38,7 +39,7 @@ def cells(world: SmallWorld | None = None) -> list[Cell]:
     if world is None:
         return declared
     with connect(world.lake.root) as connection:
-        scores = load_scores(connection, declared)
+        scores = load_scores(connection)
     return add_scores(declared, scores | measured_times(world.instance, sources, world.lake))
 
 
@@ -60,7 +61,8 @@ def miniature(
     models = profiles.load(profile).generators
     generators = ", ".join(f"{n}: {{backend: openai, name: '{g.name}'}}" for n, g in models.items())
     harvesting = [] if table else published_harvesting(profile, root / "models")
-    lines = ["name: paper", *harvesting, f"generators: {{{generators}}}", f"presets: [{opted}]"]
+    reader = f"reader: {{name: '{make_reader(root / 'reader', positions=514)}'}}"
+    lines = ["name: paper", reader, *harvesting, f"generators: {{{generators}}}", f"presets: [{opted}]"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PRESETS_VARIABLE, opted)
         patch.setattr(solvers, "load_cached_generator", lambda settings: Model(settings.name))
@@ -69,7 +71,7 @@ def miniature(
         patch.setattr(
             "evidence_assets.systems.a2q.classifier_tuning.EMBEDDED_ENCODER", str(make_cross_encoder(root / "tiny"))
         )
-        with small_world(root / "world", lines, patch) as world:
+        with small_world(root / "world", lines) as world:
             official_files(world.lake.raw)
             sources = [c for cell in claimed(cells(), profile, table) for c in cell.sources]
             recorded_files(world.lake, (c for c in sources if c.variant.method == RECORDED_ANSWERS))
@@ -83,7 +85,7 @@ def miniature(
 
 def published_harvesting(profile: str, folder: Path) -> list[str]:
     """Lines of a profile: the masked models and collections of another, and tiny random models."""
-    tiny = {"writer": make_t5, "substitution": make_xlnet, "likelihood": make_bart}
+    tiny = {"writer": make_t5, "substitution": make_xlnet, "causal": make_gpt2, "likelihood": make_bart}
     folder.mkdir()
     tiny_models = ", ".join(f"{field}: {{name: '{make(folder / field)}'}}" for field, make in tiny.items())
     published = profiles.load(profile)
@@ -107,7 +109,7 @@ def claimed(every: list[Cell], profile: str, table: str = "") -> list[Cell]:
 
 
 @pytest.mark.slow
-def test_what_claims_to_be_fillable_is_filled(miniature: tuple[str, str, SmallWorld]) -> None:
+def test_fillable_cells_are_filled(miniature: tuple[str, str, SmallWorld]) -> None:
     profile, table, world = miniature
     claimed_cells = claimed(cells(world), profile, table)
     empty = [cell.figure for cell in claimed_cells if not cell.filled]

@@ -18,6 +18,7 @@ from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets import small_worlds
 from evidence_assets_tests.benchmarks.graphs import test_readers as readers
+from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.graphs.small_graph import TRIPLES, write_triples
 from evidence_assets_tests.systems.small_models import WordEncoder
 
@@ -93,9 +94,7 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
     )
     graph = Graph.model_validate(attributes | {"name": "small", "profiles": []})
     for files, reader in zip(graph.files, (readers.TestDiseaseDatabase, readers.TestDrugbank), strict=True):
-        for place, text in zip(files.paths, reader.files, strict=True):
-            lake.raw_path(place).parent.mkdir(parents=True, exist_ok=True)
-            lake.raw_path(place).write_text(text)
+        write_files(lake.raw, dict(zip(files.paths, reader.files, strict=True)))
     (harvest,) = graph.harvested
     write_harvest(lake, harvest)
     assert materialize(lake, graph).success

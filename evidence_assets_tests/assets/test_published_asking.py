@@ -45,10 +45,8 @@ class Doctor:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWorld, Doctor]]:
     lines = ["name: published", "presets: [ugat_ablation]", "generator: {backend: openai, name: doctor, revision: '1'}"]
     doctor = Doctor()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        small_world(tmp_path_factory.mktemp("published"), lines, patch) as small,
-    ):
+    folder = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as patch, small_world(folder, lines) as small:
         patch.setattr(solvers, "load_cached_generator", lambda settings: doctor)
         small.make("raw/sample")
         for name in ("sample_graph", "sample_claims"):
@@ -107,6 +105,14 @@ def test_previewed_prompts_are_those_that_are_sent(world: tuple[SmallWorld, Doct
     assert all((preview["request"]["system"], preview["request"]["user"]) in sent_prompts for preview in after)
     text = CliRunner().invoke(app, arguments).output
     assert "The cells say so." in text and "at most 37 tokens" in text
+    places = [
+        text.find(f"[thesis 3.3.2, stage 3, {part}]\n") for part in ("role", "given", "task 1", "task 3", "answer")
+    ]
+    assert -1 not in places and places == sorted(places), "each part comes after the passage that asks for it"
+    assert "[ours]\nEverything between a line" in text
+    parts = after[-1]["request"]["parts"]
+    assert ["user", "thesis 3.3.2, stage 3, task 3"] in [part[:2] for part in parts]
+    assert "\n\n".join(text for role, _, text in parts if role == "user") == after[-1]["request"]["user"]
 
 
 def test_prompts_that_cannot_be_previewed_are_an_error(world: tuple[SmallWorld, Doctor], tmp_path: Path) -> None:

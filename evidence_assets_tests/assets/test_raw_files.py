@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import dagster as dg
 import pytest
 
@@ -14,8 +12,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
 
-def test_the_error_for_missing_files_describes_their_contents(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "data_lake")
+def test_the_error_for_missing_files_describes_their_contents(lake: Lake) -> None:
     asset = raw_asset("raw/corpora/texts", ["texts"], "texts, one a line")
     with pytest.raises(BadInput, match=r"does not exist: .*texts, one a line"):
         dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})

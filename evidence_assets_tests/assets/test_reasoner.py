@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from evidence_assets.assets.system import build_variant_defs
@@ -17,14 +15,11 @@ from evidence_assets_tests.lake_rows import prediction, question
 PLAIN = Variant(system="baselines", family="mcqa", name="x", method="bm25")
 
 
-def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scoring_again_calls_no_solver_and_leaves_the_predictions(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("a solver was asked for")
 
     monkeypatch.setattr(solvers, "build_solver", refuse)
-    lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     benchmark = "sample_mcqa"
     lake.write("questions/mcqa", f"{benchmark}|0", {"questions": [question(i, benchmark) for i in range(4)]})
     predictions = [prediction(i, "A" if i else "B", benchmark) for i in range(4)]
@@ -37,8 +32,7 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     assert lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes() == before
 
 
-def test_missing_predictions_are_an_error_and_not_scored_as_wrong(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
+def test_missing_predictions_are_an_error_and_not_scored_as_wrong(lake: Lake) -> None:
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
     with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):
         materialize(lake, build_variant_defs(PLAIN), "scores/mcqa/x", partition_key="sample_mcqa")

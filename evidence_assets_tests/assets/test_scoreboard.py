@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import dagster as dg
 
 from evidence_assets.assets.resources import LakeResource
@@ -12,10 +10,9 @@ from evidence_assets.lake.store import Lake
 from evidence_assets_tests.experiment.scores.test_plots import score
 
 
-def test_the_printed_figures_are_written_and_counted_and_the_scores_plotted(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
+def test_the_printed_figures_are_written_and_counted_and_the_scores_plotted(lake: Lake) -> None:
     lake.write("scores/mcqa/bm25", "sample_mcqa", {"scores": [score("accuracy", 0.5)]})
-    (asset,) = Scoreboard().build_defs(None).assets or []  # type: ignore[arg-type]
+    (asset,) = Scoreboard().build_defs(dg.ComponentTree.for_test().load_context).assets or []
     assert isinstance(asset, dg.AssetsDefinition)
     result = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
     (materialization,) = result.asset_materializations_for_node("report__scoreboard")

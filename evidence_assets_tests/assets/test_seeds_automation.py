@@ -171,10 +171,10 @@ def test_a_bad_seed_file_fails_the_check_and_the_others_are_harvested(sensor_wor
     (sensor_world.root / "data_lake/raw/seeds/broken.yaml").unlink()
     assert ("raw/seeds", None) in sensor_world.tick()
     sensor_world.work()
-    assert sensor_world.check("seed_files", "raw/seeds") == (True, "nothing")
+    assert sensor_world.check("seed_files", "raw/seeds") == (True, "none")
 
 
-def test_weights_that_are_no_numbers_fail_the_relation(sensor_world: SensorWorld) -> None:
+def test_nan_weights_fail_the_relation(sensor_world: SensorWorld) -> None:
     from safetensors.torch import load_file, save_file
 
     weights = sensor_world.lake.index_folder("models/masked_lm") / "model.safetensors"
@@ -187,7 +187,7 @@ def test_weights_that_are_no_numbers_fail_the_relation(sensor_world: SensorWorld
     assert sensor_world.triples(HARVEST, "leads_to") == triples_before
 
 
-def test_the_sample_is_put_in_place_once_and_a_lake_holds_so_many_relations(
+def test_the_sample_is_installed_once_and_the_number_of_relations_is_limited(
     sensor_world: SensorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = sensor_world.root / "with_sample.yaml"

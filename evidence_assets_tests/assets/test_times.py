@@ -9,7 +9,6 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.assets.planning import SECONDS_PER_QUESTION, measured_times
-from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import find_cell_sources
 from evidence_assets_tests.lake_rows import question
@@ -29,8 +28,7 @@ def test_chunks_and_graph_are_timed_apart_and_a_generator_by_its_own_steps(
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
     lake = Lake.create(tmp_path / "lake", question_shards=8)
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(4)]})
-    timed = [v for v in variants() if v.timed and v.family == "mcqa"]
-    sources = [source for source in find_cell_sources(timed) if source.benchmark == "obqa"]
+    sources = [source for source in find_cell_sources() if source.benchmark == "obqa"]
     with dg.DagsterInstance.ephemeral() as instance:
         for asset, seconds in STEPS.items():
             event = dg.AssetMaterialization(

@@ -31,7 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         for letter, seed, positions in (("a", 1, 128), ("b", 5, 104))
     )
     lines = ["name: two", "presets: [encoders]", f"encoders: {{{encoders}}}"]
-    with pytest.MonkeyPatch.context() as patch, small_world(folder / "world", lines, patch) as keys:
+    with small_world(folder / "world", lines) as keys:
         keys.make("raw/sample")
         keys.make("questions/mcqa", partition=PARTITION)
         keys.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")

@@ -27,7 +27,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         for letter, seed in (("a", 1), ("b", 5))
     )
     lines = ["name: two", "presets: [ucret_ablation]", f"generators: {{{generators}}}"]
-    with pytest.MonkeyPatch.context() as patch, small_world(folder / "world", lines, patch) as small:
+    with small_world(folder / "world", lines) as small:
         small.make("raw/sample")
         small.make("questions/table", partition=PARTITION)
         small.make("tables", partition=PARTITION.partition("|")[0])

@@ -17,15 +17,23 @@ def test_what_is_declared_and_opted_in() -> None:
         f"ucret_theta{theta}_tau{tau}" for theta in (55, 60, 65) for tau in (20, 25, 30) if (theta, tau) != (60, 25)
     ]
     js = ["ucret_js_eta20", "ucret_js_eta40", "ucret_js_temperature02", "ucret_js_temperature05"]
-    ablations = ["bidirectional", "jaccard_only", "keep_all", "without_explanations", "ucret_js_without_explanations"]
+    js += ["ucret_js_raw", "ucret_js_distance", "ucret_js_several"]
+    ablations = [
+        "bidirectional",
+        "bidirectional_claims",
+        "jaccard_only",
+        "keep_all",
+        "without_explanations",
+        "ucret_js_without_explanations",
+    ]
     main = ["ucret", "ucret_published", "ucret_js", "ucret_js_published", "ucret_bridge"]
     declared = sorted(variant.name for variant in variants_of("ucret"))
     assert declared == sorted([*grid, *js, *ablations, *main, "ucret_k3", "ucret_k4"])
 
 
 @pytest.mark.long
-def test_the_bridge_adds_passages_marked_as_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with small_world(tmp_path / "world", ["name: small", "presets: [ucret_bridge]"], monkeypatch) as world:
+def test_the_bridge_adds_passages_marked_as_outside(tmp_path: Path) -> None:
+    with small_world(tmp_path / "world", ["name: small", "presets: [ucret_bridge]"]) as world:
         world.make("raw/sample")
         world.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
         world.make("corpus/sample/index")

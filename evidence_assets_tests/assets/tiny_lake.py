@@ -81,7 +81,7 @@ class Model:
     def reply(self, request: Request) -> str:
         """One reply; it cites passage 1."""
         if request.choices:
-            labels = [label for label, words in CLAIM_WORDS.items() if words in request.user]
+            labels = [label for label, words in CLAIM_WORDS.items() if f" of A {words}." in request.user]
             of_claim = set(request.choices) == set(CLAIM_LABELS) and labels
             return labels[0] if of_claim else request.choices[zlib.crc32(request.user.encode()) % len(request.choices)]
         if request.json_schema:
@@ -108,6 +108,20 @@ def _shaped(schema: Mapping[str, Any]) -> Any:
             return "bee"
 
 
+def webqsp_text() -> str:
+    """Two questions in WebQSP's format."""
+    answers = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
+    questions = [
+        {
+            "QuestionId": f"WebQTest-{i}",
+            "RawQuestion": question,
+            "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}],
+        }
+        for i, (question, answer) in enumerate(answers.items())
+    ]
+    return json.dumps({"Version": "1.0", "Questions": questions})
+
+
 def official_files(raw: Path) -> None:
     """Write two to four questions of each benchmark, and their sources, in the official formats."""
     ai2_questions = [choice.AI2 | {"id": f"q{i}"} for i in range(3)]
@@ -119,15 +133,6 @@ def official_files(raw: Path) -> None:
     medical = [choice.TestMedqa.ROW | {"question": f"Which drug is number {i}?"} for i in range(2)]
     medmcqa = [choice.TestMedmcqa.ROW | {"id": f"m{i}"} for i in range(2)]
     mcqs = [table.TABMCQ_ROW, table.TABMCQ_ROW.replace("a\tfox", "the fox")]
-    people = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
-    webqsp = [
-        {
-            "QuestionId": f"WebQTest-{i}",
-            "RawQuestion": question,
-            "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}],
-        }
-        for i, (question, answer) in enumerate(people.items())
-    ]
     mmlu = (
         "anatomy",
         "clinical_knowledge",
@@ -158,7 +163,7 @@ def official_files(raw: Path) -> None:
             "pubhealthtab/data/pubhealthtab_testset.jsonl": json_lines(*health),
             "tabmcq/MCQs.tsv": table.TABMCQ_HEAD + "".join(mcqs),
             **{f"tabmcq/{name}": text for name, text in table.TestTabmcq.TABLE.items()},
-            "webqsp/data/WebQSP.test.json": json.dumps({"Version": "1.0", "Questions": webqsp}),
+            "webqsp/data/WebQSP.test.json": webqsp_text(),
             "mintaka/data/mintaka_test.json": json.dumps([free.TestMintaka.ROW | {"question": "Who wrote Hamlet?"}]),
             "simplequestions/annotated_fb_data_test.txt": free.TestSimpleQuestions.ROW,
             "simplequestions/freebase-subsets/freebase-FB2M.txt": free.TestSimpleQuestions.ROW.rpartition("\t")[0]
@@ -178,24 +183,15 @@ def official_files(raw: Path) -> None:
     seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
     write_files(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
     reference_rows = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
-    write_files(
-        raw,
-        {
-            path: reference_rows
-            for one in load_references().values()
-            if one.collection == "conceptnet"
-            for path in one.paths
-        },
-    )
+    references = [reference for reference in load_references().values() if reference.collection == "conceptnet"]
+    write_files(raw, {path: reference_rows for reference in references for path in reference.paths})
     write_files(
         raw, {"lama/TREx/P47.jsonl": json_lines(NEIGHBOURS), "references/umls/train.txt": "river\tadjacent_to\tsea\n"}
     )
-    graph = raw / "graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz"
-    graph.parent.mkdir(parents=True)
-    graph.write_bytes(
-        gzip.compress("".join(f"/a/x\t/r/{r}\t/c/en/{h}\t/c/en/{t}\t{{}}\n" for h, r, t in EDGES).encode())
-    )
-    (raw / "embeddings/numberbatch-en-19.08.txt.gz").write_bytes(gzip.compress(VECTORS.encode()))
+    assertions = "".join(f"/a/x\t/r/{r}\t/c/en/{h}\t/c/en/{t}\t{{}}\n" for h, r, t in EDGES)
+    packed = {"graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz": assertions}
+    packed |= {"embeddings/numberbatch-en-19.08.txt.gz": VECTORS}
+    write_files(raw, {name: gzip.compress(text.encode()) for name, text in packed.items()})
     numbers = (" ".join(line.split()[:1]) + " " for line in VECTORS.splitlines())
     binary = b"".join(word.encode() + np.arange(1, 5, dtype="<f4").tobytes() for word in numbers)
     (raw / "embeddings/GoogleNews-vectors-negative300.bin.gz").write_bytes(gzip.compress(b"5 4\n" + binary))
@@ -258,9 +254,7 @@ def recorded_files(lake: Lake, sources: Iterable[CellSource]) -> None:
             for q in read_benchmark_questions(lake, benchmark)
             if q.split == benchmark.split
         ]
-        file = lake.raw_path(f"recorded/{benchmark.base_name}/{name}.jsonl")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json_lines(*rows))
+        write_files(lake.raw, {f"recorded/{benchmark.base_name}/{name}.jsonl": json_lines(*rows)})
 
 
 NEIGHBOURS = {"sub_uri": "Q1", "sub_label": "town", "predicate_id": "P47", "obj_uri": "Q2", "obj_label": "sea"}
