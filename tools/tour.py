@@ -28,9 +28,8 @@ from evidence_assets.lake.catalogue import find_lake
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "tour"
 COLOURS, MAX_BYTES = 48, 100_000
 EXPLORER_PORT, DAGSTER_PORT = 3097, 3098
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+PHONE_PAGES = ("overview", "path", "relation")
+"""Pages that are also taken on a narrow screen, in dark colours, as `NAME-phone.png`."""
 
 
 def pages(lake: LakeReader) -> dict[str, str]:
@@ -54,8 +53,14 @@ def pages(lake: LakeReader) -> dict[str, str]:
             "SELECT source_id FROM evidence WHERE source_kind = 'chunk' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
             ["evidence"],
         )
+        [relation] = reader.ids(
+            "SELECT relation_id FROM triples WHERE origin = 'kbloom' GROUP BY ALL ORDER BY relation_id DESC LIMIT 1",
+            ["triples"],
+        )
     return {
-        "scores": "/",
+        "overview": "/",
+        "relation": f"/relation/{relation}",
+        "scores": "/scores",
         "questions": "/questions?variant=mcqa/uscrake",
         "path": f"/question/{best_question('mcqa/ugat', benchmark='sample_graph')}?variant=mcqa/ugat#a1",
         "table": f"/question/{best_question('table/ucret')}?variant=table/ucret",
@@ -100,7 +105,9 @@ def main() -> None:
     root = parser.parse_args().lake or find_lake()
     FOLDER.mkdir(exist_ok=True)
     with playwright.sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         page = browser.new_page(viewport={"width": 1000, "height": 640}, color_scheme="light")
         with explorer(root) as address:
             for name, path in pages(LakeReader(root)).items():
@@ -108,6 +115,11 @@ def main() -> None:
                 if name == "table":
                     page.locator("figure.grid").first.scroll_into_view_if_needed()
                 save(page, name)
+        phone = browser.new_page(viewport={"width": 390, "height": 780}, color_scheme="dark")
+        with explorer(root) as address:
+            for name in PHONE_PAGES:
+                phone.goto(address + pages(LakeReader(root))[name])
+                save(phone, f"{name}-phone")
         page.set_viewport_size({"width": 1500, "height": 700})
         with dagster_ui() as address:
             for attempt in range(60):  # the server starts, then loads the assets

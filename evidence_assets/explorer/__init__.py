@@ -1,1 +1,4 @@
 """The explorer: a read-only web application over the lake; it escapes all text."""
+
+LOCALHOST = "127.0.0.1"
+"""The address that only this machine reaches."""

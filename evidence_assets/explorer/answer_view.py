@@ -1,8 +1,7 @@
-"""View of one answer, rendered by the terminal, JSON, the explorer's pages and evidence cards."""
+"""View of one answer for the terminal, JSON, the explorer's pages and evidence cards."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,16 +11,13 @@ import duckdb
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
 from evidence_assets.explorer.drawing import Grid, build_grid, draw_path, highlight_span
-from evidence_assets.explorer.pages import shorten, template_environment
+from evidence_assets.explorer.pages import shorten
 from evidence_assets.explorer.paths import WalkedEdge, explain_path, parse_reasons, read_walks
 from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.row_locations import id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.extractive import TEXT_KINDS
-from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 
-WIDTH = 110
-"""Maximum characters per line of the text form."""
 MAX_CELLS = 10
 """Maximum cells of a column that are listed in text."""
 MAX_ALTERNATIVES = 5
@@ -40,7 +36,7 @@ _SOURCE_COLUMNS = {
 
 @dataclass(frozen=True)
 class EvidenceView:
-    """A row of evidence with its source row and, for a path, its edges."""
+    """A row of evidence with its source row and, if it is a path, its edges."""
 
     row: Row
     number: int
@@ -100,11 +96,9 @@ class EvidenceView:
     @property
     def highlight(self) -> tuple[str, str, str] | None:
         """Text of the chunk before, within and after the evidence."""
-        return (
-            highlight_span(self.source["text"], self.row["locator"])
-            if self.source and "doc_id" in self.source
-            else None
-        )
+        if self.source is None or "doc_id" not in self.source:
+            return None
+        return highlight_span(self.source["text"], self.row["locator"])
 
     @property
     def drawing(self) -> dict[str, Any] | None:
@@ -113,7 +107,7 @@ class EvidenceView:
 
     @property
     def reasons(self) -> Mapping[str, Any]:
-        """Reasons of the selector; for a path also the sources of its edges."""
+        """The selector's reasons for its selection; for a path also the sources of its edges."""
         return explain_path(self.row["why"], self.walk) if self.walk else parse_reasons(self.row["why"])
 
 
@@ -142,7 +136,7 @@ class OptionView:
 class AnswerView:
     """An answer with its question, options, chains and evidence.
 
-    ``name``: Name of the node that is the answer.
+    ``name``: Name of the answer if it is a node; else empty.
     ``concepts``: Graph concepts linked to the question (key "") and to each option.
     """
 
@@ -194,14 +188,10 @@ class AnswerView:
         row = self.prediction
         answer, status = row["answer"], row["status"]
         if not answer or status == "insufficient":
-            texts = (one for one in self.evidence if one.row["kind"] in TEXT_KINDS)
-            closest = next((f"“{shorten(one.text, 300)}” ({one.location})" for one in texts), "")
+            texts = (item for item in self.evidence if item.row["kind"] in TEXT_KINDS)
+            closest = next((f"“{shorten(item.text, 300)}” ({item.location})" for item in texts), "")
             return f"{NO_ANSWER}. Closest statement: {closest}" if closest else f"{NO_ANSWER}."
-        if row["reasoner"] == ExtractiveShortAnswers.name and any(
-            answer in one.row["text"] and one.row["kind"] in TEXT_KINDS for one in self.evidence if one.is_used
-        ):
-            return f"Closest statement: “{answer}”"  # a verbatim sentence that no model interpreted
-        others = [one for one in row["supported_answers"] or () if one != answer]
+        others = [other for other in row["supported_answers"] or () if other != answer]
         text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
         return f"The evidence does not decide. Closest answer: {text}" if status == "ambiguous" else text
 
@@ -224,9 +214,10 @@ class AnswerView:
             return ""
         if row["necessary"] is None:
             return "The answer cites no evidence that could be removed."
-        without, only = row["without_cited"], row["only_cited"]
-        first = "there would be no answer" if without in NO_ANSWER_STATUSES else f"the answer would be {without}"
-        second = "no answer" if only in NO_ANSWER_STATUSES else str(only).rstrip(".")
+        texts = _options(self.question)
+        without, only = (texts.get(row[name], row[name]) for name in ("without_cited", "only_cited"))
+        first = "there would be no answer" if without in NO_ANSWER_STATUSES else f"the answer would be “{without}”"
+        second = "no answer" if only in NO_ANSWER_STATUSES else f"“{str(only).rstrip('.')}”"
         verdict = {
             (True, True): "necessary and sufficient",
             (True, False): "necessary but not sufficient",
@@ -264,25 +255,26 @@ class AnswerView:
         """The evidence that the shown chains cite; all evidence if the answer has no chains."""
         if not self.rows.chains:
             return self.evidence
-        cited = {cite["number"] for chain in self.shown_chains for step in chain.steps for cite in step["cites"]}
-        return [one for one in self.evidence if one.number in cited]
+        numbers = {cite["number"] for chain in self.shown_chains for step in chain.steps for cite in step["cites"]}
+        return [item for item in self.evidence if item.number in numbers]
 
     @property
     def evidence_outside_tables(self) -> list[EvidenceView]:
         """Evidence outside the drawn tables: used evidence first, then evidence for the answer."""
-        rest = [one for one in self.evidence if one.row["kind"] not in TABLE_KINDS or one.source is None]
+        rest = [item for item in self.evidence if item.row["kind"] not in TABLE_KINDS or item.source is None]
         answer = self.prediction["answer"]
-        return sorted(rest, key=lambda one: (not one.is_used, one.row["option"] != answer, one.row["rank"]))
+        return sorted(rest, key=lambda item: (not item.is_used, item.row["option"] != answer, item.row["rank"]))
 
     @property
     def grids(self) -> list[Grid]:
         """The tables of the evidence with their cells marked."""
-        tables = {one.row["source_id"]: one.source for one in self.evidence if one.row["kind"] in TABLE_KINDS}
+        cells = [item for item in self.evidence if item.row["kind"] in TABLE_KINDS]
+        tables = {item.row["source_id"]: item.source for item in cells}
         quoted = {(c["evidence_id"], c["quoted"]) for c in self.rows.citations if c["verdict"] == "verified"}
         return [
             build_grid(
                 source,
-                [one.row for one in self.evidence if one.row["source_id"] == table and one.row["kind"] in TABLE_KINDS],
+                [item.row for item in cells if item.row["source_id"] == table],
                 self.rows.used_ids,
                 self.rows.numbers,
                 quoted,
@@ -291,29 +283,30 @@ class AnswerView:
             if source is not None
         ]
 
-    def as_text(self) -> str:
-        """The short form for a terminal: the answer, its chain and the cited evidence."""
-        return template_environment(wrap=_wrap).get_template("answer.txt").render(a=self).strip("\n") + "\n"
+    @property
+    def key_evidence(self) -> list[EvidenceView]:
+        """The evidence behind the answer: what the shown chains cite, or what a short answer was read from."""
+        return self.cited_evidence if self.rows.chains else [item for item in self.evidence if item.is_used]
 
     def as_dict(self) -> dict[str, Any]:
-        """The answer with its question, chains, checked citations and evidence as plain values."""
+        """The answer with its question, chains, checked citations and evidence, for JSON."""
         question = self.question or {}
         return {
             "question": question.get("text"),
             "options": question.get("options", []),
-            "asked_of": question.get("source_id"),
+            "source_id": question.get("source_id"),
             **_columns(self.prediction, "prediction_id question_id answer supported_answers status confidence error"),
             **_columns(self.prediction, "selector reasoner model_id"),
             "variant": self.rows.variant,
-            "says": self.answer_text,
+            "answer_text": self.answer_text,
             "chains": [_columns(chain, "hypothesis support steps status") for chain in self.rows.chains],
             "citations": [_columns(c, "chain_id step evidence_id quoted verdict") for c in self.rows.citations],
             "evidence": [
-                _columns(one.row, "evidence_id option kind text rank score source_kind source_id")
-                | {"title": one.title, "where": one.location, "used": one.is_used}
-                for one in self.evidence
+                _columns(item.row, "evidence_id option kind text rank score source_kind source_id")
+                | {"title": item.title, "location": item.location, "used": item.is_used}
+                for item in self.evidence
             ],
-            "removal_test": self.counterfactual_text or None,
+            "counterfactual": self.counterfactual_text or None,
         }
 
 
@@ -391,10 +384,3 @@ def _options(question: Row | None) -> dict[str, str]:
 
 def _columns(row: Row, names: str) -> Row:
     return {name: row[name] for name in names.split()}
-
-
-def _wrap(text: object, first: str = "", rest: str | None = None) -> str:
-    """A text wrapped to ``WIDTH`` characters."""
-    indent = " " * len(first) if rest is None else rest
-    plain = " ".join(str(text).split())
-    return textwrap.fill(plain, WIDTH, initial_indent=first, subsequent_indent=indent) or first.rstrip()

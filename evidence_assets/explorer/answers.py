@@ -23,7 +23,7 @@ class AnswerRows:
 
     ``numbers``: Numbers of the evidence from 1, by id, in display order.
     ``used_ids``: Ids of evidence with verified citations in the answer's chain, or from which a short answer was read.
-        The rest was only shown.
+        The reasoner received all other evidence without using it.
     """
 
     prediction: Row
@@ -45,22 +45,22 @@ class AnswerRows:
 
 
 class PartitionRows:
-    """Rows of one partition of questions, or of the whole lake if the partition is unknown."""
+    """Rows in the files of one partition of questions, or of the whole lake without ``files``."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, near: PartitionFiles | None) -> None:
-        self.connection, self.near = connection, near
+    def __init__(self, connection: duckdb.DuckDBPyConnection, files: PartitionFiles | None) -> None:
+        self.connection, self.files = connection, files
 
     def of(self, kind: str, condition: str, **parameters: Any) -> list[Row]:
         """Rows of a kind that match a condition, with their assets."""
         table = KINDS[kind].name
-        if self.near is None:
+        if self.files is None:
             create_views(self.connection, table)
             return query_rows(self.connection, f'SELECT * FROM "{table}" WHERE {condition}', **parameters)
         columns = ", ".join(f'"{name}"' for name in KINDS[kind].names)
         owner = "replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
         return query_rows(
             self.connection,
-            f"SELECT {columns}, {owner} FROM {scan_sql(table, self.near.rows(kind))} WHERE {condition}",
+            f"SELECT {columns}, {owner} FROM {scan_sql(table, self.files.rows(kind))} WHERE {condition}",
             **parameters,
         )
 
@@ -71,9 +71,9 @@ class PartitionRows:
         ids = sorted(set(children))
         if not ids:
             return {}
-        if self.near is None:
+        if self.files is None:
             create_views(self.connection, "lineage_edges")
-        source = "lineage_edges" if self.near is None else scan_sql("lineage_edges", self.near.lineage(kind))
+        source = "lineage_edges" if self.files is None else scan_sql("lineage_edges", self.files.lineage(kind))
         condition, parameters = id_condition("child_id", ids)
         rows = self.connection.execute(
             f"SELECT child_id, parent_id FROM {source} WHERE {condition} AND child_kind = $child "
@@ -87,7 +87,7 @@ class PartitionRows:
 
 
 def locate_prediction(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str, PartitionFiles | None]:
-    """The full id and the partition of a prediction.
+    """The full id of a prediction, and the files of its partition if they are known.
 
     Raises UnknownId if no row has this id, or if the row is not a prediction.
     """
@@ -101,8 +101,8 @@ def locate_prediction(connection: duckdb.DuckDBPyConnection, prediction: str) ->
 
 def read_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerRows:
     """Rows of a prediction, by its id or a unique prefix."""
-    identifier, near = locate_prediction(connection, prediction)
-    rows = PartitionRows(connection, near)
+    identifier, files = locate_prediction(connection, prediction)
+    rows = PartitionRows(connection, files)
     [answer] = rows.of("prediction", "prediction_id = $id LIMIT 1", id=identifier)
     question = rows.of("question", "question_id = $id LIMIT 1", id=answer["question_id"])
     return _attach_rows(rows, [answer], question[0] if question else None)[0]

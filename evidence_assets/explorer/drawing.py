@@ -20,7 +20,7 @@ MAX_ROWS, MAX_COLUMNS = 60, 40
 def highlight_span(text: str, locator: str) -> tuple[str, str, str]:
     """Text before, within and after a locator; an empty locator means the whole text.
 
-    >>> marked("Cats purr. Bees buzz.", "11:21")
+    >>> highlight_span("Cats purr. Bees buzz.", "11:21")
     ('Cats purr. ', 'Bees buzz.', '')
     """
     span = _SPAN.fullmatch(locator)
@@ -30,7 +30,7 @@ def highlight_span(text: str, locator: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True)
 class GridCell:
-    """A cell with its state: ``used`` by a verified citation, ``kept`` as evidence, or ``dropped``."""
+    """A cell: ``used`` (verified citation), ``kept`` (other evidence) or ``dropped`` (no evidence)."""
 
     text: str
     state: str

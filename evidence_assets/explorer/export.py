@@ -8,6 +8,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
 
+from evidence_assets.explorer.answer_graph import draw_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import STATIC, template_environment
@@ -36,9 +38,9 @@ class ExportResult:
 
 
 def page_file(address: str) -> str:
-    """File name of a page: its address, or a hash if a file name cannot have all characters.
+    """File name of a page: its path, with a hash if it has a query or unsafe characters.
 
-    >>> file_of("/"), file_of("/questions?page=2&benchmark=quiz")[:10], file_of("/question/ab12?variant=x")
+    >>> page_file("/"), page_file("/questions?page=2&benchmark=quiz")[:10], page_file("/question/ab12?variant=x")
     ('index.html', 'questions-', 'question/ab12.html')
     """
     parts = urlsplit(address)
@@ -77,7 +79,7 @@ def export_pages(
     for name, html in pages.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_HREF.sub(lambda match, name=name: _relative_link(match, name, pages), html), encoding="utf-8")  # type: ignore[misc]
+        path.write_text(_HREF.sub(partial(_relative_link, page=name, pages=pages), html), encoding="utf-8")
     return ExportResult(len(pages), len(linked) - len(pages))
 
 
@@ -100,7 +102,7 @@ def evidence_card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str
     node = lineage.trace(connection, view.prediction["prediction_id"])
     style = (STATIC / "explorer.css").read_text("utf-8")
     return (
-        template_environment(linked=False)
+        template_environment(linked=False, draw_answer=draw_answer)
         .get_template("card.html")
         .render(a=view, style=style, lineage=[_node(node, set())])
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import duckdb
 from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENCHMARK
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.explorer.answers import Row
+from evidence_assets.explorer.changes import LastRun, Stamps, changes_sql, find_last_run
 from evidence_assets.lake.atomic import mirror_of
 from evidence_assets.lake.catalogue import connect, create_views, scan_sql
 from evidence_assets.lake.row_locations import query_rows
@@ -29,16 +30,21 @@ QUESTIONS = """
            lower(text) AS low, filename AS file
     FROM {questions}
 """
+IS_RIGHT = """
+    CREATE MACRO is_right(benchmark, question_id, task, gold, gold_aliases, answer, status) AS
+        CASE WHEN benchmark = '{ad_hoc}' OR question_id IS NULL THEN NULL
+             WHEN status = 'failed' THEN false
+             WHEN len(gold) = 0 THEN status = 'insufficient'
+             WHEN answer IS NULL THEN false
+             WHEN task = 'kgqa' THEN short_answer_is_right(answer, gold, coalesce(gold_aliases, []))
+             ELSE list_contains(gold, answer) END
+"""
+"""Whether an answer is right; null for questions without gold answers of a benchmark."""
 ANSWERS = """
     CREATE OR REPLACE TABLE answers AS
     SELECT p.prediction_id, p.question_id, p.benchmark, p.selector, p.reasoner, p.model_id, p.answer, p.status,
            p.confidence, replace(regexp_extract(p.filename, 'asset=predictions[.]([^/]*)', 1), '.', '/') AS variant,
-           CASE WHEN p.benchmark = '{ad_hoc}' OR q.question_id IS NULL THEN NULL
-                WHEN p.status = 'failed' THEN false
-                WHEN len(q.gold) = 0 THEN p.status = 'insufficient'
-                WHEN p.answer IS NULL THEN false
-                WHEN q.task = 'kgqa' THEN short_answer_is_right(p.answer, q.gold, coalesce(q.gold_aliases, []))
-                ELSE list_contains(q.gold, p.answer) END AS is_right
+           is_right(p.benchmark, q.question_id, q.task, q.gold, q.gold_aliases, p.answer, p.status) AS is_right
     FROM {predictions} p LEFT JOIN all_questions q USING (question_id)
 """
 
@@ -68,6 +74,10 @@ class PageReader:
         """Rows of a query over ``answers`` (predictions and whether they are right) and ``all_questions``."""
         return self.lake_reader.answers(sql, **parameters)
 
+    def cached(self, compute: Callable[[PageReader], Any], tables: Sequence[str]) -> Any:
+        """The value of ``compute`` for this lake, from memory until a file of these tables changes."""
+        return self.lake_reader.cached(compute, self, tables)
+
     def texts(self, ids: Sequence[str]) -> dict[str, str]:
         """Texts of questions by id."""
         rows = self.answers(
@@ -87,9 +97,12 @@ class LakeReader:
         self._memory.create_function(
             "short_answer_is_right", _short_answer_is_right, ["VARCHAR", "VARCHAR[]", "VARCHAR[][]"], "BOOLEAN"
         )
+        self._memory.execute(IS_RIGHT.format(ad_hoc=AD_HOC_BENCHMARK))
         self._lock = threading.Lock()
-        self._stamps: dict[str, dict[Path, tuple[int, int]]] = {}
+        self._stamps: dict[str, Stamps] = {}
+        self._values: dict[Callable[[PageReader], Any], tuple[dict[str, Stamps], Any]] = {}
         self._last_fetch = -MAX_PAGE_AGE_S
+        self.last_run: LastRun | None = None
 
     @contextmanager
     def reader(self) -> Iterator[PageReader]:
@@ -107,6 +120,21 @@ class LakeReader:
             cursor = self._memory.cursor()
         return query_rows(cursor, sql, **parameters)
 
+    def cached(self, compute: Callable[[PageReader], Any], reader: PageReader, tables: Sequence[str]) -> Any:
+        """The value of ``compute``, from memory until a file of these tables changes."""
+        stamps = self._read_stamps(tables)
+        cached_stamps, value = self._values.get(compute, (None, None))
+        if cached_stamps != stamps:
+            value = compute(reader)
+            self._values[compute] = stamps, value
+        return value
+
+    def recent_files(self, table: str) -> list[str]:
+        """Files of questions or predictions that were written since the last run started, latest first."""
+        start = self.last_run.start if self.last_run else 0.0
+        times = {str(path): stamp[0] / 1e9 for path, stamp in self._stamps.get(table, {}).items()}
+        return sorted((name for name, time in times.items() if time >= start), key=lambda name: (-times[name], name))
+
     def _fetch(self) -> None:
         """Fetch changed files of a remote lake, at most every ``MAX_PAGE_AGE_S`` seconds."""
         if mirror_of(self.root) is not None and time.monotonic() - self._last_fetch > MAX_PAGE_AGE_S:
@@ -115,17 +143,23 @@ class LakeReader:
             self._last_fetch = time.monotonic()
 
     def _refresh(self) -> None:
-        """Reload predictions and questions if one of their files has changed."""
-        stamps = {
-            table: {path: ((stat := path.stat()).st_mtime_ns, stat.st_size) for path in self._files(table)}
-            for table in ("questions", "predictions")
-        }
+        """Reload predictions, questions and changes if one of their files has changed."""
+        stamps = self._read_stamps(("questions", "predictions", "history"))
         if stamps == self._stamps:
             return
-        sources = {table: scan_sql(table, sorted(files)) for table, files in stamps.items()}
-        self._memory.execute(QUESTIONS.format(questions=sources["questions"]))
-        self._memory.execute(ANSWERS.format(predictions=sources["predictions"], ad_hoc=AD_HOC_BENCHMARK))
+        if any(stamps[table] != self._stamps.get(table) for table in ("questions", "predictions")):
+            sources = {table: scan_sql(table, sorted(stamps[table])) for table in ("questions", "predictions")}
+            self._memory.execute(QUESTIONS.format(questions=sources["questions"]))
+            self._memory.execute(ANSWERS.format(predictions=sources["predictions"]))
+        self.last_run = find_last_run(stamps["history"], stamps["predictions"])
+        self._memory.execute(changes_sql(stamps["history"], self.last_run.start if self.last_run else 0.0))
         self._stamps = stamps
+
+    def _read_stamps(self, tables: Sequence[str]) -> dict[str, Stamps]:
+        return {
+            table: {path: ((stat := path.stat()).st_mtime_ns, stat.st_size) for path in self._files(table)}
+            for table in tables
+        }
 
     def _files(self, table: str) -> Iterator[Path]:
         return (self.root / table).rglob("[!.]*.parquet")

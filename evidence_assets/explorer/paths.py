@@ -63,9 +63,9 @@ def read_walks(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -
 def format_path(walk: Sequence[WalkedEdge]) -> str:
     """A path in one line: each arrow points from the head of its edge to the tail.
 
-    >>> one = WalkedEdge("1", "metformin", "may treat", "diabetes", True, (), ())
-    >>> two = WalkedEdge("2", "thirst", "is associated with", "diabetes", False, (), ())
-    >>> arrows([one, two])
+    >>> treats = WalkedEdge("1", "metformin", "may treat", "diabetes", True, (), ())
+    >>> symptom = WalkedEdge("2", "thirst", "is associated with", "diabetes", False, (), ())
+    >>> format_path([treats, symptom])
     'metformin —may treat→ diabetes ←is associated with— thirst'
     """
     line = walk[0].start if walk else ""
@@ -106,5 +106,5 @@ def parse_reasons(reasons_json: str | None) -> dict[str, Any]:
     try:
         value = json.loads(reasons_json) if reasons_json else {}
     except ValueError:
-        return {"why": reasons_json}
-    return value if isinstance(value, dict) else {"why": value}
+        return {"reason": reasons_json}
+    return value if isinstance(value, dict) else {"reason": value}

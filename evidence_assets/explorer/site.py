@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -20,12 +21,15 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.explorer import LOCALHOST
+from evidence_assets.explorer.answer_graph import draw_answer
 from evidence_assets.explorer.lake_reader import LakeReader, PageReader
 from evidence_assets.explorer.pages import STATIC, NotFound, Page, link, template_environment
 from evidence_assets.explorer.pages.comparison import comparison
 from evidence_assets.explorer.pages.home import home
 from evidence_assets.explorer.pages.questions import question, questions, search
 from evidence_assets.explorer.pages.relation import relation
+from evidence_assets.explorer.pages.scores import scores
 from evidence_assets.explorer.pages.source import source
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import UnknownId
@@ -36,7 +40,13 @@ POLICY = (
 )
 """Content-Security-Policy of every page."""
 PageBuilder = Callable[[PageReader, Mapping[str, str]], Page]
-PAGES: dict[str, PageBuilder] = {"": home, "questions": questions, "search": search, "compare": comparison}
+PAGES: dict[str, PageBuilder] = {
+    "": home,
+    "scores": scores,
+    "questions": questions,
+    "search": search,
+    "compare": comparison,
+}
 """Pages of the lake as a whole."""
 
 
@@ -49,7 +59,7 @@ class Reply:
     location: str = ""
 
 
-def answer_in_words(row: Mapping[str, Any], answer: str | None) -> str:
+def describe_answer(row: Mapping[str, Any], answer: str | None) -> str:
     """An answer with the text of its option."""
     if answer is None:
         return "none"
@@ -59,11 +69,11 @@ def answer_in_words(row: Mapping[str, Any], answer: str | None) -> str:
 
 
 class Site:
-    """The pages of a lake; ``static`` pages are for export and have no forms."""
+    """Renders the pages of a lake; ``static`` pages are for export and have no forms."""
 
     def __init__(self, lake_reader: LakeReader, *, static: bool = False) -> None:
         self.lake_reader = lake_reader
-        self._templates = template_environment(in_words=answer_in_words, static=static)
+        self._templates = template_environment(in_words=describe_answer, draw_answer=draw_answer, static=static)
 
     def reply(self, path: str, query: Mapping[str, str]) -> Reply:
         """The page at an address; unknown addresses return 404."""
@@ -127,30 +137,36 @@ def application(root: Path) -> Starlette:
 
     return Starlette(
         routes=[Mount("/static", StaticFiles(directory=STATIC)), Route("/{path:path}", page, methods=["GET"])],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOCALHOST, "localhost"])],
     )
 
 
-def serve(root: Path, port: int = 0) -> None:
+def serve(root: Path, *, host: str = LOCALHOST, port: int = 0) -> None:
     """Print the address and serve until stopped."""
     import uvicorn
 
     app = application(root)
-    server = listen(port)
-    print(f"The explorer is at http://127.0.0.1:{server.getsockname()[1]}/. Press Ctrl-C to stop it.", file=sys.stderr)
+    server = listen(port, host)
+    address = f"http://{LOCALHOST}:{server.getsockname()[1]}/"
+    print(f"The explorer is at {address}. Press Ctrl-C to stop it.", file=sys.stderr)
+    if host != LOCALHOST:
+        print(f"It listens on {host}: anyone who reaches the port can read the lake.", file=sys.stderr)
     uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[server])
 
 
-def listen(port: int = 0) -> socket.socket:
-    """A socket on localhost at ``port``, or at the first free port from :data:`PORT`."""
+def listen(port: int = 0, host: str = LOCALHOST) -> socket.socket:
+    """A socket on ``host`` at ``port``, or at the first free port from :data:`PORT`."""
     for candidate in [port] if port else range(PORT, PORT + 20):
         listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind(("127.0.0.1", candidate))
-        except OSError:
+            listening.bind((host, candidate))
+        except OSError as error:
             listening.close()
-            continue
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                continue
+            message = f"cannot listen on {host!r} ({error}): use {LOCALHOST}, or 0.0.0.0 in a container"
+            raise BadInput(message) from error
         listening.listen()
         return listening
     raise BadInput(f"port {port or f'{PORT} to {PORT + 19}'} is in use: choose a free port with --port")

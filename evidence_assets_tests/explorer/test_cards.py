@@ -50,16 +50,19 @@ def lake(tmp_path: Path) -> Lake:
         citation("c-s-1-B", "gone", "absent"),
     ]
     derived = [edge("evidence", "e-s-1-1", DERIVED, "chunk", "k1", "k1", 1)]
-    write_answers(lake, rows, chains, [prediction(1, "A", error=ATTACK, model_id=ATTACK)], checked, derived)
+    omission = {"kind": "cut", "part": "explanation of B: end", "reason": ATTACK}
+    answer = prediction(1, "A", error=ATTACK, model_id=ATTACK, omissions=[omission])
+    write_answers(lake, rows, chains, [answer], checked, derived)
     return lake
 
 
-def test_all_that_belongs_to_the_prediction_is_on_the_card(lake: Lake) -> None:
+def test_the_card_shows_everything_about_the_prediction(lake: Lake) -> None:
     with connect(lake.root) as connection:
         page = Page(evidence_card(connection, "p-s-1"))
     for text in ("Which?", "chosen", "gold", "Bees do.", "Cats do not.", "Bees buzz.", "Cats purr.", "Title", "near"):
         assert text in page.text or text == "Title", text
     assert "Of another question." not in page.text
+    assert f"Incomplete: explanation of B: end is cut ({ATTACK})." in page.text
     verdicts = {attrs["class"]: attrs.get("href") for _, attrs in page.tags if "verdict" in (attrs.get("class") or "")}
     assert verdicts == {"verdict verified": "#e1", "verdict misquoted": "#e2", "verdict absent": None}
     anchors = [attrs["id"] for _, attrs in page.tags if "id" in attrs]

@@ -135,6 +135,27 @@ def test_by_keyboard_from_a_search_to_a_document_and_back_to_another_answer(page
     assert page.locator("h1").text_content() == "Which animal sleeps long?"
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_drawing_of_an_answer_is_used_by_keyboard(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/search?q=purrs")
+    page.locator("main a").first.click()
+    drawing = page.get_by_role("group", name="Question, evidence and sources of the answer").filter(visible=True)
+    assert drawing.count() == 1 and "layers " + ("broad" if width > 768 else "narrow") == drawing.get_attribute("class")
+    press_to(page, "Cats purr")
+    page.keyboard.press("Enter")
+    assert re.search(r"#a1-e\d+$", page.url)
+    press_to(page, "cats.txt")
+    assert page.evaluate("document.activeElement.closest('svg.layers') !== null")
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('svg.layers .box text')].filter(t => t.getClientRects().length).map(t => "
+        "[t.getBoundingClientRect().right, t.closest('.box').querySelector('rect').getBoundingClientRect().right])"
+    )
+    assert boxes and all(text <= box + 1 for text, box in boxes), "every text is within its box"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/source/chunk/*")
+
+
 def test_text_that_means_harm_stays_text(page: Any) -> None:
     page.goto("/search?q=hoot")
     for _ in range(2):
@@ -153,13 +174,14 @@ def test_every_kind_of_page_fits_the_screen(page: Any, width: int, root: Path) -
     lake = Lake(root)
     chunk = lake.read("chunks")["chunk_id"][0]
     question = lake.read("questions")["question_id"][0]
-    kinds = ["/", "/questions", f"/question/{question}", f"/source/chunk/{chunk}", "/compare", "/search?q=cats"]
+    kinds = ["/", "/scores", "/questions", f"/question/{question}", f"/source/chunk/{chunk}", "/compare"]
+    kinds.append("/search?q=cats")
     for kind in kinds:
         page.goto(kind)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, kind
 
 
-def test_walking_about_changes_nothing_in_the_lake(page: Any, root: Path) -> None:
+def test_browsing_changes_nothing_in_the_lake(page: Any, root: Path) -> None:
     hashes, visited, waiting = files(Lake(root)), set[str](), ["/"]
     while waiting and len(visited) < 60:
         address = waiting.pop(0)

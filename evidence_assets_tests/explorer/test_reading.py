@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import AnswerView, view_answer
 from evidence_assets.explorer.answers import AnswerRows
 from evidence_assets.lake import connect
-from evidence_assets.lake.lineage import USED, edge
+from evidence_assets.lake.lineage import USED, WAS_SHOWN, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import path_locator
 from evidence_assets_tests.lake_rows import (
@@ -76,7 +77,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def test_a_path_is_walked_with_its_directions_words_sources_and_attention(lake: Lake) -> None:
     with connect(lake.root) as connection:
-        text = view_answer(connection, "p-s-1").as_text()
+        text = format_answer(view_answer(connection, "p-s-1"), everything=True)
     for part in (
         "A. excessive thirst [the answer, gold]",
         "metformin —may treat→ diabetes ←is associated with— excessive thirst",
@@ -84,21 +85,57 @@ def test_a_path_is_walked_with_its_directions_words_sources_and_attention(lake: 
         "excessive thirst: not scored",
         "“metformin” (exact match)",
         "graph.tsv:1, other.tsv:4 (CC-BY-4.0, CC0-1.0)",
-        "cites [1] verified",
-        "Without its evidence there would be no answer; with only that evidence, A.",
+        "cites [1] (verified)",
+        "Without its evidence there would be no answer; with only that evidence, “excessive thirst”.",
         "The evidence is necessary and sufficient.",
-        "support of the other options: B 0.500",
+        "B. fever, support 0.50",
     ):
         assert part in " ".join(text.split()) or part in text, part
     assert "Nothing links it." not in text and '{"' not in text
-    assert max(map(len, text.splitlines())) <= 120
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_answer_is_followed_by_the_reasons_their_evidence_the_options_and_the_rest(lake: Lake) -> None:
+    rows = [evidence(1, rank, f"Sentence {rank}.") for rank in (1, 2)]
+    citations = [citation("c-s-1-A", "e-s-1-1", "verified", "Sentence 1.")]
+    write_answers(lake, rows, [chain(1, "A", "As stated.", ["e-s-1-1"])], [prediction(1, "A")], citations)
+    with connect(lake.root) as connection:
+        view = view_answer(connection, "p-s-1")
+    text = format_answer(view)
+    headings = [line for line in text.splitlines() if line in ("why", "evidence", "options", "other evidence")]
+    assert headings == ["why", "evidence", "options"] and text.index("answer: A.") < text.index("why")
+    assert "[2]" not in text, "unused evidence is left out"
+    everything = format_answer(view, everything=True)
+    assert everything.index("\noptions\n") < everything.index("\nother evidence\n") < everything.index("[2]")
+
+
+def test_options_are_not_printed_if_they_are_not_the_users(lake: Lake) -> None:
+    with connect(lake.root) as connection:
+        view = view_answer(connection, "p-s-1")
+    text = format_answer(view, options=False)
+    assert "answer: A. excessive thirst" in text and "[the answer" not in text and "fever" not in text
+    assert "options" not in text and "metformin —may treat→ diabetes" in text
+
+
+def test_only_the_evidence_behind_an_answer_without_chains_is_listed(lake: Lake) -> None:
+    write_answers(lake, [evidence(1, rank, TEXT) for rank in range(1, 7)], [], [])
+    edges = [edge("prediction", "p-s-1", WAS_SHOWN, "evidence", f"e-s-1-{rank}", "h", rank) for rank in range(1, 7)]
+    views = []
+    for used_edges in ([], [edge("prediction", "p-s-1", USED, "evidence", "e-s-1-3", "h", 1)]):
+        rows = {"predictions": [prediction(1, "A")], "lineage_edges": [*edges, *used_edges]}
+        lake.write("predictions/mcqa/s", "quiz|0", rows)
+        with connect(lake.root) as connection:
+            views.append(view_answer(connection, "p-s-1"))
+    unused, used = views
+    assert len(used.evidence) == 6 and [item.row["rank"] for item in used.key_evidence] == [3]
+    assert not unused.key_evidence
 
 
 def test_a_question_for_the_exception_shows_every_chain(lake: Lake) -> None:
     negated_question = question(1, text="Which does not fit?", options=["excessive thirst", "fever"], negated=True)
     lake.write("questions/mcqa", "quiz|0", {"questions": [negated_question]})
     with connect(lake.root) as connection:
-        text = view_answer(connection, "p-s-1").as_text()
+        text = format_answer(view_answer(connection, "p-s-1"))
     assert "the answer is the option that does not hold" in text and "Nothing links it." in text
 
 
@@ -109,7 +146,7 @@ def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(
     node = {"node_id": "n7", "name": "gout", "aliases": [], "type": None, "document": None}
     lake.write("knowledge/h/nodes", "", {"kg_nodes": [node]})
     with connect(lake.root) as connection:
-        text = view_answer(connection, "p-s-1").as_text()
+        text = format_answer(view_answer(connection, "p-s-1"))
     assert "answer: gout, n7 (answered" in text and "metformin —may treat→ diabetes" in text
 
 

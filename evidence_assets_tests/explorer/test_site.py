@@ -11,11 +11,14 @@ from urllib.parse import quote, urlsplit
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from evidence_assets.explorer.drawing import build_grid, draw_path
 from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
+from evidence_assets.explorer.pages import MAX_WORD, break_words
 from evidence_assets.explorer.paths import WalkedEdge
 from evidence_assets.explorer.site import POLICY, Site, application, listen
 from evidence_assets.lake.errors import BadInput
@@ -117,9 +120,7 @@ def files(lake: Lake) -> dict[str, str]:
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(lake.root.rglob("*")) if p.is_file()}
 
 
-def test_every_page_that_is_linked_is_there_holds_no_markup_of_others_and_changes_no_file(
-    lake: Lake, client: TestClient
-) -> None:
+def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake, client: TestClient) -> None:
     before = files(lake)
     start = ("/", "/search?q=b", "/compare?a=mcqa/s&b=mcqa/t", "/questions?differs=mcqa/t&variant=mcqa/s")
     pages = crawl(client, 400, start)
@@ -147,7 +148,7 @@ def test_every_page_that_is_linked_is_there_holds_no_markup_of_others_and_change
     assert files(lake) == before
 
 
-def test_a_question_shows_all_variants_what_was_used_and_where_it_stands(client: TestClient) -> None:
+def test_a_question_page_shows_variants_evidence_and_locations(client: TestClient) -> None:
     reply = client.get("/answer/p-t-1")
     assert reply.status_code == 302 and reply.headers["location"] == "/question/q1?variant=mcqa%2Ft"
     page = client.get(reply.headers["location"]).text
@@ -210,12 +211,19 @@ def test_only_reading_from_this_machine(client: TestClient) -> None:
         assert text and not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
 
 
-def test_no_other_machine_is_listened_to() -> None:
+def test_the_server_listens_on_one_address_only() -> None:
     with listen() as listening:
         port = listening.getsockname()[1]
         socket.create_connection(("127.0.0.1", port), 5).close()
         with pytest.raises(ConnectionRefusedError):  # any address but the one that only this machine has
             socket.create_connection(("127.0.0.2", port), 5)
+
+
+def test_another_address_is_used_only_if_named() -> None:
+    with listen(host="0.0.0.0") as listening:
+        socket.create_connection(("127.0.0.2", listening.getsockname()[1]), 5).close()
+    with pytest.raises(BadInput, match=r"cannot listen on '198\.51\.100\.7'"):
+        listen(host="198.51.100.7")
 
 
 def test_a_changed_lake_is_noticed(lake: Lake, client: TestClient) -> None:
@@ -276,6 +284,14 @@ def test_the_sample_can_be_walked_from_scores_to_seeds_and_models_and_stays_as_i
     assert "Prompts" in pages[start[0]] and "<dt>prompts</dt>" in pages[start[1]] and "answers" in pages[start[2]]
     assert all("Evidence from this" in pages[start[place]] for place in (1, 3, 4, 5))
     assert files(lake) == before
+
+
+@given(st.text(st.sampled_from("ab_/.@:|- <>&\"'x")) | st.text())
+def test_breakable_words_keep_their_text_and_have_no_other_markup(text: str) -> None:
+    html = str(break_words(text))
+    assert unescape(html.replace("<wbr>", "")) == text
+    assert not re.search(r"<(?!wbr>)", html)
+    assert all(len(unescape(word)) <= MAX_WORD + 1 for word in re.split(r"\s|<wbr>", html))
 
 
 def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:

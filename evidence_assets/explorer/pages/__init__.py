@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +10,15 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 PACKAGE = Path(__file__).parent.parent
 STATIC = PACKAGE / "static"
 PER_PAGE = 50
+MAX_WORD = 12
+"""Maximum characters of a word in a table without a possible line break."""
+_TOKEN = re.compile(r"\S+|\s+")
+_WORD_PART = re.compile(rf"[^_/.@:|-]{{1,{MAX_WORD}}}[_/.@:|-]?|[_/.@:|-]")
 
 
 class NotFound(LookupError):
@@ -30,7 +36,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Pager:
-    """Page ``number`` of ``pages``, from 1."""
+    """Page ``number``, from 1, of a list with ``total`` rows."""
 
     number: int
     total: int
@@ -38,8 +44,8 @@ class Pager:
     @classmethod
     def of(cls, requested: str, total: int) -> Pager:
         """The requested page, limited to existing pages."""
-        pages = max(1, -(-total // PER_PAGE))
-        return cls(min(max(1, int(requested)), pages) if requested.isdigit() and len(requested) < 9 else 1, total)
+        number = int(requested) if requested.isdigit() and len(requested) < 9 else 1
+        return cls(min(max(1, number), cls(1, total).pages), total)
 
     @property
     def pages(self) -> int:
@@ -67,6 +73,7 @@ def template_environment(**variables: Any) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"short": shorten, "share": format_share, "wrap": variables.pop("wrap", None)}
+    environment.filters["breakable"] = break_words
     environment.globals |= {"link": link, "linked": True, "static": False, "zip": zip} | variables
     return environment
 
@@ -75,6 +82,18 @@ def shorten(text: object, max_length: int = 160) -> str:
     """A text on one line, truncated to ``max_length``."""
     line = " ".join(str(text).split())
     return line if len(line) <= max_length else line[: max_length - 1] + "…"
+
+
+def break_words(text: object) -> Markup:
+    """A text with possible line breaks in long words, so that they do not widen a column.
+
+    >>> str(break_words("a very_long_name_of <b>"))
+    'a very_<wbr>long_<wbr>name_<wbr>of &lt;b&gt;'
+    """
+    return Markup("").join(
+        Markup("<wbr>").join(_WORD_PART.findall(token)) if len(token) > MAX_WORD else escape(token)
+        for token in _TOKEN.findall(str(text))
+    )
 
 
 def format_share(value: float | None) -> str:

@@ -41,8 +41,7 @@ def comparison(reader: PageReader, query: Mapping[str, str]) -> Page:
         pager = Pager.of(query.get("page", ""), count["n"])
         rows = reader.answers(
             "SELECT x.question_id, x.variant, x.benchmark, q.text, q.options, q.task, x.answer AS answer_a, "
-            "y.answer AS answer_b, "
-            f"x.is_right AS right_a, y.is_right AS right_b {joined_answers} "
+            f"y.answer AS answer_b, x.is_right AS right_a, y.is_right AS right_b {joined_answers} "
             f"ORDER BY coalesce(x.is_right = y.is_right, true), x.benchmark, x.question_id LIMIT {PER_PAGE} "
             f"OFFSET {pager.offset}",
             **parameters,

@@ -1,30 +1,35 @@
-"""First page: scores with published figures, and the number of predictions per benchmark."""
+"""First page: what the lake contains, what the last run changed, and the answers most worth a look."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENCHMARK
-from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import PageReader
+from evidence_assets.explorer.overview import (
+    ANSWER_TABLES,
+    CITATION_TABLES,
+    CONTENT_TABLES,
+    read_answer_counts,
+    read_contents,
+    read_notable_answers,
+)
 from evidence_assets.explorer.pages import Page
-from evidence_assets.explorer.scores import SCORES_QUERY, format_difference, is_headline
 
 
 def home(reader: PageReader, query: Mapping[str, str]) -> Page:
-    rows = [row for row in reader.rows(SCORES_QUERY, ["scores"]) if is_headline(row)]
-    by_benchmark: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["scope_kind"] == "benchmark":
-            by_benchmark.setdefault(row["scope_id"], []).append(row | {"difference": format_difference(row)})
-    values = {
-        "scores": by_benchmark,
-        "harvests": [row for row in rows if row["scope_kind"] != "benchmark"],
-        "counts": reader.answers(
-            "SELECT benchmark, count(DISTINCT variant) AS variants, count(*) AS answers, "
-            "count(*) FILTER (status = 'failed') AS failed FROM answers GROUP BY benchmark ORDER BY benchmark"
-        ),
+    values: dict[str, Any] = {
+        "contents": reader.cached(read_contents, CONTENT_TABLES),
+        "notable": reader.cached(read_notable_answers, (*ANSWER_TABLES, *CITATION_TABLES)),
         "ad_hoc_benchmark": AD_HOC_BENCHMARK,
-        "relations": reader.rows("SELECT DISTINCT relation_id FROM relation_seeds ORDER BY 1", ["relation_seeds"]),
+        **reader.cached(read_answer_counts, ANSWER_TABLES),
     }
-    return Page("home.html", "Scores", values)
+    run = reader.lake_reader.last_run
+    values["last_run"] = run and {
+        "start": datetime.fromtimestamp(run.start).strftime("%Y-%m-%d %H:%M"),
+        "end": datetime.fromtimestamp(run.end).strftime("%Y-%m-%d %H:%M"),
+        "runs": run.runs,
+    }
+    return Page("home.html", "Overview", values)

@@ -40,7 +40,7 @@ def question(reader: PageReader, query: Mapping[str, str], question_id: str) -> 
 
 
 def questions(reader: PageReader, query: Mapping[str, str]) -> Page:
-    """One line per prediction: confident wrong ones first, then by confidence."""
+    """Predictions that match the filters, confident wrong ones first."""
     filters = {name: query.get(name, "") for name in FILTERS}
     conditions, parameters = ["true"], dict[str, Any]()
     for name, column in (

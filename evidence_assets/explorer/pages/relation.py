@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from evidence_assets.explorer.lake_reader import PageReader
 from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager
+from evidence_assets.explorer.relation_graph import draw_relation
 
 
 def relation(reader: PageReader, query: Mapping[str, str], name: str) -> Page:
@@ -37,5 +38,6 @@ def relation(reader: PageReader, query: Mapping[str, str], name: str) -> Page:
         ["triples", "kg_edges"],
         id=name,
     )
-    values = {"name": name, "seeds": seeds, "prompts": prompts, "triples": triples, "pager": pager}
+    graph = draw_relation(reader, name, seeds, prompts, triples) if pager.number == 1 else None
+    values = {"name": name, "seeds": seeds, "prompts": prompts, "triples": triples, "pager": pager, "graph": graph}
     return Page("relation.html", f"Relation {name}", values)

@@ -23,7 +23,7 @@ _CELL_LOCATION = re.compile(rf"(?:r(?P<line>\d+))?c(?P<column>\d+)|{CAPTION}")
 
 @dataclass
 class SourceView:
-    """A source with the SQL condition of the evidence taken from it; empty if it has no evidence."""
+    """A source, and the SQL condition of the evidence taken from it; empty for sources without evidence."""
 
     title: str
     facts: dict[str, Any]
@@ -200,7 +200,7 @@ def _cell(reader: PageReader, identifier: str) -> SourceView:
     line, column = match["line"], match["column"]
     locators = [locator] if line or not column else [f"r{i}{locator}" for i in range(row["n_rows"] + 1)]
     condition, parameters = "locator = $locator", dict[str, Any](id=table, locator=locator)
-    if line:  # a column of evidence holds it as its line
+    if line:  # evidence that is a whole column has one line per cell
         condition = f"({condition} OR locator = $column AND string_split(\"text\", chr(10))[$line] <> '')"
         parameters |= {"column": f"c{column}", "line": int(line) + 1}
     return SourceView(
@@ -324,8 +324,6 @@ def _model(reader: PageReader, identifier: str) -> SourceView:
 
 
 _ROW_COLUMNS = dict.fromkeys(("model_id", "asset", "input_hash"))
-
-
 _KINDS: dict[str, Callable[[PageReader, str], SourceView]] = {
     "chunk": _chunk,
     "document": _document,

@@ -1,0 +1,70 @@
+"""Changes of the last run: answers, triples and scores that it added, changed or removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evidence_assets.lake.catalogue import scan_sql
+
+RUN_GAP_S = 1_800.0
+"""Runs whose writes are less than this apart count as one, because a command starts many runs of Dagster."""
+KINDS = ("predictions", "knowledge", "scores")
+"""First parts of the asset keys whose history is compared; that of evidence and chains is too large for a page."""
+CHANGES = """
+    CREATE OR REPLACE TABLE changes AS
+    SELECT split_part(asset, '/', 1) AS kind, asset, row_id,
+           CASE WHEN kind = 'predictions' THEN split_part(partition, '|', 1) ELSE '' END AS benchmark,
+           CASE WHEN old.run_id IS NULL THEN 'added' WHEN new.run_id IS NULL THEN 'removed' ELSE 'changed' END
+           AS change,
+           old.answer AS answer_before, old.status AS status_before
+    FROM {old} old FULL JOIN {new} new USING (asset, partition, row_id)
+    WHERE old.content_hash IS DISTINCT FROM new.content_hash
+"""
+Stamps = Mapping[Path, tuple[int, int]]
+"""Modification time in ns and size of files."""
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """Times of the last run in seconds, and the number of Dagster's runs that it consists of."""
+
+    start: float
+    end: float
+    runs: int
+
+
+def find_last_run(history: Stamps, predictions: Stamps) -> LastRun | None:
+    """The last run that wrote history or predictions; None if the lake has neither."""
+    files = {path: stamp[0] / 1e9 for path, stamp in (*history.items(), *predictions.items())}
+    if not files:
+        return None
+    start = _start_of_last_group(files.values())
+    return LastRun(start, max(files.values()), len({path.parent for path in history if files[path] >= start}))
+
+
+def _start_of_last_group(times: Iterable[float]) -> float:
+    """Start of the last group of times with gaps below ``RUN_GAP_S``.
+
+    >>> _start_of_last_group([9_000.0, 10_000.0, 11_500.0, 5_000.0])
+    9000.0
+    """
+    latest_first = sorted(times, reverse=True)
+    start = latest_first[0]
+    for time in latest_first:
+        if start - time >= RUN_GAP_S:
+            break
+        start = time
+    return start
+
+
+def changes_sql(history: Stamps, start: float) -> str:
+    """SQL of the table ``changes``: each partition that was written since ``start``, against its version before."""
+    old: dict[str, Path] = {}
+    new: dict[str, Path] = {}
+    for path, (time, _) in sorted(history.items(), key=lambda item: (item[1], item[0])):
+        if path.name.startswith(KINDS):
+            (new if time / 1e9 >= start else old)[path.name] = path
+    old_files = sorted(old[name] for name in new if name in old)
+    return CHANGES.format(old=scan_sql("history", old_files), new=scan_sql("history", sorted(new.values())))

@@ -1,0 +1,167 @@
+"""The first page: the contents of the lake, the changes of the last run, and answers worth a look."""
+
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from evidence_assets.explorer.changes import RUN_GAP_S, changes_sql, find_last_run
+from evidence_assets.explorer.lake_reader import LakeReader
+from evidence_assets.explorer.site import application
+from evidence_assets.lake.lineage import history_rows
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.explorer.test_cards import Page
+from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
+
+ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
+PREDICTIONS = "predictions/mcqa/s"
+HOUR = 3_600
+
+
+def write_run(lake: Lake, run: str, time: int, predictions: list[dict[str, Any]]) -> None:
+    """Write predictions as a run of Dagster does, at a time."""
+    rows = lake.write(PREDICTIONS, "quiz|0", {"predictions": predictions})["predictions"]
+    table = lake.read("predictions", PREDICTIONS, "quiz|0").to_arrow()
+    lake.record_history(run, PREDICTIONS, "quiz|0", history_rows("predictions", table, run, PREDICTIONS, "quiz|0"))
+    for path in (rows.path, *(lake.root / "history" / f"run={run}").iterdir()):
+        os.utime(path, (time, time))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Three questions; a variant is confident and wrong on the second, and cites absent evidence on the first."""
+    lake = Lake.create(tmp_path / "data_lake")
+    questions = [question(n, text=f"Question {n}? {ATTACK}", options=[f"bee {ATTACK}", "cat"]) for n in (1, 2, 3)]
+    lake.write("questions/mcqa", "quiz|0", {"questions": questions})
+    lake.write(
+        "corpus/notes/chunks", "0", {"chunks": [chunk(1, ATTACK), chunk(2, "Cats purr.", doc_id="d1", ordinal=1)]}
+    )
+    bad = [citation("c-t-1-A", "e-t-1-1", "misquoted", ATTACK), citation("c-t-1-A", "gone", "absent")]
+    other_option = [citation("c-t-2-A", "gone", "absent")]
+    write_answers(
+        lake,
+        [evidence(1, 1, ATTACK, "t"), evidence(2, 1, ATTACK, "t")],
+        [chain(1, "A", ATTACK, ["e-t-1-1"], "t"), chain(2, "A", "Unused.", ["gone"], "t")],
+        [
+            prediction(1, "A", selector="t", confidence=0.6),
+            prediction(2, "B", selector="t", confidence=0.9),
+            prediction(3, "B", selector="t", confidence=0.7, status="insufficient"),
+        ],
+        bad + other_option,
+        selector="t",
+    )
+    return lake
+
+
+def sections(page: str) -> dict[str, str]:
+    """Text of each section of a page, by the id of its heading."""
+    return {
+        match[1]: " ".join(unescape(re.sub(r"<[^>]+>", " ", match[2])).split())
+        for match in re.finditer(r'<h[23] id="(\w+)">(.*?)(?=<h[23] id=|</main>)', page, re.DOTALL)
+    }
+
+
+@pytest.fixture
+def client(lake: Lake) -> TestClient:
+    return TestClient(application(lake.root), base_url="http://127.0.0.1")
+
+
+def test_contents_are_counted(client: TestClient) -> None:
+    contents = sections(client.get("/").text)
+    assert "notes : 1 document, 2 chunks" in contents["contents"] and "quiz : 3 questions" in contents["contents"]
+    assert "quiz mcqa 3 1 3" in contents["benchmarks"]
+
+
+def test_an_empty_lake_says_what_to_run(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "data_lake")
+    page = TestClient(application(lake.root), base_url="http://127.0.0.1").get("/")
+    assert page.status_code == 200 and set(sections(page.text)) == {"contents"}
+    assert "evidence demo" in page.text and "evidence ask" in page.text
+
+
+def test_answers_worth_a_look_follow_their_rules(lake: Lake, client: TestClient) -> None:
+    notable = sections(client.get("/").text)["notable"]
+    assert "Confident and wrong" in notable and "Variants disagree" not in notable
+    wrong, _, unsupported = notable.partition("Citations that fail the check")
+    assert "Question 2?" in wrong and "gold A. bee" in wrong and "probability 0.90" in wrong
+    assert "Question 3?" not in wrong, "an answer without support is not confident"
+    assert "2 failed citations" in unsupported and "Question 1?" in unsupported
+    assert "Question 2?" not in unsupported, "the citation of another option is not that of the answer"
+    lake.write(PREDICTIONS, "quiz|0", {"predictions": [prediction(2, "A", confidence=0.8)]})
+    notable = sections(client.get("/").text)["notable"]
+    assert re.search(r"Variants disagree.*Question 2\?.*cat.*wrong.*0\.90.*bee.*right.*0\.80", notable)
+
+
+def test_changed_answers_of_the_last_run_are_listed(lake: Lake, client: TestClient) -> None:
+    write_run(lake, "first", 10 * HOUR, [prediction(1, "A"), prediction(2, "A"), prediction(3, "A")])
+    for path in (lake.root / "predictions").rglob("asset=predictions.mcqa.t/**/*.parquet"):
+        os.utime(path, (10 * HOUR, 10 * HOUR))
+    new = sections(client.get("/").text)["new"]
+    assert "quiz : 3 new answers" in new
+    assert "Changed answers" not in new
+    write_run(lake, "second", 12 * HOUR, [prediction(1, "B"), prediction(2, "A")])
+    page = client.get("/").text
+    new = sections(page)["new"]
+    assert re.search(r"Question 1\?.*bee.*right → B\. cat wrong", new) and "Question 2?" not in new
+    numbers = re.findall(r'<td class="n">(\d*)</td>', page[page.index('id="new"') : page.index('id="notable"')])
+    assert numbers == ["", "1", "1"], "no new, one changed and one removed answer"
+    write_run(lake, "third", 14 * HOUR, [prediction(1, "B"), prediction(2, "A")])
+    assert "It changed no answer, triple or score." in sections(client.get("/").text)["new"]
+
+
+def test_questions_that_were_just_asked_come_first(lake: Lake, client: TestClient) -> None:
+    for number, time in ((7, 20 * HOUR), (8, 20 * HOUR + 60), (9, 10 * HOUR)):
+        row = question(number, "asked", text=f"Asked {number}? {ATTACK}", gold="", options=[], task="kgqa")
+        partition = f"asked|q{number}"
+        tables = {"questions": [row | {"gold": []}]}
+        paths = [lake.write("questions/corpus", partition, tables)["questions"].path]
+        rows = {"predictions": [prediction(number, f"Answer {number}", "asked")]}
+        paths.append(lake.write("predictions/corpus/s", partition, rows)["predictions"].path)
+        for path in paths:
+            os.utime(path, (time, time))
+    for path in (lake.root / "predictions").rglob("asset=predictions.mcqa.*/**/*.parquet"):
+        os.utime(path, (10 * HOUR, 10 * HOUR))
+    new = sections(client.get("/").text)["new"]
+    assert re.findall(r"Asked (\d)\?", new) == ["8", "7"] and "Answer 8" in new
+
+
+def test_runs_close_to_one_another_are_one_run(tmp_path: Path) -> None:
+    gap = int(RUN_GAP_S)
+    times = {"a/x": 0, "b/predictions.m.s@q.parquet": 5 * gap, "c/y": 6 * gap - 1, "d/y": 7 * gap - 2}
+    history = {tmp_path / name: (time * 10**9, 1) for name, time in times.items()}
+    run = find_last_run(history, {})
+    assert run is not None and (run.start, run.end, run.runs) == (5 * gap, 7 * gap - 2, 3)
+    assert find_last_run({}, {}) is None
+    assert "b/predictions" in changes_sql(history, run.start) and "b/predictions" not in changes_sql(history, run.end)
+
+
+def test_texts_on_the_first_page_are_escaped(lake: Lake, client: TestClient) -> None:
+    write_run(lake, "first", 10 * HOUR, [prediction(1, "A")])
+    write_run(lake, "second", 20 * HOUR, [prediction(1, "B"), prediction(2, "A")])
+    page = client.get("/").text
+    assert set(sections(page)) == {"contents", "benchmarks", "new", "notable"}
+    assert ATTACK in unescape(page)
+    tags = Page(page)
+    assert not {"img", "iframe"} & {tag for tag, _ in tags.tags} and "2469134" not in tags.text
+    assert [attributes for tag, attributes in tags.tags if tag == "script"] == [
+        {"src": "/static/explorer.js", "defer": None}
+    ]
+
+
+def test_counts_are_read_again_only_after_a_change(lake: Lake) -> None:
+    reader, calls = LakeReader(lake.root), []
+
+    def compute(page: object) -> int:
+        calls.append(page)
+        return len(calls)
+
+    with reader.reader() as page:
+        assert [page.cached(compute, ("chunks",)) for _ in range(2)] == [1, 1]
+        lake.write("corpus/more/chunks", "0", {"chunks": [chunk(3, "More.")]})
+        assert page.cached(compute, ("chunks",)) == 2
