@@ -1,0 +1,140 @@
+"""Commands that prepare a project and clean up: ``evidence init | get | doctor | gc``."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from evidence_assets.benchmarks import downloads
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.cli.console import LakeOption, format_cell, out, print_table, report_errors
+from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.housekeeping import delete_orphans, find_orphans
+from evidence_assets.lake.mirror import fetch_folder
+from evidence_assets.lake.store import Lake
+from evidence_assets.reproduction.cells import data_sources
+from evidence_assets.text.spelling import closest_name
+
+commands = typer.Typer(rich_markup_mode=None)
+TEMPLATE = Path(__file__).resolve().parent.parent / "project_template"
+"""Files of a new project. ``dot_`` in a name becomes a dot, PROJECT_NAME the project's name."""
+
+
+@commands.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder to create, such as my_project; `.` for this one.")],
+) -> None:
+    """Create a project with a small corpus and a benchmark.
+
+    The lake and Dagster's history are in the project's folder. Changes no file that exists.
+    """
+    with report_errors():
+        create_project(folder)
+    where = "" if folder.resolve() == Path.cwd() else f"`cd {folder}`, then "
+    out.print(f"{folder}: a project with the corpus `library` and the benchmark `quiz`; README.md explains its files.")
+    out.print(f"Next: {where}`evidence run quiz --variants bm25,uscrake`.", markup=False, soft_wrap=True)
+
+
+def create_project(folder: Path) -> None:
+    """Copy the template; raises BadInput if one of its files exists."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.casefold()).strip("-") or "evidence-project"
+    sources = sorted(path for path in TEMPLATE.rglob("*") if path.is_file())
+    targets = [folder / path.relative_to(TEMPLATE).as_posix().replace("dot_", ".") for path in sources]
+    if existing := [path for path in targets if path.exists()]:
+        raise BadInput("exists already: choose another folder, or move this file away", file=existing[0])
+    for source, target in zip(sources, targets, strict=True):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(source.read_text(encoding="utf-8").replace("PROJECT_NAME", name), encoding="utf-8")
+
+
+@commands.command()
+def get(
+    name: Annotated[str, typer.Argument(help="A benchmark or graph. Lists all downloads without it.")] = "",
+    mirror: Annotated[str, typer.Option(help="Mirror server with the same paths, such as http://host:8000.")] = "",
+) -> None:
+    """Download the official files of a benchmark or graph.
+
+    Counts and hashes are checked. Downloads need EVIDENCE_NETWORK=1.
+    """
+    with report_errors():
+        from evidence_assets.assets.resources import LakeResource
+
+        sources = downloads.download_sources()
+        if not name:
+            raw = fetch_folder(find_lake() / "raw")
+            rows = []
+            for source_name, source in sorted(sources.items()):
+                present = sum((raw / file.to).exists() for file in source.files)
+                rows.append((source_name, source.revision, source.url(source.files[0]), len(source.files), present))
+            print_table(("name", "revision", "address", "files", "present"), rows)
+            return
+        benchmark = name.partition(".")[0]
+        if benchmark not in sources:
+            contents = data_sources(all_benchmarks()[benchmark])[benchmark] if benchmark in all_benchmarks() else ""
+            suggestion = closest_name(benchmark, sources)
+            raise BadInput(
+                f"there is no download for {benchmark}"
+                + (
+                    f"; put the files in the lake yourself: {contents}"
+                    if contents
+                    else f"; did you mean {suggestion!r}?"
+                )
+            )
+        fetched = downloads.download_files(
+            benchmark, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
+        )
+    out.print(f"{benchmark}: {fetched} files downloaded, all {len(sources[benchmark].files)} are valid")
+
+
+@commands.command()
+def gc(
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only list.")] = False, lake: LakeOption = None
+) -> None:
+    """List or delete data of removed assets and killed runs."""
+    with report_errors():
+        import dagster as dg
+
+        from evidence_assets.assets.run_liveness import fail_killed_runs
+        from evidence_assets.cli.runner import dagster_home, lake_assets
+        from evidence_assets.experiment.ad_hoc_questions import find_ad_hoc_assets
+
+        home = dagster_home()
+        with dg.DagsterInstance.get() as instance:
+            fail_killed_runs(instance, home, partial(out.print, markup=False, soft_wrap=True))
+        opened_lake = Lake(lake or find_lake())
+        orphans = find_orphans(opened_lake, [*lake_assets(), *find_ad_hoc_assets(opened_lake)])
+        for path, size in orphans:
+            out.print(f"{size:>14,} bytes  {path.relative_to(opened_lake.root)}", markup=False)
+        total = sum(size for _, size in orphans)
+        if not orphans:
+            out.print("nothing to delete")
+        elif yes:
+            delete_orphans(orphans)
+            out.print(f"deleted {len(orphans)} folders and files, {total:,} bytes")
+        else:
+            out.print(f"{len(orphans)} folders and files, {total:,} bytes; `evidence gc --yes` deletes them")
+
+
+@commands.command()
+def doctor(
+    profile: Annotated[str | None, typer.Option(help="Profile to check. Default: the current profile.")] = None,
+) -> None:
+    """Check the packages, models and devices that a profile needs."""
+    with report_errors():
+        from evidence_assets import profiles
+        from evidence_assets.models.diagnosis import diagnose
+
+        findings = diagnose(profiles.load(profile))
+    table = Table("", "requirement", "status", "remedy", show_header=False)
+    for result in findings:
+        label = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[result.is_ok]
+        table.add_row(label, format_cell(result.requirement), format_cell(result.status), format_cell(result.remedy))
+    out.print(table)
+    if any(result.is_ok is False for result in findings):
+        raise typer.Exit(1)

@@ -1,0 +1,91 @@
+"""`evidence init`: a new project, its declarations, and the installed wheel in an empty folder."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.benchmarks.declarations import declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.readers import read_benchmark_questions
+from evidence_assets.cli import app
+from evidence_assets.cli.add_corpus import add_corpus
+from evidence_assets.cli.project import create_project
+from evidence_assets.cli.runner import dagster_home
+from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import REPOSITORY, run_python
+
+
+@pytest.fixture
+def project(tmp_path: Path, other_settings: pytest.MonkeyPatch) -> Path:
+    """A new project as the current folder."""
+    for name in ("EVIDENCE_LAKE", "DAGSTER_HOME"):
+        other_settings.delenv(name, raising=False)
+    create_project(tmp_path / "My project")
+    other_settings.chdir(tmp_path / "My project")
+    return tmp_path / "My project"
+
+
+def test_a_project_declares_a_corpus_and_a_benchmark(project: Path) -> None:
+    assert {"library", "sample"} <= {str(c.attributes["name"]) for c in declarations_of("Corpus")}
+    lake = Lake.create(find_lake(), question_shards=1, corpus_shards=1)
+    assert lake.root == project / "data_lake" and (lake.raw_path("corpora/library") / "history.md").exists()
+    questions = list(read_benchmark_questions(lake, all_benchmarks()["quiz"]))
+    assert len(questions) == 4 and all(question.gold for question in questions)
+
+
+def test_the_history_of_dagster_and_its_settings_are_in_the_project(project: Path) -> None:
+    settings = (project / ".dagster" / "dagster.yaml").read_bytes()
+    assert dagster_home() == project / ".dagster" and settings == (REPOSITORY / "dagster.yaml").read_bytes()
+    assert 'name = "my-project"' in (project / "pyproject.toml").read_text()
+    assert "DAGSTER_HOME=${PWD}/.dagster" in (project / ".env").read_text()
+
+
+def test_a_declared_corpus_is_updated_and_not_declared_again(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "new.md").write_text("The library owns a globe.")
+    lake = Lake.create(find_lake(), question_shards=1, corpus_shards=1)
+    assert add_corpus(lake, "library", tmp_path / "documents").documents == 1
+    assert [path.name for path in lake.raw_path("corpora/library").iterdir()] == ["new.md"]
+    assert not (lake.root / "declarations").exists()
+
+
+def test_init_changes_no_existing_file(project: Path) -> None:
+    (project / "pyproject.toml").write_text("mine")
+    with pytest.raises(BadInput, match="exists already"):
+        create_project(project)
+    refused = CliRunner().invoke(app, ["init", str(project)])
+    assert refused.exit_code == 1 and "exists already" in refused.stderr
+    assert (project / "pyproject.toml").read_text() == "mine"
+
+
+@pytest.mark.long
+def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
+    """Only our wheel is installed; the other packages are those of this environment."""
+    output = run_python(
+        "-m", "tools.first_hour", "--shared", "--folder", str(tmp_path), "--lines", "40", cwd=REPOSITORY, timeout=900
+    )
+    answer = output.partition("$ evidence ask")[2].partition("$ evidence query")[0]
+    assert "map room" in re.split(r"\n\n", answer.partition("answer")[2])[0], answer
+    assert "upstream: " in output and "Validation successful for code location my-library" in output
+    project = tmp_path / "my_library"
+    assert (project / "data_lake" / "format.json").exists() and (project / ".dagster" / "history").exists()
+    assert (project / "pages" / "index.html").exists()
+
+    [wheel], [sdist] = (list((tmp_path / "source" / "dist").glob(f"*.{end}")) for end in ("whl", "tar.gz"))
+    sources = {str(p.relative_to(tmp_path / "source")) for p in (tmp_path / "source").glob("evidence_assets/**/*.*")}
+    in_wheel = set(zipfile.ZipFile(wheel).namelist())
+    with tarfile.open(sdist) as archive:
+        in_sdist = {name.partition("/")[2] for name in archive.getnames()}
+    assert len(sources) > 400 and not sources - in_wheel and not sources - in_sdist
+    [packages] = tmp_path.glob("environment/lib/*/site-packages")
+    files = {p.relative_to(packages) for p in packages.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
+    package_files = {p for p in files if "dist-info" not in p.parts[0]}
+    assert {str(p) for p in package_files} == {n for n in in_wheel if "dist-info" not in n} | {"shared.pth"}

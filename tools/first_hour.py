@@ -1,0 +1,135 @@
+"""The first hour of a new user: installs the wheel, creates and edits a project, asks, and reads the answers.
+
+Prints each command with the end of its output and its time.
+
+    python -m tools.first_hour [--folder FOLDER] [--shared] [--lines 8]
+
+``--shared`` installs only our wheel and finds the other packages in this environment, offline and minutes faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PACKAGE_FILES = ("evidence_assets", "pyproject.toml", "README.md", "LICENSE")
+BUILD = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
+NEW_TEXT = "\nThe head of the library is Marta Quint. Her cat Tolstoy sleeps in the map room.\n"
+NEW_QUESTION = {
+    "source_id": "5",
+    "text": "Where does the cat Tolstoy sleep?",
+    "options": ["the map room", "the cellar"],
+    "gold": "A",
+}
+SCORES = "SELECT scope_id, selector, value, n FROM scores WHERE metric = 'accuracy'"
+PREDICTION = "SELECT prediction_id FROM predictions ORDER BY confidence DESC LIMIT 1"
+
+
+class Console:
+    """Runs commands without the caller's settings, and prints what a user sees."""
+
+    def __init__(self, environment: Path, lines: int) -> None:
+        self._lines, self._start = lines, time.monotonic()
+        self._variables = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+        self._variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+    def run(self, command: str, folder: Path) -> str:
+        """Run a command; returns its standard output, or exits with its errors."""
+        before, cpu = time.monotonic(), _children_cpu()
+        variables = {**self._variables, "PWD": str(folder)}  # a shell sets it, and the project's .env reads it
+        result = subprocess.run(
+            shlex.split(command), cwd=folder, env=variables, capture_output=True, text=True, check=False
+        )
+        seconds, cpu = time.monotonic() - before, _children_cpu() - cpu
+        print(f"\n[{time.monotonic() - self._start:5.0f} s] $ {command}", flush=True)
+        lines = (result.stdout + result.stderr).rstrip().splitlines()
+        if len(lines) > self._lines:
+            print(f"… {len(lines) - self._lines} lines")
+        print("\n".join(lines[-self._lines :]))
+        print(f"({seconds:.1f} s, {cpu:.1f} s of CPU time)", flush=True)
+        if result.returncode:
+            sys.exit(f"{command}: exit status {result.returncode}\n{result.stderr[-3000:]}")
+        return result.stdout
+
+
+def _children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build sdist and wheel from a copy of the sources; returns the wheel in ``folder/dist``."""
+    for name in PACKAGE_FILES:
+        source = REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(source, folder / name)
+    subprocess.run([sys.executable, "-c", BUILD], cwd=folder, check=True, capture_output=True)
+    return next((folder / "dist").glob("*.whl"))
+
+
+def install(wheel: Path, environment: Path, *, shared: bool) -> None:
+    """Install the wheel into a new environment, with its dependencies or with those of this environment."""
+    venv.create(environment, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--quiet"]
+    options = ["--no-deps", "--no-index"] if shared else []
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([*pip, *options, str(wheel)], check=True, env=clean)
+    if shared:  # a path in a .pth file does not read further .pth files, so our editable installation stays out
+        packages = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
+        (packages / "shared.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+
+
+def edit_project(project: Path) -> None:
+    """Add two sentences to the corpus and a question to the benchmark, as an editor would."""
+    raw = project / "data_lake" / "raw"
+    with (raw / "corpora" / "library" / "history.md").open("a", encoding="utf-8") as file:
+        file.write(NEW_TEXT)
+    with (raw / "benchmarks" / "quiz" / "questions.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(NEW_QUESTION) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, help="An empty folder to keep; default: a temporary one.")
+    parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--lines", type=int, default=8, help="Lines of output to print for each command.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (options.folder or Path(temporary)).resolve()
+        start = time.monotonic()
+        (folder / "source").mkdir(parents=True)
+        wheel = build_wheel(folder / "source")
+        print(f"{wheel.name} built in {time.monotonic() - start:.1f} s", flush=True)
+        start = time.monotonic()
+        install(wheel, folder / "environment", shared=options.shared)
+        print(f"installed in {time.monotonic() - start:.1f} s" + (" (other packages shared)" if options.shared else ""))
+        console, project = Console(folder / "environment", options.lines), folder / "my_library"
+        console.run("evidence init my_library", folder)
+        console.run("evidence run quiz --variants bm25,uscrake", project)
+        edit_project(project)
+        print("\nTwo sentences and a question are added to the project.")
+        console.run("evidence run quiz --variants bm25,uscrake", project)
+        console.run(f'evidence ask "{NEW_QUESTION["text"]}" --corpus library', project)
+        console.run(f'evidence query "{SCORES}"', project)
+        predictions = json.loads(console.run(f'evidence query "{PREDICTION}" --format json', project))
+        console.run(f"evidence trace {predictions[0]['prediction_id']}", project)
+        console.run("evidence explore --export pages", project)
+        console.run("python -m dagster definitions validate", project)
+
+
+if __name__ == "__main__":
+    main()
