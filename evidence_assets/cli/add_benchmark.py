@@ -12,12 +12,7 @@ from typing import Any
 
 from evidence_assets.benchmarks import user_benchmark
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
-from evidence_assets.benchmarks.declarations import (
-    DECLARATIONS_FOLDER,
-    declarations,
-    declarations_of,
-    write_declarations,
-)
+from evidence_assets.benchmarks.declarations import declarations, declarations_of, write_declarations
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Family, all_benchmarks, benchmarks
 from evidence_assets.benchmarks.graphs.formats import read_tab_separated
 from evidence_assets.benchmarks.json_streams import jsonl_rows
@@ -25,6 +20,7 @@ from evidence_assets.benchmarks.knowledge_bases import knowledge_bases, read_kno
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.cli.add_corpus import check_name, file_hashes
 from evidence_assets.lake.atomic import replacing_folder
+from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import reject_outside_links
 from evidence_assets.lake.mirror import delete_path
@@ -32,6 +28,8 @@ from evidence_assets.lake.store import Lake
 
 TABLE_FILES = (".csv", ".tsv", ".parquet")
 BASE_FILES = ("nodes.jsonl", "edges.tsv")
+NumberedQuestion = tuple[int, QuestionRecord]
+"""A question with its line in the file."""
 
 
 @dataclass
@@ -45,6 +43,10 @@ class BenchmarkPlan:
     corpus: str = ""
     graph: str = ""
     """``triples`` or ``base`` if it includes a graph or a knowledge base."""
+    reader: str = "own"
+    """Dataset whose published files are copied; ``own`` for questions in the format of ``user_benchmark``."""
+    note: str = ""
+    """What to know about the questions, such as a number that differs from the official one."""
     copies: dict[str, Path] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     """New files to write, such as converted tables."""
@@ -65,7 +67,10 @@ class BenchmarkPlan:
 
     def components(self) -> list[tuple[str, dict[str, Any]]]:
         """The components to declare: the benchmark, and its corpus and graph if included."""
+        published = f"{self.folder}/published"
         benchmark = {"name": self.name, "task": self.task, "path": self.target("questions.jsonl")}
+        if self.reader != "own":
+            benchmark |= {"reader": self.reader, "path": published}
         if "tables" in self.counts:
             benchmark["tables"] = self.target("tables.jsonl")
         if self.split != "test":
@@ -74,7 +79,10 @@ class BenchmarkPlan:
         benchmark |= {"graph": self.name} if self.graph else {}
         components: list[tuple[str, dict[str, Any]]] = [("benchmark.Benchmark", benchmark)]
         if "documents" in self.counts:
-            components.append(("corpus.Corpus", {"name": self.name, "folder": f"{self.folder}/corpus"}))
+            corpus = {"name": self.name, "folder": f"{self.folder}/corpus"}
+            if not any(file.startswith("corpus/") for file in self.copies):  # the passages of the dataset
+                corpus |= {"folder": published, "documents": self.reader, "split": self.split}
+            components.append(("corpus.Corpus", corpus))
         if self.graph == "triples":
             files = [{"format": "tab_separated", "paths": [self.target("graph.tsv")], "licence": "the user's own"}]
             components.append(("graph.Graph", {"name": self.name, "files": files}))
@@ -100,6 +108,25 @@ def plan_benchmark(
     is a file in the format of ``benchmarks.user_benchmark``, one table file, or a folder of table files, whose names
     are the table ids. Raises BadInput with file, line and field of the first error.
     """
+    check_new_name(name, folder)
+    numbered_questions = _read_questions(questions, name)
+    task = numbered_questions[0][1].task
+    plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _select_split(numbered_questions, questions, split))
+    plan.add_copy("questions.jsonl", questions)
+    plan.counts["questions"] = sum(question.split == plan.split for _, question in numbered_questions)
+    if plan.family == "table":
+        _add_tables(plan, numbered_questions, questions, tables)
+    elif tables is not None:
+        raise BadInput(
+            f"its questions are of task {task}, but --tables is only for verification and table_qa: remove --tables",
+            file=questions,
+        )
+    add_sources(plan, numbered_questions, questions, corpus, graph)
+    return plan
+
+
+def check_new_name(name: str, folder: Path | None) -> None:
+    """Raise BadInput if the name is invalid or belongs to a benchmark, corpus or graph."""
     check_name(name, "benchmark")
     kinds = ("Corpus", "Graph", "KnowledgeBase")
     names = {str(c.attributes.get("name")) for kind in kinds for c in declarations_of(kind)}
@@ -107,41 +134,37 @@ def plan_benchmark(
         raise BadInput(
             f"a benchmark, corpus or graph {name!r} exists already: choose another name, or delete its YAML first"
         )
-    numbered = _read_questions(questions, name)
-    task = numbered[0][1].task
-    plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _select_split(numbered, questions, split))
-    plan.add_copy("questions.jsonl", questions)
-    plan.counts["questions"] = sum(question.split == plan.split for _, question in numbered)
-    if plan.family == "table":
-        _add_tables(plan, numbered, questions, tables)
-    elif tables is not None:
-        raise BadInput(
-            f"its questions are of task {task}, but --tables is only for verification and table_qa: remove --tables",
-            file=questions,
-        )
+
+
+def add_sources(
+    plan: BenchmarkPlan,
+    numbered_questions: list[NumberedQuestion],
+    questions: Path,
+    corpus: str | None,
+    graph: Path | None,
+) -> None:
+    """Plan to copy the documents and the graph; raises BadInput if the questions need one that is not given."""
     if corpus is not None:
         _add_corpus(plan, corpus)
-    elif plan.family == "mcqa" and graph is None:
+    elif plan.family == "mcqa" and not plan.corpus and graph is None:
         raise BadInput(
             "multiple-choice questions need documents or a graph: add --corpus with a folder of documents, "
             "or --graph with a file of triples"
         )
     if graph is not None and plan.family == "search":
-        _add_base(plan, numbered, questions, graph)
+        _add_base(plan, numbered_questions, questions, graph)
     elif graph is not None:
         _add_triples(plan, graph)
     elif plan.family in ("graph", "search"):
-        raise BadInput(f"{task} questions need a graph: add --graph")
-    return plan
+        raise BadInput(f"{plan.task} questions need a graph: add --graph")
 
 
-def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
+def _read_questions(file: Path, name: str) -> list[NumberedQuestion]:
     """Every question with its line; all must belong to one task family."""
-    numbered = list(
-        zip((row.line or 0 for row in jsonl_rows(file)), user_benchmark.read_questions(file, name), strict=True)
-    )
-    first = numbered[0][1].task
-    for line, question in numbered:
+    lines = (row.line or 0 for row in jsonl_rows(file))
+    numbered_questions = list(zip(lines, user_benchmark.read_questions(file, name), strict=True))
+    first = numbered_questions[0][1].task
+    for line, question in numbered_questions:
         if FAMILY_OF_TASK[question.task] != FAMILY_OF_TASK[first]:
             raise BadInput(
                 f"is {question.task}, but earlier questions are {first}: split them into two benchmarks",
@@ -149,11 +172,11 @@ def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
                 line=line,
                 field="task",
             )
-    return numbered
+    return numbered_questions
 
 
-def _select_split(numbered: list[tuple[int, QuestionRecord]], file: Path, split: str | None) -> str:
-    counts = Counter(question.split for _, question in numbered)
+def _select_split(numbered_questions: list[NumberedQuestion], file: Path, split: str | None) -> str:
+    counts = Counter(question.split for _, question in numbered_questions)
     names = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items()))
     if split is None and "test" not in counts and len(counts) > 1:
         raise BadInput(f"there are several splits, {names}: choose one with --split", file=file, field="split")
@@ -172,14 +195,14 @@ def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
         plan.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
 
 
-def _add_base(plan: BenchmarkPlan, numbered: list[tuple[int, QuestionRecord]], questions: Path, path: Path) -> None:
+def _add_base(plan: BenchmarkPlan, numbered_questions: list[NumberedQuestion], questions: Path, path: Path) -> None:
     if not path.is_dir():
         raise BadInput(
             f"skb_search questions need a knowledge base: give --graph a folder with {', '.join(BASE_FILES)}", file=path
         )
     reject_outside_links(path)
     nodes = set(read_knowledge_base(path).nodes["node_id"])
-    for line, question in numbered:
+    for line, question in numbered_questions:
         for gold in set(question.gold) - nodes:
             raise BadInput(f"{gold!r} is not a node in {path / BASE_FILES[0]}", file=questions, line=line, field="gold")
     plan.counts["nodes"], plan.graph = len(nodes), "base"
@@ -194,26 +217,26 @@ def _add_triples(plan: BenchmarkPlan, file: Path) -> None:
 
 
 def _add_tables(
-    plan: BenchmarkPlan, numbered: list[tuple[int, QuestionRecord]], questions: Path, path: Path | None
+    plan: BenchmarkPlan, numbered_questions: list[NumberedQuestion], questions: Path, path: Path | None
 ) -> None:
     if path is None:
         raise BadInput("questions about tables need tables: add --tables with a file or folder", file=questions)
     if path.is_dir() or path.suffix.lower() in TABLE_FILES:
-        tables = _table_files(path, plan.name)
+        tables = _read_table_files(path, plan.name)
         rows = ({name: getattr(table, name) for name in user_benchmark.TABLE_FIELDS} for table in tables)
         plan.texts["tables.jsonl"] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     else:
         tables = list(user_benchmark.read_tables(path, plan.name))
         plan.add_copy("tables.jsonl", path)
     ids = {table.table_id for table in tables}
-    for line, question in numbered:
+    for line, question in numbered_questions:
         if question.table_id not in ids:
             problem = "name a table" if question.table_id is None else f"there is no table {question.table_id!r}"
             raise BadInput(f"{problem} in {path}", file=questions, line=line, field="table_id")
     plan.counts["tables"] = len(tables)
 
 
-def _table_files(path: Path, name: str) -> list[Table]:
+def _read_table_files(path: Path, name: str) -> list[Table]:
     if path.is_dir():
         reject_outside_links(path)
     files = sorted(p for p in path.iterdir() if p.suffix.lower() in TABLE_FILES) if path.is_dir() else [path]
@@ -225,7 +248,7 @@ def _table_files(path: Path, name: str) -> list[Table]:
 def write_benchmark(
     plan: BenchmarkPlan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None
 ) -> list[Path]:
-    """Copy the files to the lake, declare the benchmark, and ``check`` that it loads; undo all on an error.
+    """Copy the files to the lake, declare the benchmark, and ``check`` it; undo all on an error.
 
     Writes the YAML last and atomically: after a kill, a retry reuses the copied files.
     """

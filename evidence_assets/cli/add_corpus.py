@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evidence_assets.benchmarks.corpora import corpus_files, group_files
-from evidence_assets.benchmarks.declarations import (
-    DECLARATIONS_FOLDER,
-    PACKAGE_DEFS,
-    declarations_of,
-    write_declarations,
-)
-from evidence_assets.experiment.corpus_building import TokenStorage, choose_token_storage, cut_into_chunks, open_parts
+from evidence_assets.benchmarks.declarations import PACKAGE_DEFS, declarations_of, user_folders, write_declarations
+from evidence_assets.experiment.corpus_building import TokenStorage, choose_token_storage, open_chunks, update_chunks
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import replacing_folder
+from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import reject_outside_links
@@ -31,7 +27,7 @@ class AddedCorpus:
     documents: int
     changed: bool
     tokens: TokenStorage
-    """Whether the token store holds token vectors of all chunks."""
+    """Whether the token store has the token vectors of all chunks."""
 
 
 def corpus_name(folder: Path) -> str:
@@ -49,31 +45,33 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     documents, or the name belongs to a corpus with other files.
     """
     _check(name, folder)
-    raw_folder, declarations = f"corpora/{name}", lake.root / DECLARATIONS_FOLDER
-    raw, declaration = lake.raw_path(raw_folder), declarations / "corpus" / name
+    raw_folder = f"corpora/{name}"
+    raw, declaration = lake.raw_path(raw_folder), lake.root / DECLARATIONS_FOLDER / "corpus" / name
     storage: TokenStorage = "stored"
-    for other in [*declarations_of("Corpus", PACKAGE_DEFS), *declarations_of("Corpus", declarations)]:
+    is_declared = False
+    for other in [c for place in (PACKAGE_DEFS, *user_folders(lake.root)) for c in declarations_of("Corpus", place)]:
         if other.attributes.get("name") == name:
+            is_declared = True
             if other.attributes.get("folder") != raw_folder:
                 raise BadInput(
                     f"a corpus {name!r} with other files exists already: choose another name", file=other.file
                 )
             storage = other.attributes.get("tokens", storage)
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
-    changed = {below_folder: file_id(path) for below_folder, path in files.items()} != file_hashes(raw)
-    parts = open_parts(lake, name)
-    if changed or not parts.documents:
-        parts, _ = cut_into_chunks(lake, name, group_files(folder), log)
+    changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
+    chunk_store = open_chunks(lake, name)
+    if changed or not chunk_store.documents:
+        chunk_store, _ = update_chunks(lake, name, group_files(folder), log)
     if changed:
         with replacing_folder(raw) as temporary:
-            for below_folder, source in files.items():
-                (temporary / below_folder).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, temporary / below_folder)
-    if not declaration.exists():
-        storage = choose_token_storage(parts)
+            for relative_path, source in files.items():
+                (temporary / relative_path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, temporary / relative_path)
+    if not is_declared:
+        storage = choose_token_storage(chunk_store)
         attributes = {"name": name, "folder": raw_folder, **({} if storage == "stored" else {"tokens": storage})}
         write_declarations(declaration, ("corpus.Corpus", attributes))
-    return AddedCorpus(raw, parts.documents, changed, storage)
+    return AddedCorpus(raw, chunk_store.documents, changed, storage)
 
 
 def file_hashes(folder: Path) -> dict[str, str]:
@@ -89,5 +87,5 @@ def check_name(name: str, kind: str) -> None:
 def _check(name: str, folder: Path) -> None:
     check_name(name, "corpus")
     if not folder.is_dir():
-        raise BadInput("the folder does not exist", file=folder)
+        raise BadInput("the folder does not exist: give a folder of documents", file=folder)
     reject_outside_links(folder)

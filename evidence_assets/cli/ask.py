@@ -14,10 +14,11 @@ import typer
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
-from evidence_assets.benchmarks.records import Table as Cells
+from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.cli.console import JsonOption, LakeOption, err, out, print_if_json, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant, variants, variants_of
+from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
@@ -36,7 +37,7 @@ GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
 
 @commands.command()
 def ask(
-    words: Annotated[
+    texts: Annotated[
         list[str] | None,
         typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without it, questions are read from standard input."),
     ] = None,
@@ -52,6 +53,9 @@ def ask(
         Path | None, typer.Option(help="Table file (CSV, TSV, Parquet) that the question is about.")
     ] = None,
     system: Annotated[str, typer.Option(help="Variant, such as bm25; bm25@MODEL or @MODEL also selects a model.")] = "",
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Also print unused evidence and options from a table.")
+    ] = False,
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
@@ -66,10 +70,12 @@ def ask(
         opened_lake = _open_lake(lake, create=folder is not None)
         if folder is not None:
             corpus = add_folder(opened_lake, folder)
-        cells = _read_table(table)
-        source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, cells.table_id if cells else "")
-        for text in (words or [])[:1] or _read_questions():
-            _answer_and_print(opened_lake, text, [*(options or []), *(words or [])[1:]], source, cells, system, as_json)
+        question_table = _read_table(table)
+        table_id = question_table.table_id if question_table else ""
+        source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table_id)
+        all_options = [*(options or []), *(texts or [])[1:]]
+        for text in (texts or [])[:1] or _read_questions():
+            _answer_and_print(opened_lake, text, all_options, source, question_table, system, as_json, show_all)
 
 
 def _parse_folder(corpus: str) -> Path | None:
@@ -92,7 +98,7 @@ def _read_questions() -> Any:
     return (line for line in sys.stdin if line.strip())
 
 
-def _read_table(file: Path | None) -> Cells | None:
+def _read_table(file: Path | None) -> Table | None:
     if file is None:
         return None
     from evidence_assets.experiment.ad_hoc_questions import with_content_id
@@ -133,7 +139,7 @@ def update_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
 
 
 def select_variant(family: str, source: QuestionSource, system: str, model: str) -> Variant:
-    """The variant for a question; adds the removal test if the variant explains its answers.
+    """The variant for a question; adds the counterfactual test if the variant explains its answers.
 
     Raises BadInput if the family has no such variant or the profile no such model.
     """
@@ -164,7 +170,7 @@ def select_variant(family: str, source: QuestionSource, system: str, model: str)
 def select_variants(family: str, source: QuestionSource, system: str, model: str) -> list[Variant]:
     """The variants to try in order until one answers; without options, the graph alone comes first."""
     if family == "graph" and source.graph and source.corpus and not system:
-        return [select_variant(family, each, "", model) for each in (replace(source, corpus=""), source)]
+        return [select_variant(family, s, "", model) for s in (replace(source, corpus=""), source)]
     return [select_variant(family, source, system, model)]
 
 
@@ -173,9 +179,10 @@ def _answer_and_print(
     text: str,
     options: Sequence[str],
     source: QuestionSource,
-    table: Cells | None,
+    table: Table | None,
     system: str,
     as_json: bool,
+    show_all: bool = False,
 ) -> None:
     """Answer one question and print the answer."""
     start = time.monotonic()
@@ -188,7 +195,7 @@ def _answer_and_print(
     if source.corpus and not table:
         ad_hoc_questions.check_corpus(lake, source.corpus)
     ad_hoc_questions.store_question(lake, question, table)
-    answered = pick_clearest(
+    answer = select_clearest(
         ad_hoc_questions.answer_question(
             lake,
             question.question_id,
@@ -199,29 +206,34 @@ def _answer_and_print(
         )
         for variant in selected
     )
-    _print_answer(lake, answered, time.monotonic() - start, as_json)
+    _print_answer(lake, answer, time.monotonic() - start, as_json, show_all, bool(options))
 
 
-def pick_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
-    """The first answer with status answered; else the first ambiguous one, else the first."""
-    undecided = []
-    for answered in answers:
-        if answered.prediction["status"] == "answered":
-            return answered
-        undecided.append(answered)
-    return min(undecided, key=lambda answered: answered.prediction["status"] != "ambiguous")
+def select_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
+    """The first answer with status answered; else the first ambiguous one, else the last, which has read the texts."""
+    other_answers = []
+    for answer in answers:
+        if answer.prediction["status"] == "answered":
+            return answer
+        other_answers.append(answer)
+    return next((a for a in other_answers if a.prediction["status"] == "ambiguous"), other_answers[-1])
 
 
-def _print_answer(lake: Lake, answered: AdHocAnswer, seconds: float, as_json: bool) -> None:
-    identifier = answered.prediction["prediction_id"]
+def _print_answer(
+    lake: Lake, answer: AdHocAnswer, seconds: float, as_json: bool, show_all: bool, has_options: bool
+) -> None:
     with connect(lake.root, lazy=True) as connection:
-        view = view_answer(connection, identifier)
-    timings = {"seconds": round(seconds, 3), "seconds_by_part": dict(answered.seconds)}
+        view = view_answer(connection, answer.prediction["prediction_id"])
+    timings = {"seconds": round(seconds, 3), "seconds_by_stage": dict(answer.seconds)}
     if print_if_json(as_json, view.as_dict() | timings):
         return
-    out.print(strip_controls(view.as_text()), end="", markup=False, soft_wrap=True)
-    parts = ", ".join(f"{part} {spent:.1f}" for part, spent in answered.seconds.items() if spent >= 0.1)
-    out.print(f"{seconds:.1f} s" + (f" ({parts})" if parts else ""), style="dim")
+    text = format_answer(view, options=has_options, everything=show_all)
+    out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
+    rest = 0 if show_all else len(view.evidence) - len(view.key_evidence)
+    if rest:
+        out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
+    stages = ", ".join(f"{stage} {elapsed:.1f}" for stage, elapsed in answer.seconds.items() if elapsed >= 0.1)
+    out.print(f"{seconds:.1f} s" + (f" ({stages})" if stages else ""), style="dim")
 
 
 @commands.command()
@@ -236,7 +248,10 @@ def prompts(
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Show the prompts for one question without sending them."""
+    """Show the prompts for one question without sending them.
+
+    Each part of a published prompt comes after the passage of the paper that asks for it.
+    """
     with report_errors():
         from evidence_assets.experiment.prompts import preview_prompts
 
@@ -262,10 +277,15 @@ def prompts(
         return
     for number, preview in enumerate(previews, 1):
         request = preview.request
-        shape = "JSON" if request.json_schema else "free text"
-        shape = f"one of {', '.join(request.choices)}" if request.choices else shape
+        reply = "JSON" if request.json_schema else "free text"
+        reply = f"one of {', '.join(request.choices)}" if request.choices else reply
         out.rule(f"{number}. {preview.asset}", align="left")
+        is_published = any(source for _, source, _ in request.parts)
         for role, text in (("system", request.system), ("user", request.user)):
             out.print(f"{role}:", style="bold")
-            out.print(text, markup=False, soft_wrap=True)
-        out.print(f"reply: {shape}, at most {request.max_reply_tokens} tokens", style="dim", markup=False)
+            parts = [(source, part) for part_role, source, part in request.parts if part_role == role]
+            for source, part in parts if is_published else [("", text)]:
+                if is_published:
+                    out.print(f"[{source or 'ours'}]", style="dim", markup=False, soft_wrap=True)
+                out.print(part, markup=False, soft_wrap=True)
+        out.print(f"reply: {reply}, at most {request.max_reply_tokens} tokens", style="dim", markup=False)

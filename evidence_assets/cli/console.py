@@ -37,7 +37,7 @@ LakeOption = Annotated[
     typer.Option(
         "--lake",
         parser=_lake,
-        metavar="PLACE",
+        metavar="LAKE",
         help="Folder or address of the lake. Default: EVIDENCE_LAKE or the nearest data_lake.",
     ),
 ]

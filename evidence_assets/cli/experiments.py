@@ -21,13 +21,15 @@ from evidence_assets.cli.console import (
     report_errors,
     strip_controls,
 )
-from evidence_assets.experiment import variants as declared_presets
 from evidence_assets.experiment.scores import comparison
-from evidence_assets.experiment.variants import variants
+from evidence_assets.experiment.variants import PRESETS_VARIABLE, enabled_presets, variants
+from evidence_assets.experiment.variants import presets as declared_presets
+from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.export import evidence_card as card_page
 from evidence_assets.lake.array_files import open_json
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import index_key
 from evidence_assets.retrieval.vector_index import META
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from evidence_assets.assets.planning import PlanRow
 
 commands = typer.Typer(rich_markup_mode=None)
+MAX_LISTED_FILES = 10
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add your own data to the lake.")
 commands.add_typer(adding, name="add")
 
@@ -74,17 +77,17 @@ def compare(
 def presets() -> None:
     """List the presets of published tables with their variants."""
     with report_errors():
-        opted_in = declared_presets.enabled_presets()
+        enabled_names = enabled_presets()
         rows = []
-        for preset in declared_presets.presets().values():
+        for preset in declared_presets().values():
             members = ", ".join(sorted({variant.key for variant in variants() if preset.name in variant.presets}))
             tables, benchmarks = ", ".join((*preset.tables, *preset.beside)), ", ".join(preset.benchmarks)
-            in_use = "yes" if preset.name in opted_in else ""
-            rows.append((preset.name, tables, preset.about, members or "none", benchmarks, in_use))
-    print_table(("preset", "table", "description", "variants", "benchmarks", "in use"), rows, show_lines=True)
+            enabled = "yes" if preset.name in enabled_names else ""
+            rows.append((preset.name, tables, preset.about, members or "none", benchmarks, enabled))
+    print_table(("preset", "table", "description", "variants", "benchmarks", "enabled"), rows, show_lines=True)
     out.print(
-        f"Opt in with {declared_presets.PRESETS_VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then "
-        'materialize the assets tagged with it, in the Dagster UI: tag:"preset/name"',
+        f"Enable presets with {PRESETS_VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then "
+        'materialize their assets; the Dagster UI finds them by tag:"preset/name"',
         markup=False,
     )
 
@@ -128,7 +131,7 @@ def describe_corpus(name: str, lake: Path) -> str:
 
 
 def print_plan(rows: Sequence[PlanRow], name: str) -> None:
-    """Print questions, model calls and time of each variant on each benchmark."""
+    """Print the questions, model calls and time of each variant on each benchmark."""
     headers = ("variant", "benchmark", "questions", "model calls", "time")
     lines = []
     for row in rows:
@@ -164,7 +167,7 @@ def card(
     """Show a prediction with its evidence, as text or an HTML page."""
     with report_errors(), connect(lake) as connection:
         if output is None:
-            print(strip_controls(view_answer(connection, prediction).as_text()), end="")
+            print(strip_controls(format_answer(view_answer(connection, prediction))), end="")
             return
         page = card_page(connection, prediction)
     output.write_text(page, encoding="utf-8")
@@ -203,8 +206,14 @@ def add_corpus(
 def add_benchmark(
     name: Annotated[str, typer.Argument(help="Lowercase letters, digits and '_'.")],
     questions: Annotated[
-        Path, typer.Option(help="JSON lines; evidence_assets/benchmarks/user_benchmark.py lists the fields.")
+        Path,
+        typer.Option(
+            help="JSON lines; evidence_assets/benchmarks/user_benchmark.py lists the fields. With --reader, a folder."
+        ),
     ],
+    reader: Annotated[
+        str, typer.Option(help="Dataset whose published files these are, such as obqa; an unknown name lists all.")
+    ] = "",
     corpus: Annotated[str | None, typer.Option(help="Folder of documents, or name of a corpus.")] = None,
     tables: Annotated[
         Path | None, typer.Option(help="JSON lines of tables, one table file, or a folder of table files.")
@@ -222,19 +231,29 @@ def add_benchmark(
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
+        from evidence_assets.cli.published_benchmark import plan_published_benchmark
 
         opened_lake = _use_lake(LakeResource(root=str(lake or "")).open())
-        benchmark_plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
+        if reader and tables:
+            raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
+        if reader:
+            benchmark_plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
+        else:
+            benchmark_plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
         files = write_benchmark(benchmark_plan, opened_lake, _check_definitions_load)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in benchmark_plan.counts.items())
     out.print(f"{name}: {counts}; task {benchmark_plan.task}, split {benchmark_plan.split}")
-    for file in files:
+    if benchmark_plan.note:
+        out.print(benchmark_plan.note, markup=False, soft_wrap=True)
+    for file in files[:MAX_LISTED_FILES]:
         out.print(f"  wrote {file}", markup=False, soft_wrap=True)
+    if len(files) > MAX_LISTED_FILES:
+        out.print(f"  and {len(files) - MAX_LISTED_FILES} more files")
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 
 def _use_lake(lake: Lake) -> Lake:
-    """The lake, whose declarations this process now loads."""
+    """Return the lake; this process then loads its declarations."""
     os.environ[LAKE_VARIABLE] = lake.address
     return lake
 

@@ -1,4 +1,4 @@
-"""Commands that materialize assets and show results: ``evidence demo``, ``run``, ``scoreboard`` and ``limits``."""
+"""Commands that materialize assets and show scores: ``evidence demo``, ``run``, ``scoreboard``…"""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from rich.markup import escape
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.explorer.scores import SCORES_QUERY, format_score
-from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.catalogue import connect, find_lake
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.row_locations import query_rows
+from evidence_assets.lake.store import Lake
 
 if TYPE_CHECKING:
     from evidence_assets.cli.run_selection import RunSelection
-    from evidence_assets.cli.runner import Report
+    from evidence_assets.cli.runner import Failure, Report
 
 commands = typer.Typer(rich_markup_mode=None)
+training = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Train a model on graded questions.")
+commands.add_typer(training, name="train")
 
 
 @commands.command()
@@ -63,8 +67,54 @@ def run(
         report = run_all(selection)
     scoreboard(benchmark)
     print_report(report, f"evidence run {benchmark}")
+    ask = f", `evidence ask QUESTION --corpus {declared.corpus}` to query its corpus" if declared.corpus else ""
     out.print(
-        "Next: `evidence explore` to browse the answers, `make ui` for the runs, `evidence ask` to query the corpus."
+        f"Next: `evidence explore` to browse the answers, `dagster dev` or `make ui` for the runs{ask}.", soft_wrap=True
+    )
+
+
+@training.callback()
+def train() -> None:
+    """Train a model on graded questions."""
+
+
+@training.command("reader")
+def train_reader(
+    on: Annotated[str, typer.Option("--on", help="Benchmark with graded questions of the split train.")],
+) -> None:
+    """Train the reader of a benchmark on its training questions.
+
+    In your own file these are the questions with "split": "train". Training stops when a held-out tenth of them is no
+    longer answered better. Nothing is trained again while questions, corpus and settings are unchanged.
+    """
+    with report_errors():
+        from evidence_assets.cli.run_selection import enable_presets, find_benchmark, select_upstream
+
+        benchmark = find_benchmark(on)
+        if benchmark.family != "mcqa":
+            raise BadInput(f"a reader answers questions with options; those of {on} have the task {benchmark.task}")
+        enable_presets({"reader"})
+        from evidence_assets.cli.runner import run_all
+        from evidence_assets.definitions import defs
+        from evidence_assets.systems.reader import READER_ASSET
+
+        report = run_all(select_upstream(defs().resolve_asset_graph(), benchmark, [READER_ASSET]))
+    print_report(report, f"evidence train reader --on {on}")
+    _print_training(on)
+    out.print(f"Next: `evidence run {on} --variants reader`.")
+
+
+def _print_training(benchmark: str) -> None:
+    """Print loss and held-out accuracy of each epoch of a reader's training."""
+    from evidence_assets.models.reader.training import read_card
+    from evidence_assets.systems.reader.training import reader_folder
+
+    card = read_card(reader_folder(Lake(find_lake()), benchmark))
+    rows = [(n, f"{e['loss']:.3f}", f"{e['held_out_accuracy']:.1%}") for n, e in enumerate(card["epochs"], 1)]
+    print_table(("epoch", "loss", "held-out accuracy"), rows)
+    out.print(
+        f"trained on {card['questions'] - card['held_out']:,} questions of {benchmark}, {card['held_out']:,} held out; "
+        f"{card['bytes'] / 1e6:.1f} MB of weights"
     )
 
 
@@ -91,17 +141,24 @@ def print_report(report: Report, command: str) -> None:
         f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
         f"rows reused {report.rows_reused:,}, computed {report.rows_computed:,}; peak memory {memory:.2f} GiB"
     )
+    if report.warnings:
+        out.print("\nThese assets were materialized with warnings:", style="yellow")
+        _print_problems(report.warnings)
     if not report.failures:
         return
     out.print("\nThese assets failed; all others were materialized:", style="red")
-    for failure in report.failures:
-        label = f"{failure.name} [{failure.partition}]" if failure.partition else failure.name
-        out.print(strip_controls(f"  {label}: {failure.message}"), markup=False, soft_wrap=True)
+    _print_problems(report.failures)
     if report.skipped:
         skipped = ", ".join(report.skipped)
         out.print(f"Skipped, because they depend on failed assets: {skipped}", markup=False, soft_wrap=True)
     out.print(f"Fix the errors above and run `{command}` again; finished work is reused.")
     raise typer.Exit(1)
+
+
+def _print_problems(problems: Sequence[Failure]) -> None:
+    for problem in problems:
+        label = f"{problem.name} [{problem.partition}]" if problem.partition else problem.name
+        out.print(strip_controls(f"  {label}: {problem.message}"), markup=False, soft_wrap=True)
 
 
 @commands.command()
@@ -114,8 +171,8 @@ def scoreboard(
     """
     with report_errors(), connect(lake) as connection:
         rows = [row for row in query_rows(connection, SCORES_QUERY) if benchmark in (None, row["scope_id"])]
-    headers = "benchmark/variant/reasoner/metric/value/95 %/n/supported/right of these/published/difference/printed in"
-    print_table(headers.split("/"), map(format_score, rows), title="Scoreboard")
+    names = "benchmark/variant/reasoner/metric/value/95 %/n/supported/accuracy if supported/published/difference/source"
+    print_table(names.split("/"), map(format_score, rows), title="Scoreboard")
     out.print(
         "accuracy counts every question's best option; supported is the share of answers that the evidence supports",
         style="dim",

@@ -1,4 +1,4 @@
-"""``evidence reproduce``: every printed table with what can fill its cells, or one table with our scores."""
+"""``evidence reproduce``: lists the papers' tables, or compares one of them with our scores."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from typing import Annotated, Any
 import typer
 
 from evidence_assets.cli.console import JsonOption, LakeOption, out, print_if_json, print_table, report_errors
-from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.variants import presets
 from evidence_assets.explorer import scores
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE, load
-from evidence_assets.reproduction import cells as printed
+from evidence_assets.reproduction import cells as paper_cells
 from evidence_assets.reproduction.cells import Cell
 from evidence_assets.text.spelling import closest_name
 
 commands = typer.Typer(rich_markup_mode=None)
-NOTE = "where ours differs, or why there is none"
+NOTE = "differences, or why there is no score"
 
 
 @commands.command()
@@ -34,7 +33,7 @@ def reproduce(
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """List printed tables, or compare one table with our scores.
+    """List the papers' tables, or compare one table with our scores.
 
     The list says how many cells can be filled, which data and models that needs, and why other cells stay empty.
     Models and benchmarks are those of EVIDENCE_PROFILE; the default is the profile paper.
@@ -53,7 +52,7 @@ def reproduce(
         table = table.lower()
         if table not in tables:
             suggestion = closest_name(table, tables)
-            raise BadInput(f"no printed table {table!r}; did you mean {suggestion!r}? `evidence reproduce` lists all")
+            raise BadInput(f"unknown table {table!r}; did you mean {suggestion!r}? `evidence reproduce` lists all")
         if run:
             succeeded = _run(table, tables[table])
             tables = _load_tables(lake)
@@ -66,12 +65,12 @@ def reproduce(
 
 
 def _load_tables(lake: Path | None) -> dict[str, list[Cell]]:
-    """The cells of each printed table, figure or passage, by name: ``thesis-7.3``, ``thesis-fig-3.4``."""
-    sources = printed.find_cell_sources()
-    cells = printed.build_cells(sources)
+    """Cells of each table, figure or passage of the papers, by name: ``thesis-7.3``, ``thesis-fig-3.4``."""
+    sources = paper_cells.find_cell_sources()
+    cells = paper_cells.build_cells(sources)
     if lake or (find_lake() / "format.json").exists():
         with connect(lake) as connection:
-            measured_scores = printed.load_scores(connection, cells)
+            measured_scores = paper_cells.load_scores(connection)
         if measured_scores and not lake:
             from dagster import DagsterInstance
 
@@ -81,35 +80,35 @@ def _load_tables(lake: Path | None) -> dict[str, list[Cell]]:
             dagster_home()
             with DagsterInstance.get() as instance:
                 measured_scores |= measured_times(instance, sources, Lake(find_lake()))
-        cells = printed.add_scores(cells, measured_scores)
+        cells = paper_cells.add_scores(cells, measured_scores)
     tables: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
         tables[f"{cell.figure.document}-{cell.figure.table}".lower().replace(" ", "-")].append(cell)
     return dict(tables)
 
 
-def _run_commands(cells: Iterable[Cell], from_records: bool = False) -> dict[str, str]:
-    """The variants that fill these cells, by benchmark, as arguments of ``evidence run``."""
+def _list_runs(cells: Iterable[Cell], recorded: bool = False) -> list[tuple[str, str]]:
+    """Arguments of ``evidence run`` that fill these cells: benchmarks with their variants."""
     labels: dict[str, set[str]] = defaultdict(set)
     for source in (source for cell in cells for source in cell.sources):
-        if source.scope is None and (source.variant.method == RECORDED_ANSWERS) == from_records:
+        if source.scope is None and source.is_recorded == recorded:
             labels[source.benchmark].add(source.variant.label)
-    return {benchmark: ",".join(sorted(names)) for benchmark, names in sorted(labels.items())}
+    return [(benchmark, ",".join(sorted(names))) for benchmark, names in sorted(labels.items())]
 
 
 def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
     """Counts, reasons and requirements of a table."""
     sources = [source for cell in cells for source in cell.sources]
-    run, recorded_runs = (
-        [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _run_commands(cells, kind).items()]
-        for kind in (False, True)
+    runs, recorded_runs = (
+        [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _list_runs(cells, is_recorded)]
+        for is_recorded in (False, True)
     )
     harvest = [f"evidence reproduce {name} --run"] if any(source.scope for source in sources) else []
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for cell in cells:
         if not cell.fillable:
             reasons[cell.reason][cell.lacks] += 1
-    printed_in = f"{cells[0].figure.document} {cells[0].figure.table}"
+    published_in = f"{cells[0].figure.document} {cells[0].figure.table}"
     metrics, benchmarks = (", ".join({getattr(c.figure, n): 0 for c in cells}) for n in ("metric", "benchmark"))
     return {
         "table": name,
@@ -118,24 +117,24 @@ def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
         "fillable": sum(cell.fillable for cell in cells),
         "filled": sum(cell.filled for cell in cells),
         "from_records": sum(cell.from_records for cell in cells),
-        "reasons": [{"reason": reason, "cells": of.total(), "of": dict(of)} for reason, of in reasons.items()],
-        "presets": [preset.name for preset in presets().values() if printed_in in (*preset.tables, *preset.beside)],
-        "data": printed.required_data(sources),
-        "models": sorted({s.model_id for s in sources if s.variant.method != RECORDED_ANSWERS} - {""}),
-        "run": [*run, *harvest, *recorded_runs],
+        "reasons": [{"reason": reason, "cells": n.total(), "of": dict(n)} for reason, n in reasons.items()],
+        "presets": [preset.name for preset in presets().values() if published_in in (*preset.tables, *preset.beside)],
+        "data": paper_cells.required_data(sources),
+        "models": sorted({s.model_id for s in sources if not s.is_recorded} - {""}),
+        "run": [*runs, *harvest, *recorded_runs],
     }
 
 
 def _run(table: str, cells: Sequence[Cell]) -> bool:
     """Materialize the scores that fill a table; returns whether all runs succeeded."""
     from evidence_assets.cli import materialize
-    from evidence_assets.cli.run_selection import opt_in, select_harvests
+    from evidence_assets.cli.run_selection import enable_presets, select_harvests
     from evidence_assets.cli.runner import run_all
     from evidence_assets.definitions import defs
 
-    sources = [source for cell in cells for source in cell.sources if source.variant.method != RECORDED_ANSWERS]
-    opt_in({preset for source in sources for preset in source.variant.presets})  # before the graph is loaded
-    jobs = [partial(materialize.run, benchmark, labels) for benchmark, labels in _run_commands(cells).items()]
+    sources = [source for cell in cells for source in cell.sources if not source.is_recorded]
+    enable_presets({preset for source in sources for preset in source.variant.presets})  # before the graph is loaded
+    jobs = [partial(materialize.run, benchmark, labels) for benchmark, labels in _list_runs(cells)]
     if harvests := [source.variant for source in sources if source.scope]:
         report = run_all(select_harvests(defs().resolve_asset_graph(), harvests))
         jobs.append(partial(materialize.print_report, report, f"evidence reproduce {table} --run"))
@@ -149,13 +148,13 @@ def _run(table: str, cells: Sequence[Cell]) -> bool:
 
 
 def _build_rows(cell: Cell) -> list[dict[str, Any]]:
-    """A row for each of our scores, or one row that says why there is none."""
+    """A row for each of our scores, or one row with the reason why there is none."""
     figure = cell.figure
     head: dict[str, Any] = {name: getattr(figure, name) for name in ("benchmark", "system", "variant", "model")}
     head |= {"metric": figure.metric_and_label, "printed": round(figure.fraction, 10)}
     rows = [
         {"ours": s.value, "low": s.low, "high": s.high, "difference": round(s.value - figure.fraction, 10), "n": s.n}
-        | {"made by": s.variant, NOTE: "; ".join(printed.describe_differences(figure, s))}
+        | {"our variant": s.variant, NOTE: "; ".join(paper_cells.describe_differences(figure, s))}
         for s in cell.scores
     ]
     if not rows:
@@ -163,18 +162,19 @@ def _build_rows(cell: Cell) -> list[dict[str, Any]]:
         if cell.from_records:
             note = "needs recorded answers of this system (raw/recorded)"
         names = ", ".join(sorted({source.variant.label for source in cell.sources}))
-        rows = [dict.fromkeys(("ours", "low", "high", "difference", "n")) | {"made by": names, NOTE: note}]
-    return [head | row | {"note on the print": figure.note} for row in rows]
+        rows = [dict.fromkeys(("ours", "low", "high", "difference", "n")) | {"our variant": names, NOTE: note}]
+    return [head | row | {"note on the figure": figure.note} for row in rows]
 
 
 def _print_list(summaries: Sequence[Mapping[str, Any]], total: Mapping[str, Any]) -> None:
     headers = ("table", "title", "printed", "fillable", "filled", "presets", "data", "models")
     rows = [[s[name] if isinstance(s[name], str | int) else ", ".join(s[name]) for name in headers] for s in summaries]
-    print_table(headers, rows, title=f"Printed tables with the models and benchmarks of profile {load().name}")
-    reasons = sorted(total["reasons"], key=lambda reason: -reason["cells"])
-    lacks = [", ".join(f"{name} ({n})" for name, n in Counter(reason["of"]).most_common()) for reason in reasons]
-    rows = [[reason["cells"], reason["reason"], names] for reason, names in zip(reasons, lacks, strict=True)]
-    print_table(("cells", "why they cannot be filled", "what they lack"), rows)
+    print_table(headers, rows, title=f"Tables of the papers with the models and benchmarks of profile {load().name}")
+    rows = []
+    for reason in sorted(total["reasons"], key=lambda reason: -reason["cells"]):
+        missing = ", ".join(f"{name} ({n})" for name, n in Counter(reason["of"]).most_common())
+        rows.append([reason["cells"], reason["reason"], missing])
+    print_table(("cells", "why they cannot be filled", "what is missing"), rows)
     print_table(("data", "where to get them"), sorted(total["data"].items()))
     out.print(
         "{printed:,} cells are printed, {fillable:,} can be filled, {filled:,} are filled.\n{from_records:,} cells of "
@@ -188,8 +188,8 @@ def _print_cells(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
     lines = []
     for row in rows:
         difference = scores.format_difference({**row, "value": row["ours"], "published": row["printed"]})
-        lines.append([*(row[name] for name in columns), difference, row["made by"], row[NOTE]])
-    print_table((*columns, "difference", "made by", NOTE), lines, title=f"{summary['table']}: {summary['title']}")
+        lines.append([*(row[name] for name in columns), difference, row["our variant"], row[NOTE]])
+    print_table((*columns, "difference", "our variant", NOTE), lines, title=f"{summary['table']}: {summary['title']}")
     out.print("{printed} printed, {fillable} can be filled, {filled} are filled".format(**summary))
     out.print("difference: ours − printed; *: our 95 % interval excludes the printed figure", style="dim")
     if summary["fillable"]:

@@ -42,19 +42,19 @@ EVERYTHING = RunSelection()
 def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]:
     """The variants with these names in the benchmark's task family; all loaded ones without names.
 
-    Opts in to the presets of variants that are not loaded, for this process only.
+    Enables the presets of variants that are not loaded, for this process only.
     Raises BadInput if the family has no such variant.
     """
     family_variants = [v for v in variants() if v.family == benchmark.family and not v.asked]
     loaded_by_label = {
         c.label: c for v in family_variants if v.is_loaded for c in model_combinations(systems.load(v.system), v)
     }
-    every = (
+    combinations = (
         c
         for v in family_variants
         for c in model_combinations(systems.load(v.system), v, enabled_presets().union(v.presets))
     )
-    by_label = {c.label: c for c in every} | loaded_by_label
+    by_label = {c.label: c for c in combinations} | loaded_by_label
     for name in names:
         if name not in by_label:
             raise BadInput(
@@ -64,12 +64,12 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     selected = [by_label[name] for name in names] or list(loaded_by_label.values())
     # A variant without a named model needs only one of its presets; with one, any preset may add the model.
     presets = {p for v in selected if v.label not in loaded_by_label for p in (v.presets if v.using else v.presets[:1])}
-    opt_in(presets)
+    enable_presets(presets)
     return selected
 
 
-def opt_in(presets: Collection[str]) -> None:
-    """Opt in to these presets for this process."""
+def enable_presets(presets: Collection[str]) -> None:
+    """Enable these presets for this process."""
     if presets:
         os.environ[PRESETS_VARIABLE] = ",".join(
             sorted({*filter(None, os.environ.get(PRESETS_VARIABLE, "").split(",")), *presets})
@@ -89,15 +89,21 @@ def find_benchmark(name: str) -> Benchmark:
 
 def select_assets(graph: Any, benchmark: Benchmark, selected: Sequence[Variant]) -> RunSelection:
     """The scores of these variants and all their upstream assets that the benchmark needs."""
-    targets = [dg.AssetKey(f"scores/{v.key}".split("/")) for v in selected]
-    targets += [dg.AssetKey(f"counterfactuals/{v.key}".split("/")) for v in selected if v.counterfactual]
+    targets = [f"scores/{v.key}" for v in selected]
+    targets += [f"counterfactuals/{v.key}" for v in selected if v.counterfactual]
+    return select_upstream(graph, benchmark, targets)
+
+
+def select_upstream(graph: Any, benchmark: Benchmark, targets: Sequence[str]) -> RunSelection:
+    """These assets and all their upstream assets that the benchmark needs."""
     # Assets with these partitions depend on the sources of every benchmark in the family; keep this benchmark's.
     shared = (question_partitions(benchmark.family), benchmark_partitions(benchmark.family))
 
     def needs_parent(key: dg.AssetKey, parent: dg.AssetKey) -> bool:
         return graph.get(key).partitions_def not in shared or is_relevant(parent, f"{benchmark.name}|0")
 
-    return RunSelection(_with_upstream(graph, targets, needs_parent), benchmark.name)
+    keys = [dg.AssetKey(target.split("/")) for target in targets]
+    return RunSelection(_with_upstream(graph, keys, needs_parent), benchmark.name)
 
 
 def select_harvests(graph: Any, harvests: Sequence[Variant]) -> RunSelection:
@@ -152,14 +158,19 @@ def batches(graph: Any, selection: RunSelection) -> Iterator[list[dg.AssetKey]]:
 
 
 def split_independent(graph: Any, batch: Sequence[dg.AssetKey]) -> list[list[dg.AssetKey]]:
-    """The connected components of a batch, which can run in parallel."""
+    """The connected components of a batch, which can run in parallel.
+
+    Assets that run no model are fast, and a run costs a third of a second: their components stay together.
+    """
     components: list[list[dg.AssetKey]] = []
     for key in batch:
         neighbours = graph.get(key).parent_keys | graph.get(key).child_keys | {key}
         connected = [component for component in components if neighbours.intersection(component)]
         others = [component for component in components if component not in connected]
         components = [*others, [*chain.from_iterable(connected), key]]
-    return components
+    with_models = [component for component in components if any(graph.get(key).pools for key in component)]
+    fast_assets = [key for component in components if component not in with_models for key in component]
+    return [*with_models, fast_assets] if fast_assets else with_models
 
 
 def list_partitions(
@@ -195,7 +206,7 @@ def is_missing_input(graph: Any, asset: AssetPartition, missing_assets: set[Asse
 
 
 def is_relevant(key: dg.AssetKey, partition: str | None) -> bool:
-    """Whether an asset can be upstream of a benchmark's partition: False only for sources of other benchmarks."""
+    """Whether an asset can be upstream of a benchmark's partition: sources of other benchmarks are not."""
     benchmark = benchmarks().get((partition or "").split("|")[0])
     if benchmark is None:
         return True

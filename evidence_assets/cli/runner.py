@@ -1,4 +1,4 @@
-"""Materializes the asset graph run by run and reports progress, for ``evidence demo`` and ``evidence run``.
+"""Materializes the asset graph run by run with progress, for ``evidence demo`` and ``evidence run``.
 
 Uses this process or a few child processes: a process per run would load torch each time.
 """
@@ -19,6 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from threading import Thread
@@ -28,9 +29,9 @@ import dagster as dg
 
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.resources import LakeResource, set_pool_limits
-from evidence_assets.assets.run_liveness import fail_killed_runs, liveness_lock, reduce_disk_syncs
+from evidence_assets.assets.run_liveness import fail_killed_runs, liveness_lock, reduce_disk_syncs, wait_for_slots
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG
-from evidence_assets.cli.console import out
+from evidence_assets.cli.console import err, out
 from evidence_assets.cli.run_selection import (
     EVERYTHING,
     RunSelection,
@@ -40,20 +41,21 @@ from evidence_assets.cli.run_selection import (
     split_independent,
 )
 from evidence_assets.definitions import defs
+from evidence_assets.lake.catalogue import project_folder
 from evidence_assets.lake.housekeeping import delete_abandoned_files
 
 HOME_VARIABLE = "DAGSTER_HOME"
+DAGSTER_SETTINGS = Path(__file__).resolve().parent.parent / "project_template" / "dot_dagster" / "dagster.yaml"
 
 
 def dagster_home() -> Path:
-    """Folder of the Dagster instance, created if absent: DAGSTER_HOME, else ``.dagster`` next to ``dagster.yaml``."""
+    """Folder of the Dagster instance: DAGSTER_HOME, or ``.dagster`` in the project; created with our settings."""
     configured = os.environ.get(HOME_VARIABLE)
-    root = Path(__file__).resolve().parents[2]
-    home = Path(configured) if configured else root / ".dagster"
+    home = Path(configured) if configured else project_folder() / ".dagster"
     home.mkdir(parents=True, exist_ok=True)
     settings = home / "dagster.yaml"
-    if not settings.exists() and (root / "dagster.yaml").exists():
-        settings.write_bytes((root / "dagster.yaml").read_bytes())
+    if not settings.exists():
+        settings.write_bytes(DAGSTER_SETTINGS.read_bytes())
     os.environ[HOME_VARIABLE] = str(home.resolve())
     return home
 
@@ -77,7 +79,8 @@ class Failure:
 class Report:
     """Result of materializing a selection.
 
-    ``skipped`` are assets or partitions that were not materialized because an upstream asset failed.
+    ``skipped`` are assets or partitions that were not materialized because an upstream asset failed; ``warnings`` are
+    checks that failed without blocking.
     """
 
     assets: int = 0
@@ -86,6 +89,7 @@ class Report:
     rows_computed: int = 0
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
+    warnings: list[Failure] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     peaks: dict[int, float] = field(default_factory=dict)
     """Peak resident memory in GiB, by process."""
@@ -96,6 +100,7 @@ class Report:
         self.rows_reused += other.rows_reused
         self.rows_computed += other.rows_computed
         self.failures += other.failures
+        self.warnings += other.warnings
         self.peaks |= other.peaks
 
 
@@ -119,12 +124,20 @@ ProgressCallback = Callable[[str], None]
 UnitRunner = Callable[[Unit], UnitResult]
 
 
-def make_unit_runner(tags: dict[str, str], on_materialization: ProgressCallback | None = None) -> UnitRunner:
+def make_unit_runner(
+    definitions: dg.Definitions, tags: dict[str, str], on_materialization: ProgressCallback | None = None
+) -> UnitRunner:
     """A function that runs units in this process; without a callback, it returns the progress lines."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
     reduce_disk_syncs()
-    job, instance = defs().resolve_implicit_global_asset_job_def(), dg.DagsterInstance.get()
+    job, instance = definitions.resolve_implicit_global_asset_job_def(), dg.DagsterInstance.get()
+    graph = definitions.resolve_asset_graph()
+
+    @cache
+    def subset_job(keys: tuple[dg.AssetKey, ...]) -> dg.JobDefinition:
+        # Each run stores a description of its job; that of all assets would take a tenth of a second.
+        return job.get_subset(asset_selection=set(keys))
 
     def materialize(unit: Unit) -> UnitResult:
         lines: list[str] = []
@@ -135,9 +148,11 @@ def make_unit_runner(tags: dict[str, str], on_materialization: ProgressCallback 
             if event is not None and event.is_step_materialization:
                 report_line(_describe_materialization(event))
 
+        pools = {pool for key in unit.keys for pool in graph.get(key).pools or ()}
+        wait_for_slots(instance, dagster_home(), pools, tags, _print_message)
         run_id = str(uuid.uuid4())
         instance.add_event_listener(run_id, on_event)
-        result = job.execute_in_process(
+        result = subset_job(unit.keys).execute_in_process(
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             instance=instance,
             partition_key=unit.partition,
@@ -160,7 +175,7 @@ _child_runners: list[UnitRunner] = []
 def _start_child(tags: dict[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all processes; the parent ends its children
     Thread(target=_end_with_parent, daemon=True).start()
-    _child_runners.append(make_unit_runner(tags))
+    _child_runners.append(make_unit_runner(defs(), tags))
 
 
 def _end_with_parent() -> None:
@@ -176,9 +191,11 @@ def _run_in_child(unit: Unit) -> UnitResult:
 
 @contextmanager
 def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor]:
-    """Child processes that run units; they end with this process, or at once if it fails."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(number, context, _start_child, (tags,))
+    """Child processes that run units; they end with this process, or at once if it fails.
+
+    They are spawned: a fork would save five seconds of CPU, but hangs if this process has used Polars' threads.
+    """
+    pool = ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), _start_child, (tags,))
     try:
         yield pool
     except BaseException as error:
@@ -186,8 +203,8 @@ def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor
             child.kill()
         if isinstance(error, BrokenProcessPool):
             raise ChildProcessError(
-                "a child process ended early; without an error above, memory ran out: run the command again, finished "
-                "work is reused"
+                "a child process ended early, probably because memory ran out: run the command again; finished work "
+                "is reused"
             ) from error
         raise
     finally:
@@ -202,19 +219,20 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
     start = time.monotonic()
     home = dagster_home()
     delete_abandoned_files(LakeResource().open())
-    graph = defs().resolve_asset_graph()
+    definitions = defs()
+    graph = definitions.resolve_asset_graph()
     planned_batches = list(batches(graph, selection))
     if processes > 1:
-        planned_batches = [part for batch in planned_batches for part in split_independent(graph, batch)]
+        planned_batches = [component for batch in planned_batches for component in split_independent(graph, batch)]
     with dg.DagsterInstance.get() as instance, liveness_lock(home) as tags:
-        fail_killed_runs(instance, home)
-        run_queue = _RunQueue(graph, planned_batches, selection, instance)
+        fail_killed_runs(instance, home, _print_message)
+        run_queue = RunQueue(graph, planned_batches, selection, instance)
         if processes > 1:
             set_pool_limits(instance)
             with _children(processes, tags) as pool:
                 run_queue.work(lambda unit: pool.submit(_run_in_child, unit), processes)
         else:
-            materialize = make_unit_runner(tags, run_queue.print_progress)
+            materialize = make_unit_runner(definitions, tags, run_queue.print_progress)
 
             def run_here(unit: Unit) -> Future[UnitResult]:
                 future = Future[UnitResult]()
@@ -226,7 +244,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
     return run_queue.report
 
 
-class _RunQueue:
+class RunQueue:
     """Runs units in topological order and collects their results."""
 
     def __init__(
@@ -240,9 +258,14 @@ class _RunQueue:
         parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in batches]
         upstream_batches = [{batch_of[key] for key in keys if key in batch_of} - {i} for i, keys in enumerate(parents)]
         self._order = TopologicalSorter(dict(enumerate(upstream_batches)))
+        self._levels_below = [0] * len(batches)
+        """Length of the longest chain of batches that wait for each batch."""
+        for number in reversed([*TopologicalSorter(dict(enumerate(upstream_batches))).static_order()]):
+            for upstream in upstream_batches[number]:
+                self._levels_below[upstream] = max(self._levels_below[upstream], self._levels_below[number] + 1)
 
     def work(self, submit: Callable[[Unit], Future[UnitResult]], max_running: int) -> None:
-        """Run all units, at most ``max_running`` at once, each after its upstream batches."""
+        """Run all units, at most ``max_running`` at once, each after its upstream batches; long chains start first."""
         waiting: list[tuple[int, Unit]] = []
         running: dict[Future[UnitResult], tuple[int, Unit]] = {}
         remaining = Counter[int]()
@@ -254,7 +277,7 @@ class _RunQueue:
                 waiting += [(number, unit) for unit in units]
                 if not units:
                     self._order.done(number)
-            waiting.sort(key=lambda entry: entry[0])
+            waiting.sort(key=lambda entry: (-self._levels_below[entry[0]], entry[0]))
             while waiting and len(running) < max_running:
                 number, unit = waiting.pop(0)
                 running[submit(unit)] = number, unit
@@ -305,6 +328,10 @@ class _RunQueue:
         out.print(f"{progress}  {text}", markup=False, soft_wrap=True)
 
 
+def _print_message(text: str) -> None:
+    err.print(text, markup=False, soft_wrap=True, style="yellow")
+
+
 def _metadata(event: Any) -> dict[str, Any]:
     values = event.step_materialization_data.materialization.metadata
     return {name: value.value for name, value in values.items() if hasattr(value, "value")}
@@ -314,14 +341,14 @@ def _describe_materialization(event: Any) -> str:
     """One line about a materialization."""
     materialization = event.step_materialization_data.materialization
     metadata = _metadata(event)
-    parts = [_asset_label("/".join(materialization.asset_key.path), materialization.partition)]
+    words = [_asset_label("/".join(materialization.asset_key.path), materialization.partition)]
     if "dagster/row_count" in metadata:
-        parts.append(f"{metadata['dagster/row_count']:,} rows")
+        words.append(f"{metadata['dagster/row_count']:,} rows")
     if metadata.get("rows_reused"):
-        parts.append(f"({metadata['rows_reused']:,} reused)")
+        words.append(f"({metadata['rows_reused']:,} reused)")
     if "accuracy_95" in metadata:
-        parts.append(f"accuracy {metadata['accuracy_95']}")
-    return " ".join(parts)
+        words.append(f"accuracy {metadata['accuracy_95']}")
+    return " ".join(words)
 
 
 def _asset_label(name: str, partition: str | None) -> str:
@@ -343,8 +370,11 @@ def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[R
     for evaluation in result.get_asset_check_evaluations():
         if not evaluation.passed:
             label = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
-            problems = evaluation.metadata.get("wrong")
-            report.failures.append(Failure(label, partition, str(problems.value if problems else "the check failed")))
+            problems = evaluation.metadata.get("problems")
+            is_warning = evaluation.severity is dg.AssetCheckSeverity.WARN
+            (report.warnings if is_warning else report.failures).append(
+                Failure(label, partition, str(problems.value if problems else "the check failed"))
+            )
             if evaluation.blocking:
                 failed_checks.add(evaluation.asset_key)
     for event in result.all_events:

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from evidence_assets.assets.graph import Graph, KnowledgeBase
+from evidence_assets.assets.planning import benchmark_size
 from evidence_assets.benchmarks import declarations as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.benchmarks.official.contract import write_files
 
 CHOICE = {"source_id": "1", "text": "Which buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
 CLAIM = {
@@ -38,10 +40,7 @@ class Folder:
         self.write_file("tables/n.csv", "name,value\nRiver,1\n")
 
     def write_file(self, name: str, text: str) -> Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
+        return write_files(self.root, {name: text}) / name
 
     def questions(self, *rows: dict[str, Any]) -> Path:
         return self.write_file("q.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -70,6 +69,13 @@ def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) 
     assert [q.gold for q in read_benchmark_questions(folder.lake, benchmark)] == [("A",)]
     (corpus,) = declared.declarations_of("Corpus", folder.defs)
     assert corpus.attributes == {"name": "bees", "folder": "benchmarks/bees/corpus"}
+
+
+def test_the_plan_of_a_new_benchmark_counts_its_questions(folder: Folder) -> None:
+    rows = [CHOICE, CHOICE | {"source_id": "2"}, CHOICE | {"source_id": "3", "split": "dev"}]
+    plan = plan_benchmark("bees", folder.questions(*rows), corpus=str(folder.root / "docs"), folder=folder.defs)
+    write_benchmark(plan, folder.lake, folder=folder.defs)
+    assert benchmark_size(benchmarks(folder.defs)["bees"], folder.lake) == (2, 4)
 
 
 def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) -> None:

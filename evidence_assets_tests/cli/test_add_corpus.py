@@ -34,11 +34,6 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake.create(tmp_path / "data_lake")
-
-
 @pytest.mark.parametrize("linked", ["file", "folder"])
 def test_a_link_out_of_the_folder_is_not_followed_and_one_within_is(
     linked: str, folder: Path, lake: Lake, tmp_path: Path

@@ -82,7 +82,7 @@ def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -
         "knowledge/kbloom/harvest [odd_prompt]: {raw}/seeds/odd_prompt.yaml:3: prompt: relation 'odd_prompt': the "
         "tokenizer of sample-masked-lm does not know 'zwirbelt'",
         "knowledge/kbloom/harvest [odd_seed]: {raw}/seeds/odd_seed.yaml:6: pairs: ",
-        "raw/seeds:seed_files: {raw}/seeds/no_yaml.yaml:2: is not valid YAML",
+        "raw/seeds:seed_files: {raw}/seeds/no_yaml.yaml:1: is not valid YAML",
         "questions/mcqa [bad_question|0]: {raw}/benchmarks/bad_question/questions.jsonl:1: gold: 'Z'",
         "tables [bad_table]: {raw}/benchmarks/bad_table/",
         "corpus/bad_document/chunks [0]: {raw}/benchmarks/bad_document/corpus/bees.txt",

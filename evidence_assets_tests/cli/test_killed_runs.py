@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.run_liveness import fail_killed_runs, liveness_lock
+from evidence_assets.assets import run_liveness
+from evidence_assets.assets.run_liveness import fail_killed_runs, liveness_lock, wait_for_slots
 
 STARTS_A_RUN_AND_DIES = """
 import os, signal, sys
@@ -55,3 +57,62 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path, monkeypatch: py
         failed = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert len(failed) == 1
     assert list((tmp_path / "alive").iterdir()) == []
+
+
+HOLDS_A_SLOT = """
+import os, time
+import dagster as dg
+
+@dg.asset(pool="gpu")
+def holds():
+    print("holding", flush=True)
+    time.sleep(100)
+
+with dg.DagsterInstance.get() as instance:
+    dg.materialize([holds], instance=instance)  # without a lock: as other tools start runs
+"""
+
+
+def test_a_slot_of_another_process_is_waited_for_with_a_message_until_its_process_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setattr(run_liveness, "SECONDS_BETWEEN_ATTEMPTS", 0.1)
+    (tmp_path / "dagster.yaml").write_text(
+        "telemetry: {enabled: false}\nconcurrency: {pools: {default_limit: 1, granularity: op}}\n"
+    )
+    messages: list[str] = []
+    command = [sys.executable, "-c", HOLDS_A_SLOT]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process,
+        dg.DagsterInstance.get() as instance,
+        liveness_lock(tmp_path) as tags,
+    ):
+        assert process.stdout is not None and process.stdout.readline() == "holding\n"
+        assert fail_killed_runs(instance, tmp_path) == 0
+
+        def report(text: str) -> None:
+            messages.append(text)
+            process.kill()
+            process.wait()
+
+        wait_for_slots(instance, tmp_path, ["gpu"], tags, report)
+        assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 0
+    waiting, killed, free = (re.sub(r"run \w{8} \(\w+\)", "run …", message) for message in messages)
+    assert waiting == "waiting for pool gpu, used by run …. `evidence limits` shows the limits"
+    assert killed == "the process of run … was killed: the run is marked as failed"
+    assert free == "the pool slots of run … are free again"
+
+
+def test_a_slot_of_the_own_process_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "dagster.yaml").write_text(
+        "telemetry: {enabled: false}\nconcurrency: {pools: {default_limit: 1, granularity: op}}\n"
+    )
+    with dg.DagsterInstance.get() as instance, liveness_lock(tmp_path) as tags:
+
+        @dg.asset(pool="gpu")
+        def holds() -> None:
+            wait_for_slots(instance, tmp_path, ["gpu", "no such pool"], tags, pytest.fail)
+
+        assert dg.materialize([holds], instance=instance, tags=tags).success

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +14,9 @@ from evidence_assets.experiment.scores.published_figures import PublishedName, f
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE
+from evidence_assets_tests.assets.tiny_lake import webqsp_text
+from evidence_assets_tests.benchmarks.official.contract import write_files
+from evidence_assets_tests.conftest import run_python
 
 MODEL_ID = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 
@@ -53,15 +53,15 @@ def test_all_tables_are_listed_with_their_state() -> None:
     assert f"{len(figures()):,} cells are printed" in output and ", 3 are filled." in output  # in Fig. 7.5, too
 
 
-def test_one_table_has_ours_beside_the_print() -> None:
+def test_one_table_has_our_figures_next_to_the_printed_ones() -> None:
     cells = json.loads(run("thesis-7.3", "--json"))["cells"]
     direct, derived = [cell for cell in cells if cell["ours"] is not None]
     assert (direct["printed"], direct["ours"], direct["n"]) == (0.954, 0.75, 4)
     assert direct["difference"] == pytest.approx(-0.204)
-    assert "4 of 500 questions" in direct["where ours differs, or why there is none"]
+    assert "4 of 500 questions" in direct["differences, or why there is no score"]
     assert (derived["metric"], derived["printed"]) == ("accuracy_delta_vs_best_baseline", 0.041)
     assert derived["ours"] == pytest.approx(0.75 - 0.913), "the printed best baseline is subtracted"
-    assert "minus the printed best baseline" in derived["where ours differs, or why there is none"]
+    assert "minus the printed best baseline" in derived["differences, or why there is no score"]
     assert len(cells) == 37 and " 0.75 " in run("thesis-7.3")
 
 
@@ -75,45 +75,28 @@ def test_the_option_run_fills_a_table(tmp_path: Path) -> None:
     """Small files in the official formats, and an extractive profile in place of the published one."""
     profile, raw = tmp_path / "paper.yaml", Lake.create(tmp_path / "lake").raw
     profile.write_text("extends: embedded\nname: paper\nsample: small\n")
-    answers = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
-    questions = [
-        {
-            "QuestionId": f"WebQTest-{i}",
-            "RawQuestion": question,
-            "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}],
-        }
-        for i, (question, answer) in enumerate(answers.items())
-    ]
-    for name, text in (
-        ("webqsp/data/WebQSP.test.json", json.dumps({"Version": "1.0", "Questions": questions})),
-        ("graphs/freebase/triples.tsv", "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\n"),
-        ("graphs/freebase/names.tsv", "m.1\tFrance\n"),
-    ):
-        (raw / name).parent.mkdir(parents=True, exist_ok=True)
-        (raw / name).write_text(text)
+    files = {
+        "webqsp/data/WebQSP.test.json": webqsp_text(),
+        "graphs/freebase/triples.tsv": "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\n",
+        "graphs/freebase/names.tsv": "m.1\tFrance\n",
+    }
+    write_files(raw, files)
     environment = {
         "EVIDENCE_LAKE": str(tmp_path / "lake"),
         "DAGSTER_HOME": str(tmp_path / "home"),
         PROFILE_VARIABLE: str(profile),
     }
     for options, filled in ((["--json"], 0), (["--run"], 3), (["--json"], 3)):
-        result = subprocess.run(
-            [sys.executable, "-m", "evidence_assets.cli", "reproduce", "kaping-background-5.5", *options],
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
+        command = ("-m", "evidence_assets.cli", "reproduce", "kaping-background-5.5", *options)
+        output = run_python(*command, timeout=240, env=environment)
         if "--json" in options:
-            table = json.loads(result.stdout)
+            table = json.loads(output)
             assert [table[name] for name in ("printed", "fillable", "from_records", "filled")] == [13, 10, 7, filled]
         else:
-            assert f"10 can be filled, {filled} are filled" in result.stdout
+            assert f"10 can be filled, {filled} are filled" in output
     filled_cells = [cell for cell in table["cells"] if cell["ours"] is not None]
     assert {cell["n"] for cell in filled_cells} == {2}
     for cell in filled_cells:  # another model, fewer questions, and another version of the graph
-        note = cell["where ours differs, or why there is none"]
+        note = cell["differences, or why there is no score"]
         for part in (f"printed {cell['model'] or 'without a model'}", "2 of ", "our freebase (your extract"):
             assert part in note, (part, note)

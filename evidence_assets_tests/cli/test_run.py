@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 
 import dagster as dg
@@ -20,6 +21,7 @@ from evidence_assets.cli.run_selection import (
     select_variants,
     split_independent,
 )
+from evidence_assets.cli.runner import Report, RunQueue, Unit, UnitResult
 from evidence_assets.definitions import defs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -92,18 +94,45 @@ def test_the_assets_of_a_benchmark_exclude_those_of_others() -> None:
     )
 
 
-def test_a_batch_is_split_into_its_smallest_independent_parts() -> None:
+def test_a_batch_is_split_into_its_smallest_parts_with_a_model_and_the_rest() -> None:
     graph = defs().resolve_asset_graph()
     batches_of_all = list(batches(graph, EVERYTHING))
-    parted = 0
+    parted = joined = 0
     for batch in batches_of_all:
         reads = nx.Graph()
         reads.add_nodes_from(batch)
         reads.add_edges_from((key, parent) for key in batch for parent in graph.get(key).parent_keys if parent in batch)
+        components = [*nx.connected_components(reads)]
+        with_models = [part for part in components if any(graph.get(key).pools for key in part)]
+        rest = set(batch).difference(*with_models)
         parts = split_independent(graph, batch)
-        assert sorted(map(sorted, parts)) == sorted(map(sorted, nx.connected_components(reads)))
+        assert sorted(map(sorted, parts)) == sorted(map(sorted, [*with_models, *([rest] if rest else [])]))
         parted += len(parts) > 1
-    assert parted > 3
+        joined += len(parts) < len(components)
+    assert parted > 3 and joined > 2
+
+
+def test_the_longest_chain_starts_first() -> None:
+    def build(name: str, *deps: str) -> dg.AssetsDefinition:
+        @dg.asset(name=name, deps=deps)
+        def compute() -> None: ...
+
+        return compute
+
+    assets = [build("a"), build("b"), build("c", "b"), build("d", "a", "c")]
+    graph = dg.Definitions(assets=assets).resolve_asset_graph()
+    started = list[str]()
+
+    def submit(unit: Unit) -> Future[UnitResult]:
+        started.append(unit.keys[0].to_user_string())
+        future = Future[UnitResult]()
+        future.set_result(UnitResult(Report(), set(unit.keys), []))
+        return future
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        queue = RunQueue(graph, [[dg.AssetKey(name)] for name in "abcd"], EVERYTHING, instance)
+        queue.work(submit, 1)
+    assert started == ["b", "a", "c", "d"]
 
 
 def test_the_error_for_an_unknown_name_suggests_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:

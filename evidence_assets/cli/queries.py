@@ -1,0 +1,188 @@
+"""Commands that read the lake: ``evidence query | trace | impact | diff | explore``; without Dagster and torch."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.text import Text
+from rich.tree import Tree
+
+from evidence_assets.cli.console import (
+    JsonOption,
+    LakeOption,
+    err,
+    out,
+    print_if_json,
+    print_table,
+    report_errors,
+    strip_controls,
+)
+from evidence_assets.explorer import LOCALHOST
+from evidence_assets.lake import lineage
+from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
+from evidence_assets.lake.ids import short_id
+from evidence_assets.lake.store import Lake
+
+commands = typer.Typer(rich_markup_mode=None)
+
+
+@commands.command()
+def query(
+    sql: Annotated[str, typer.Argument(help="Such as \"SELECT * FROM scores WHERE metric = 'accuracy'\".")],
+    format: Annotated[Literal["table", "csv", "json"], typer.Option(help="Output format.")] = "table",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of the query.")] = 60,
+    unsafe: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe",
+            help="Run without restrictions: the SQL can read and write any of your files, load extensions and "
+            "change settings. Use it only for SQL that you trust.",
+        ),
+    ] = False,
+    lake: LakeOption = None,
+) -> None:
+    """Query the lake with SQL.
+
+    Every table is a view: "SHOW TABLES" lists them, "DESCRIBE predictions" lists columns. Queries are read-only and
+    see only the lake: one SELECT, DESCRIBE, SUMMARIZE or SHOW, with at most 2 GB of memory and a million rows. COPY,
+    ATTACH, SET, EXPLAIN and all other statements need --unsafe.
+    """
+    with report_errors(), connect(lake, unsafe=unsafe) as connection:
+        if unsafe:
+            cursor = connection.execute(sql)
+            names = [description[0] for description in cursor.description or []]
+            rows = cursor.fetchall()
+        else:
+            names, rows = run_read_only_query(connection, sql, seconds)
+    if format == "json":
+        print_if_json(True, [dict(zip(names, row, strict=True)) for row in rows])
+    elif format == "csv":
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerows([names, *rows])
+        print(buffer.getvalue(), end="")
+    else:
+        print_table(names, rows)
+        out.print(f"{len(rows):,} rows")
+
+
+def _format_node(node: Any) -> Any:
+    content = ", ".join(f"{k}: {' '.join(str(v).split())}" for k, v in node.content.items() if v is not None)
+    line = Text()
+    line.append(f"{node.relation} " if node.relation else "", style="dim")
+    line.append(node.kind, style="bold")
+    line.append(strip_controls(f" {short_id(node.id)} "))
+    line.append(strip_controls(content if len(content) <= 220 else content[:219] + "…"))
+    return line
+
+
+def _build_tree(root: Any, max_children: int) -> Tree:
+    tree = Tree(_format_node(root))
+    stack = [(root, tree)]
+    visited: set[int] = set()
+    while stack:
+        node, branch = stack.pop()
+        if id(node.next) in visited:
+            continue
+        visited.add(id(node.next))
+        for child in node.next[:max_children]:
+            stack.append((child, branch.add(_format_node(child))))
+        if len(node.next) > max_children:
+            branch.add(f"… and {len(node.next) - max_children} more (use --most or --json)")
+    return tree
+
+
+IdArgument = Annotated[str, typer.Argument(help="Id of a row or its first characters, such as a prediction_id.")]
+MostOption = Annotated[int, typer.Option("--most", help="Maximum rows to show below each row.")]
+
+
+def _print_lineage(direction: str, identifier: str, as_json: bool, max_children: int, lake: Path | None) -> None:
+    with report_errors():
+        with connect(lake, lazy=True) as connection:
+            root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
+        if print_if_json(as_json, root.as_dict()):
+            return
+        out.print(_build_tree(root, max_children))
+        counts = {kind: len(ids) for kind, ids in lineage.distinct_ids(root).items()}
+        label = "upstream" if direction == "trace" else "downstream"
+        out.print(f"{label}: " + (", ".join(f"{n:,} {kind}" for kind, n in counts.items()) or "nothing"))
+
+
+@commands.command()
+def trace(
+    identifier: IdArgument, as_json: JsonOption = False, max_children: MostOption = 5, lake: LakeOption = None
+) -> None:
+    """Trace a row back to its evidence and sources.
+
+    For example from a prediction to its chains, evidence, and documents, cells or seeds.
+    """
+    _print_lineage("trace", identifier, as_json, max_children, lake)
+
+
+@commands.command()
+def impact(
+    identifier: IdArgument, as_json: JsonOption = False, max_children: MostOption = 20, lake: LakeOption = None
+) -> None:
+    """List the rows and predictions that depend on a row.
+
+    For example on a seed, a chunk or a triple.
+    """
+    _print_lineage("impact", identifier, as_json, max_children, lake)
+
+
+@commands.command()
+def diff(
+    run_a: Annotated[str, typer.Argument(help="Id of a run or its first characters; the table history has all ids.")],
+    run_b: Annotated[str, typer.Argument(help="Id of the later run.")],
+    as_json: JsonOption = False,
+    lake: LakeOption = None,
+) -> None:
+    """List the rows that differ between two runs."""
+    with report_errors(), connect(lake, lazy=True) as connection:
+        rows = lineage.diff_runs(connection, run_a, run_b)
+    if print_if_json(as_json, rows):
+        return
+    lines = []
+    for row in rows:
+        before, after = (
+            " ".join(str(v) for v in (row[f"answer_{moment}"], row[f"status_{moment}"]) if v)
+            for moment in ("before", "after")
+        )
+        lines.append((row["asset"], row["partition"], row["row_id"][:12], row["change"], before, after))
+    print_table(("asset", "partition", "row", "change", "before", "after"), lines)
+    out.print(f"{len(rows):,} rows differ")
+
+
+@commands.command()
+def explore(
+    port: Annotated[int, typer.Option(help="Port on this machine. Default: the first free port from 3001.")] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Use 0.0.0.0 only in a container.", metavar="ADDRESS")
+    ] = LOCALHOST,
+    export_to: Annotated[Path | None, typer.Option("--export", help="Write the pages to this folder instead.")] = None,
+    max_pages: Annotated[int, typer.Option("--most", min=1, help="Maximum pages to write.")] = 2_000,
+    lake: LakeOption = None,
+) -> None:
+    """Browse answers, evidence and sources in a web browser.
+
+    The server is read-only. By default it is reachable only from this machine.
+    """
+    with report_errors():
+        root = Lake(lake or find_lake()).root
+        if export_to is None:
+            from evidence_assets.explorer.site import serve
+
+            serve(root, host=host, port=port)
+            return
+        from evidence_assets.explorer.export import export_pages
+
+        result = export_pages(
+            root, export_to, max_pages, lambda n: err.print(f"{n:,} pages", style="dim") if n % 100 == 0 else None
+        )
+    out.print(f"{result.pages:,} pages in {export_to}; open {export_to / 'index.html'}", markup=False, soft_wrap=True)
+    if result.skipped:
+        out.print(f"{result.skipped:,} linked pages were not written; use --most to write more", style="dim")
