@@ -1,7 +1,9 @@
-"""Profiles: named sets of models and parameters in YAML, packaged or a user's own, selected by EVIDENCE_PROFILE.
+"""Profiles: YAML files with the models and parameters for one kind of machine.
 
-A profile lists any number of models of each kind (``generators: {llama: …, qwen: …}``). The first one is the default;
-``generator: {…}`` is short for a single model."""
+EVIDENCE_PROFILE selects a profile: the name of a packaged one, or the path of your own. A profile can extend another
+one and override its settings. It can have several models of a kind, of which the first is the default:
+``generators: {llama: …, qwen: …}``. ``generator: {…}`` is short for a single model.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,12 @@ from evidence_assets.text.spelling import closest_name
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
 ModelKind = Literal["generator", "encoder", "reranker", "masked_model"]
-"""A kind of model of which a profile may list several."""
+"""Kinds of models; a profile can have several models of each."""
 MODEL_KINDS: dict[ModelKind, str] = {kind: f"{kind}s" for kind in get_args(ModelKind)}
-"""Kinds of models, each with the profile field that lists its models."""
+"""The profile key with the models of each kind, such as ``generators`` for ``generator``."""
 ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 """A profile's name for a model, used in asset keys, groups and tags."""
-MEMORY_PATTERN = r"^\d+(\.\d+)? ?[MG]B$"
+MEMORY_PATTERN = r"^\d+(\.\d+)? ?[MG]B$"  # such as 500MB
 _PROFILES_FOLDER = Path(__file__).parent
 
 
@@ -43,7 +45,7 @@ class ModelSettings(_StrictModel):
     """A model's name and loading options."""
 
     name: str = Field(description="Name on the hub, folder of weights, or name of an embedded model.")
-    revision: str | None = Field(None, description="Commit or tag; part of every key.")
+    revision: str | None = Field(None, description="Commit or tag; a change recomputes the model's rows.")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
@@ -51,10 +53,8 @@ class ModelSettings(_StrictModel):
 class EncoderSettings(ModelSettings):
     """An encoder: local, or on a server if ``base_url`` is set."""
 
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="Data type of a local encoder."
-    )
-    base_url: str = Field("", description="OpenAI-compatible embeddings server; empty for a local model.")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field("auto", description="For a local encoder.")
+    base_url: str = Field("", description="URL of an OpenAI-compatible embeddings server; empty for a local model.")
     api_key_env: str = Field("OPENAI_API_KEY", description="For a server: environment variable of the API key.")
     max_tokens: int = Field(512, ge=8, description="For a server: longest input of the model, in tokens.")
 
@@ -78,21 +78,23 @@ class GeneratorSettings(_StrictModel):
 
 
 class Shards(_StrictModel):
-    """Numbers of partitions; fixed when a lake is created."""
+    """Numbers of partitions. They cannot change after a lake is created."""
 
     questions: int = Field(ge=1, le=16)
-    corpus: int = Field(ge=1, le=64, description="At most 64: Dagster stops tracking staleness at 100 upstream ones.")
+    corpus: int = Field(ge=1, le=64, description="At most 64: Dagster tracks staleness below 100 upstream partitions.")
 
 
 class Chunking(_StrictModel):
-    max_tokens: int = Field(ge=8, le=8192, description="Limited to 512 and to the encoder's maximum input.")
-    passage_tokens: int | None = Field(
-        None, ge=8, description="Tokens of a knowledge base passage; default: the encoder's."
-    )
+    """Lengths of chunks and passages."""
+
+    max_tokens: int = Field(ge=8, le=8192, description="Tokens of a chunk; at most 512 and the encoder's limit.")
+    passage_tokens: int | None = Field(None, ge=8, description="Tokens of a passage; default: the encoder's limit.")
 
 
 class IndexSettings(_StrictModel):
-    kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto selects by size and memory.")
+    """Kind and size of vector indexes."""
+
+    kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto: flat for few vectors, else ivf.")
     memory: str = Field("8GB", pattern=MEMORY_PATTERN, description="Memory limit of an index, such as 500MB.")
 
     @property
@@ -101,51 +103,52 @@ class IndexSettings(_StrictModel):
 
 
 class Retrieval(_StrictModel):
-    R: int = Field(ge=1, description="Pool: chunks from the index for the fine ranking, per question and option.")
-    k: int = Field(ge=1, description="Chunks kept per question and option.")
-    s: int = Field(ge=0, description="Triples kept per question and option.")
+    """Numbers of retrieved and selected rows, with the symbols of the papers."""
+
+    R: int = Field(ge=1, description="Candidate pool: chunks that are reranked per question and option.")
+    k: int = Field(ge=1, description="Chunks selected per question and option.")
+    s: int = Field(ge=0, description="Triples selected per question and option.")
     token_cache_gb: float = Field(20.0, ge=0, description="Size limit of a corpus's token vector cache, in GB.")
 
 
 class Harvesting(_StrictModel):
-    """Settings for harvesting triples from a masked language model."""
+    """Settings for harvesting triples from a masked language model; ``printed`` formulas are the paper's."""
 
     training_steps: int = Field(4500, ge=1, description="Training steps of sample-masked-lm.")
-    n: int = Field(1000, ge=1, description="Pairs of each heap, and triples kept of a relation.")
-    prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
+    n: int = Field(1000, ge=1, description="Maximum pairs of a search heap, and triples of a relation.")
+    prompts: int = Field(20, ge=1, description="Prompts selected per relation.")
     fluency: Literal["printed", "corrected", "probability", ""] = Field(
-        "", description="Fluency of triples; default: probability with sample-masked-lm, corrected with other models."
+        "", description="Fluency formula; default: probability with sample-masked-lm, corrected with other models."
     )
     final: Literal["printed", "rank_normalised", "fluency", ""] = Field(
-        "", description="Ranking of triples; default: fluency with sample-masked-lm, printed with other models."
+        "", description="Ranking formula; default: fluency with sample-masked-lm, printed with other models."
     )
     sample_relations: tuple[str, ...] = Field((), description="Sample seed files to copy into raw/seeds.")
     relations: tuple[str, ...] = Field((), description="Additional packaged seed files: conceptnet, lama, umls.")
-    collections: tuple[str, ...] = Field(("biomedical", "commonsense"), description="Collections to merge harvests by.")
-    truth: Literal["sample", ""] = Field(
-        "sample", description="sample scores harvests against the facts of the sample."
-    )
-    judges: tuple[str, ...] = Field((), description="Generators that judge harvested triples; default: the first.")
+    collections: tuple[str, ...] = Field(("biomedical", "commonsense"), description="Collections of merged harvests.")
+    truth: Literal["sample", ""] = Field("sample", description="Gold facts of harvests: the sample's, or none.")
+    judges: tuple[str, ...] = Field((), description="Language models that judge harvested triples; default: the first.")
     writer: ModelSettings | None = Field(None, description="Writes sentences from keywords; default: the masked model.")
-    substitution: ModelSettings | None = Field(
-        None, description="XLNet that rewords prompts; default: the masked model."
-    )
+    substitution: ModelSettings | None = Field(None, description="XLNet to reword prompts; default: the masked model.")
     paraphraser: Literal["infilling", "generator"] = Field(
         "infilling", description="Rewords prompts for the baseline; generator selects the first language model."
+    )
+    causal: ModelSettings | None = Field(
+        None, description="Causal model such as GPT-2 that rates the fluency of triples; default: the masked model."
     )
     likelihood: ModelSettings | None = Field(None, description="Model that rates harvested triples, as BARTScore does.")
 
 
 class GraphPaths(_StrictModel):
-    """Search limits of a graph selector, and training steps of its node scorer."""
+    """Limits of UGAT's graph search, and training steps of its node scorer."""
 
-    D: int = Field(ge=1, le=6, description="Depth: maximum steps from the question's concepts.")
-    cap: int = Field(ge=1, description="Maximum neighbours added per node.")
-    max_nodes: int = Field(ge=1, description="Maximum nodes of a subgraph.")
-    most_nodes: int = Field(ge=1, description="Maximum nodes of an uncapped subgraph, about 50 kB each.")
+    D: int = Field(ge=1, le=6, description="Depth: maximum hops from the question's concepts.")
+    cap: int = Field(ge=1, description="Hub cap: maximum neighbours added per node.")
+    max_nodes: int = Field(ge=1, description="Maximum nodes of a subgraph with the hub cap.")
+    most_nodes: int = Field(ge=1, description="Maximum nodes of a subgraph without it; a node needs 50 kB.")
     steps: int = Field(ge=0, description="T: training steps of the node scorer.")
     path_length: int = Field(ge=1, le=6, description="Maximum edges of a path.")
-    passages: int = Field(ge=1, description="Paths kept per option.")
+    passages: int = Field(ge=1, description="Paths selected per option.")
 
 
 class Pools(_StrictModel):
@@ -156,7 +159,7 @@ class Pools(_StrictModel):
 
 
 class StepResources(_StrictModel):
-    """Resources of a step that Ray schedules."""
+    """Resources that Ray reserves for a step."""
 
     cpus: float = Field(1, ge=0)
     gpus: float = Field(0, ge=0)
@@ -164,7 +167,7 @@ class StepResources(_StrictModel):
 
 
 class PoolResources(_StrictModel):
-    """Resources of steps by concurrency pool."""
+    """Resources of a step, by its concurrency pool."""
 
     gpu: StepResources = StepResources(memory="4GB")
     llm: StepResources = StepResources()
@@ -179,10 +182,10 @@ class Calibration(_StrictModel):
 
 
 class Profile(_StrictModel):
-    """The models and parameters for one kind of machine."""
+    """A validated profile."""
 
     name: str
-    extended: tuple[str, ...] = Field((), description="Extended profiles, nearest first; set when the profile is read.")
+    bases: tuple[str, ...] = Field((), description="Profiles that it extends, nearest first; set by the reader.")
     description: str
     shards: Shards
     generators: dict[ModelName, GeneratorSettings] = Field(min_length=1)
@@ -190,6 +193,9 @@ class Profile(_StrictModel):
     token_encoder: EncoderSettings
     rerankers: dict[ModelName, ModelSettings] = Field(min_length=1)
     masked_models: dict[ModelName, ModelSettings] = Field(min_length=1)
+    reader: ModelSettings | None = Field(
+        None, description="Extractive reader of variants with `reader: true`: any model for question answering."
+    )
     chunking: Chunking
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
@@ -198,23 +204,23 @@ class Profile(_StrictModel):
     calibration: Calibration = Field(default_factory=Calibration)
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
     automation: bool = Field(
-        False, description="Whether changed inputs also re-materialize assets that call a language model."
+        False, description="Whether the sensors also re-materialize assets that call a language model."
     )
     executor: Literal["processes", "ray"] = Field(
-        "processes", description="ray runs steps as jobs of the Ray cluster at RAY_ADDRESS."
+        "processes", description="Where steps run: on this machine, or as jobs of the Ray cluster at RAY_ADDRESS."
     )
-    needs: PoolResources = Field(default_factory=PoolResources, description="Resources that Ray reserves for a step.")
+    needs: PoolResources = Field(default_factory=PoolResources, description="With Ray: resources of each step.")
     prompts: str = Field("", description="Folder with custom prompts, absolute or relative to this file.")
     presets: tuple[str, ...] = Field((), description="Presets with additional variants to load.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
     def is_any_of(self, names: Collection[str]) -> bool:
         """Whether the profile is, or extends, one of ``names``; True if ``names`` is empty."""
-        return not names or not {self.name, *self.extended}.isdisjoint(names)
+        return not names or not {self.name, *self.bases}.isdisjoint(names)
 
     @property
     def generator(self) -> GeneratorSettings:
-        """The language model in use; the extractive reasoner by default."""
+        """The default language model; `extractive` is a reasoner without one."""
         return next(iter(self.generators.values()))
 
     @property
@@ -230,29 +236,30 @@ class Profile(_StrictModel):
         return next(iter(self.masked_models.values()))
 
     def model_names(self, kind: ModelKind) -> list[str]:
-        """Names of the models of a kind, the one in use first."""
+        """Names of the models of a kind, the default first."""
         return list(getattr(self, MODEL_KINDS[kind]))
 
     def check_name(self, kind: ModelKind, name: str) -> str:
         """Return ``name`` if it is a model of the kind; raise BadInput with the nearest name otherwise."""
         if name not in self.model_names(kind):
-            near = closest_name(name, self.model_names(kind))
-            raise BadInput(
-                f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}?", field=MODEL_KINDS[kind]
-            )
+            near, key = closest_name(name, self.model_names(kind)), MODEL_KINDS[kind]
+            raise BadInput(f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}?", field=key)
         return name
 
     def with_models(self, models: Mapping[ModelKind, str]) -> Profile:
-        """Copy of the profile that uses these models, given by kind."""
+        """Copy of the profile whose default models are these; ``models`` maps kinds to names."""
         update = {}
         for kind, name in models.items():
-            models_of_kind = getattr(self, MODEL_KINDS[kind])
-            update[MODEL_KINDS[kind]] = {self.check_name(kind, name): models_of_kind[name], **models_of_kind}
+            key = MODEL_KINDS[kind]
+            settings_by_name = getattr(self, key)
+            update[key] = {self.check_name(kind, name): settings_by_name[name], **settings_by_name}
         return self.model_copy(update=update) if update else self
 
 
 def _merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
+    """Merge nested mappings; values of ``overrides`` win. Another model has neither revision nor size of the base's."""
+    is_another_model = overrides.get("name", base.get("name")) != base.get("name")
+    merged = {key: value for key, value in base.items() if not (is_another_model and key in ("revision", "megabytes"))}
     for key, value in overrides.items():
         is_nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = _merge(merged[key], value) if is_nested else value
@@ -263,12 +270,13 @@ REMOVED_KEYS = {
     ("calls_a_day",): "`automation: true` alone lets changed inputs call language models; set budgets at the server",
     ("harvesting", "seed_folders"): "copy the seed files to raw/seeds of the lake",
 }
-"""Keys of earlier releases, each with what replaces it."""
+"""Paths of keys that earlier releases read, each with its replacement."""
 
 
-def _drop_removed_keys(fields: dict[str, Any], path: Path) -> None:
+def _drop_removed_keys(settings: dict[str, Any], path: Path) -> None:
+    """Delete removed keys from the settings in place, with a warning for each."""
     for (*parents, key), replacement in REMOVED_KEYS.items():
-        section: Any = fields
+        section: Any = settings
         for parent in parents:
             section = section.get(parent) if isinstance(section, dict) else None
         if isinstance(section, dict) and key in section:
@@ -277,40 +285,41 @@ def _drop_removed_keys(fields: dict[str, Any], path: Path) -> None:
             warnings.warn(f"{path}: {name} is ignored: {replacement}. Remove the key.", FutureWarning, stacklevel=2)
 
 
-def _read_settings(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Settings of a profile merged with those it extends; models are under the plural of their kind."""
+def _read_settings(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Merged settings of a profile and its bases; ``extending`` are the profiles that extend it."""
     settings = read_yaml_mapping(path)
     _drop_removed_keys(settings, path)
     if isinstance(settings.get("prompts"), str):
         settings["prompts"] = str((path.parent / settings["prompts"]).resolve())
-    base = _read_extended(str(settings.pop("extends")), path, extended_by) if "extends" in settings else {}
+    base = _read_base(str(settings.pop("extends")), path, extending) if "extends" in settings else {}
     for singular, plural in MODEL_KINDS.items():
         if singular in settings and plural in settings:
             raise BadInput(f"both {singular} and {plural} are set. Remove one", file=path, field=singular)
         if singular in settings:
-            model, models = settings.pop(singular), base.get(plural, {})
-            if isinstance(model, dict) and (len(models) == 1 or not {"name", "backend"} & model.keys()):
-                model = next(iter(models.values()), {}) | model
+            model, base_models = settings.pop(singular), base.get(plural, {})
+            if isinstance(model, dict) and (len(base_models) == 1 or not {"name", "backend"} & model.keys()):
+                model = _merge(next(iter(base_models.values()), {}), model)  # the base has the keys that are not set
             settings[plural] = {_short_name(model): model}
         if plural in settings:
             base.pop(plural, None)  # merging would mix the order of models, and the first is the default
     return _merge(base, settings)
 
 
-def _read_extended(name: str, path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
+def _read_base(name: str, path: Path, extending: tuple[Path, ...]) -> dict[str, Any]:
+    """Settings of the profile ``name`` that the file ``path`` extends."""
     try:
-        extended_path = _find_profile(name, path.parent)
+        base_path = _find_profile(name, path.parent)
     except BadInput as error:
         raise BadInput(error.message, file=path, field="extends") from error
-    extended_by = (*extended_by, path.resolve())
-    if extended_path.resolve() in extended_by:
+    extending = (*extending, path.resolve())
+    if base_path.resolve() in extending:
         raise BadInput("the profiles extend each other in a cycle. Remove one extends", file=path, field="extends")
-    base = _read_settings(extended_path, extended_by)
-    return base | {"extended": [base.get("name", ""), *base.get("extended", [])]}
+    base = _read_settings(base_path, extending)
+    return base | {"bases": [base.get("name", ""), *base.get("bases", [])]}
 
 
 def _short_name(model: Any) -> str:
-    """Profile name of the only model of its kind: the last part of the model's name."""
+    """Profile name of a single model: the end of its hub name, such as ``qwen2_5_1_5b_instruct``."""
     name = str(model.get("name") or model.get("backend") or "") if isinstance(model, dict) else ""
     return re.sub(r"[^a-z0-9]+", "_", name.rstrip("/").rpartition("/")[2].lower()).strip("_") or "model"
 
@@ -321,6 +330,7 @@ def available() -> list[str]:
 
 
 def _find_profile(name: str, folder: Path = Path()) -> Path:
+    """File of a packaged profile, or of a path relative to ``folder``."""
     packaged = _PROFILES_FOLDER / f"{name}.yaml"
     path = packaged if is_file(packaged) else folder / name
     if not is_file(path):
@@ -334,7 +344,7 @@ def _find_profile(name: str, folder: Path = Path()) -> Path:
 
 
 def load(name: str | None = None) -> Profile:
-    """Load the profile of this name or path; default: EVIDENCE_PROFILE, else ``embedded``."""
+    """Load a profile by name or path; default: EVIDENCE_PROFILE, or ``embedded`` if it is not set."""
     return _load(name or os.environ.get(PROFILE_VARIABLE) or "embedded")
 
 
@@ -345,11 +355,10 @@ def _load(name: str) -> Profile:
         return Profile.model_validate(_read_settings(path))
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
+        field, message = ".".join(map(str, first["loc"])), str(first["msg"])
         if first["type"] == "extra_forbidden":
             schema = Profile.model_json_schema()
-            parts = [schema, *schema["$defs"].values()]
-            names = {*MODEL_KINDS, *(name for part in parts for name in part["properties"])}
-            near = closest_name(str(first["loc"][-1]), sorted(names))
-            raise BadInput(f"unknown setting; did you mean {near!r}?", file=path, field=field) from error
-        raise BadInput(str(first["msg"]), file=path, field=field) from error
+            sections = [schema, *schema["$defs"].values()]
+            settings = sorted({*MODEL_KINDS, *(name for section in sections for name in section["properties"])})
+            message = f"unknown setting; did you mean {closest_name(str(first['loc'][-1]), settings)!r}?"
+        raise BadInput(message, file=path, field=field) from error

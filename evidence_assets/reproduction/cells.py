@@ -17,32 +17,23 @@ from evidence_assets.benchmarks.declarations import declarations_of
 from evidence_assets.benchmarks.declared_benchmarks import SEED_SEPARATOR, Benchmark, all_benchmarks, all_raw_files
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.scores import published_figures
-from evidence_assets.experiment.scores.published_figures import Figure, Key, PublishedName, figures, part_of
+from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedName, part_of
 from evidence_assets.experiment.system import CustomStages, ScoreTarget, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.rows import prepare_rows
 
-SCORES_OF_CELLS = r"""
-    WITH compared AS (
-        SELECT *, regexp_replace(asset, '_(judged|on_\w+)$', '') AS made_by, string_split(selector, '+') AS recorded
-        FROM scores
-        WHERE scope_kind IN ('benchmark', 'collection') AND published IS NOT NULL AND value IS NOT NULL
-    )
-    SELECT DISTINCT asset, printed_for, replace(regexp_replace(made_by, '^scores/[^/]+/', ''), '/', '@') AS variant,
-           scope_id, model_id, s.value, low, high, n, reasoner, differs
-    FROM compared AS s
-    JOIN names ON place = regexp_extract(made_by, '^scores/([^/]+/[^/]+)', 1)
+SCORES_QUERY = r"""
+    SELECT DISTINCT asset, figure_key(scope_id, selector, system, variant, model, model_id, metric) AS printed_for,
+           array_to_string(path[3:], '@') AS label, scope_id, model_id, value, low, high, n, reasoner, differs
+    FROM (SELECT *, string_split(regexp_replace(asset, '_(judged|on_\w+)$', ''), '/') AS path FROM scores)
+    JOIN names ON path[2] = family AND path[3] = name
+         -- The same variants harvest K-Bloom and BertNet.
          AND (scope_kind = 'benchmark' OR (system = 'bertnet') = starts_with(selector, 'bertnet'))
-    JOIN printed ON printed_for = CASE WHEN names.system <> ''
-         THEN figure_key(scope_id, names.system, names.variant, names.model, model_id, s.metric)
-         ELSE figure_key(scope_id, recorded[1], coalesce(recorded[2], ''), model_id, model_id, s.metric) END
+    WHERE scope_kind IN ('benchmark', 'collection') AND published IS NOT NULL AND value IS NOT NULL
+          AND printed_for <> ''
     ORDER BY ALL
 """
-"""Joins the lake's scores with the printed figures, by every name under which a variant's figures are printed.
-
-The same variants harvest K-Bloom and BertNet; the selector of recorded answers names the printed system.
-"""
+"""Joins the lake's scores with the printed figures, by every name under which a variant's figures are printed."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +46,11 @@ class CellSource:
     """The language model, or a harvest's masked model, as scores name it; empty without a model."""
     scope: ScoreTarget | None = None
     """A harvest's collection."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it is recorded answers of another system."""
+        return self.variant.method == RECORDED_ANSWERS
 
     def figure_keys(self) -> set[Key]:
         """The figures that its scores and step times are compared with."""
@@ -94,7 +90,7 @@ class Cell:
     @property
     def from_records(self) -> bool:
         """Whether only recorded answers of another system can fill it."""
-        return bool(self.sources) and all(s.variant.method == published_figures.RECORDED_ANSWERS for s in self.sources)
+        return bool(self.sources) and all(source.is_recorded for source in self.sources)
 
     @property
     def filled(self) -> bool:
@@ -107,27 +103,26 @@ class Cell:
         return not self.reason
 
 
-def find_cell_sources(selected: Iterable[Variant] | None = None) -> list[CellSource]:
+def find_cell_sources() -> list[CellSource]:
     """Each variant with printed figures, with each model of its presets, on everything it can be scored on."""
     sources = []
-    for variant in variants() if selected is None else selected:
-        if not variant.published:
-            continue
-        system = systems.load(variant.system)
-        method = system.method_of(variant)
-        settings = method.settings_of(variant)
-        is_prompted = is_answered_by_model(variant) or "generator" in method.resolve_model_kinds(settings)
-        for crossed in model_combinations(system, variant, frozenset(presets())):
-            if isinstance(method, CustomStages):
-                masked = crossed.profile.masked_model.name
-                sources += [CellSource(crossed, scope.name, masked, scope) for scope in method.score_targets(settings)]
-                continue
-            generator = crossed.profile.generator
-            model = generator.name if is_prompted and generator.backend != "extractive" else ""
-            for b in _profile_benchmarks():
-                if b.family == variant.family and not missing_source_reason(method.sources, b):
-                    sources.append(CellSource(crossed, b.name, model))
+    for variant in variants():
+        if variant.published and not (variant.reader and profiles.load().reader is None):
+            for crossed in model_combinations(systems.load(variant.system), variant, frozenset(presets())):
+                sources += _sources_of_variant(crossed)
     return sources
+
+
+def _sources_of_variant(variant: Variant) -> list[CellSource]:
+    method = systems.load(variant.system).method_of(variant)
+    settings, generator = method.settings_of(variant), variant.profile.generator
+    if isinstance(method, CustomStages):
+        model = variant.profile.masked_model.name
+        return [CellSource(variant, scope.name, model, scope) for scope in method.score_targets(settings)]
+    is_prompted = is_answered_by_model(variant) or "generator" in method.resolve_model_kinds(settings)
+    model = generator.name if is_prompted and generator.backend != "extractive" else ""
+    benchmarks = [benchmark for benchmark in _profile_benchmarks() if benchmark.family == variant.family]
+    return [CellSource(variant, b.name, model) for b in benchmarks if not missing_source_reason(method.sources, b)]
 
 
 def build_cells(sources: Sequence[CellSource]) -> list[Cell]:
@@ -136,21 +131,19 @@ def build_cells(sources: Sequence[CellSource]) -> list[Cell]:
     for source in sources:
         for key in source.figure_keys():
             by_key[key].append(source)
-    for figure in figures():
+    for figure in published_figures.figures():
         if figure.key not in by_key and (recorded_sources := _recorded_sources(figure)):
             by_key[figure.key] = recorded_sources
-    scored = {b.name for b in _profile_benchmarks()} | {source.benchmark for source in sources}
+    scored = {benchmark.name for benchmark in _profile_benchmarks()} | {source.benchmark for source in sources}
     cells = []
-    for figure in figures():
-        sides = (figure.key,) if figure.key in by_key else figure.operands if figure.is_comparable else ()
-        missing_sides = [key for key in sides if key not in by_key]
-        if missing_sides and figure.ours:
-            reason = "The figures that this difference or average is computed from cannot be filled."
-            cells.append(Cell(figure, (), reason, " ".join(filter(None, missing_sides[0]))))
-        elif sides and not missing_sides:
-            cells.append(Cell(figure, [source for key in sides for source in by_key[key]]))
+    for figure in published_figures.figures():
+        is_derived = figure.operands and figure.is_comparable and figure.key not in by_key
+        keys = figure.operands if is_derived else (figure.key,)
+        missing = [key for key in keys if key not in by_key]
+        if missing:
+            cells.append(Cell(figure, (), *_find_reason(figure, missing[0], scored)))
         else:
-            cells.append(Cell(figure, (), *_reason(figure, scored)))
+            cells.append(Cell(figure, [source for key in keys for source in by_key[key]]))
     return cells
 
 
@@ -160,13 +153,37 @@ def _recorded_sources(figure: Figure) -> list[CellSource]:
     if not is_foreign or not figure.is_comparable:
         return []
     name = PublishedName(figure.system, figure.variant, figure.model)
-    recorded = [v for v in variants() if v.method == published_figures.RECORDED_ANSWERS]
-    by_family = {v.family: v.model_copy(update={"published": (name,)}) for v in recorded}
     return [
-        CellSource(by_family[b.family], b.name, figure.model)
-        for b in _profile_benchmarks()
-        if b.family in by_family and (b.base_name, part_of(b.name)) == (figure.benchmark, figure.part)
+        CellSource(variant.model_copy(update={"published": (name,)}), benchmark.name, figure.model)
+        for benchmark in _profile_benchmarks()
+        if (benchmark.base_name, part_of(benchmark.name)) == (figure.benchmark, figure.part)
+        for variant in variants()
+        if variant.method == RECORDED_ANSWERS and variant.family == benchmark.family
     ]
+
+
+def _find_reason(figure: Figure, missing: Key, scored: Collection[str]) -> tuple[str, str]:
+    """Why nothing fills a figure, and what it lacks; ``scored`` are the profile's benchmarks and collections.
+
+    ``missing``: The key that nothing fills: the figure's, or that of a figure that it is computed from.
+    """
+    name, profile = figure.benchmark, profiles.load().name
+    if not figure.is_comparable:
+        return "The printed figure is a count or a time, not a score.", f"{figure.metric} in {figure.scale}"
+    if figure.ours and figure.operands:
+        reason = "The figures that this difference or average is computed from cannot be filled."
+        return reason, " ".join(filter(None, missing))
+    if figure.system not in _systems():
+        return "No variant implements the printed system.", figure.system
+    if not name:
+        return "The document names no benchmark.", figure.metric
+    if name not in scored:
+        limit = f" for the profile {profile}" if name in all_benchmarks() else ""
+        return f"The benchmark is not declared{limit}.", name
+    if others := [other for other in _profiles_with_model(figure.model) if other != profile]:
+        return f"The profile {profile} does not have the printed model; {' and '.join(others)} does.", figure.model
+    lacks = " ".join(filter(None, figure.key))
+    return "No declared variant matches the benchmark's part, the model and the metric.", lacks
 
 
 def _profile_benchmarks() -> list[Benchmark]:
@@ -182,26 +199,8 @@ def _systems() -> set[str]:
 def _profiles_with_model(model: str) -> list[str]:
     """The packaged profiles that have a printed model."""
     generators = {name: profiles.load(name).generators.values() for name in profiles.available()}
-    matches = published_figures.printed_model
-    return [name for name, models in generators.items() if any(matches(g.name, [model]) == model for g in models)]
-
-
-def _reason(figure: Figure, scored: Collection[str]) -> tuple[str, str]:
-    """Why nothing fills a figure, and what it lacks; ``scored`` are the profile's benchmarks and collections."""
-    name, profile = figure.benchmark, profiles.load().name
-    if not figure.is_comparable:
-        return "The printed figure is a count or a time, not a score.", f"{figure.metric} in {figure.scale}"
-    if figure.system not in _systems():
-        return "No variant implements the printed system.", figure.system
-    if not name:
-        return "The document names no benchmark.", figure.metric
-    if name not in scored:
-        limit = f" for the profile {profile}" if name in all_benchmarks() else ""
-        return f"The benchmark is not declared{limit}.", name
-    if figure.model and (others := [other for other in _profiles_with_model(figure.model) if other != profile]):
-        return f"The profile {profile} does not have the printed model; {' and '.join(others)} does.", figure.model
-    lacks = " ".join(filter(None, figure.key))
-    return "No declared variant matches the benchmark's part, the model and the metric.", lacks
+    matches = published_figures.published_model
+    return [name for name, models in generators.items() if any(matches(g.name, [model]) for g in models)]
 
 
 def cell_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
@@ -220,23 +219,25 @@ def cell_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     ]
 
 
-def load_scores(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) -> dict[Key, list[MeasuredScore]]:
+def load_scores(connection: duckdb.DuckDBPyConnection) -> dict[Key, list[MeasuredScore]]:
     """The lake's scores that a printed figure is compared with, by the figure's key."""
     names = [
-        {"place": f"{v.family}/{v.name}", "differs": v.differs, **asdict(name)}
+        {"family": v.family, "name": v.name, "differs": v.differs, **asdict(name)}
         for v in variants()
-        for name in ([PublishedName("")] if v.method == published_figures.RECORDED_ANSWERS else v.published)
+        for name in ([PublishedName("")] if v.method == RECORDED_ANSWERS else v.published)
     ]
     connection.register("names", pa.Table.from_pylist(names))
-    connection.register("printed", prepare_rows("published_figures", cell_rows(cells)))
     connection.create_function("figure_key", _figure_key)
     scores: dict[Key, list[MeasuredScore]] = defaultdict(list)
-    for _, printed_for, *score in connection.execute(SCORES_OF_CELLS).fetchall():
+    for _, printed_for, *score in connection.execute(SCORES_QUERY).fetchall():
         scores[tuple(printed_for.split("|"))].append(MeasuredScore(*score))
     return dict(scores)
 
 
-def _figure_key(scope: str, system: str, variant: str, model: str, model_id: str, metric: str) -> str:
+def _figure_key(scope: str, selector: str, system: str, variant: str, model: str, model_id: str, metric: str) -> str:
+    if not system:  # the selector of recorded answers names the printed system
+        system, _, variant = selector.partition("+")
+        model = model_id
     figure = published_figures.figure_for(scope, PublishedName(system, variant, model), model_id, metric)
     return "|".join(figure.key) if figure else ""
 
@@ -253,7 +254,7 @@ def _derive(figure: Figure, scores: Mapping[Key, Sequence[MeasuredScore]]) -> li
     All scores must be of the same part of the benchmark and of the same language model, if any.
     """
     derived = []
-    for first in scores.get(figure.operands[0], ()) if figure.is_comparable and figure.follows else ():
+    for first in scores.get(figure.operands[0], ()) if figure.is_comparable and figure.operands else ():
         sides = {figure.operands[0]: first}
         for key in figure.operands[1:]:
             for score in scores.get(key, ()):

@@ -93,11 +93,10 @@ def test_the_cells_are_rows_of_a_table(as_published: list[Cell]) -> None:
 
 def filled(lake: Lake, cells: list[Cell]) -> list[Cell]:
     with connect(lake.root) as connection:
-        return [cell for cell in add_scores(cells, load_scores(connection, cells)) if cell.filled]
+        return [cell for cell in add_scores(cells, load_scores(connection)) if cell.filled]
 
 
-def test_a_cell_is_filled_once_the_lake_holds_its_score(tmp_path: Path, as_published: list[Cell]) -> None:
-    lake = Lake.create(tmp_path / "lake")
+def test_a_cell_is_filled_once_the_lake_holds_its_score(lake: Lake, as_published: list[Cell]) -> None:
     metrics = {"accuracy": accuracy([True, True, True, False])}
     rows = metric_rows("obqa", "s", "r", MODEL_ID, metrics, [PublishedName("uscrake", "full")])
     lake.write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})
@@ -109,30 +108,29 @@ def test_a_cell_is_filled_once_the_lake_holds_its_score(tmp_path: Path, as_publi
     assert derived.figure.metric == "accuracy_delta_vs_best_baseline" and derived.scores[0].low is None
 
 
-def test_the_score_of_another_model_fills_no_cell(tmp_path: Path, as_published: list[Cell]) -> None:
-    lake = Lake.create(tmp_path / "lake")
+def test_the_score_of_another_model_fills_no_cell(lake: Lake, as_published: list[Cell]) -> None:
     metrics = {"accuracy": accuracy([True])}
     rows = metric_rows("scitab", "s", "r", "some-7b", metrics, [PublishedName("ucret", "full", "qwen2.5-72b")])
     lake.write("scores/table/ucret_published", "scitab", {"scores": rows})
     assert rows[0]["published"] and not filled(lake, as_published)
 
 
-def test_selectors_separate_a_harvest_its_baseline_and_recorded_answers(
-    tmp_path: Path, as_published: list[Cell]
-) -> None:
-    lake = Lake.create(tmp_path / "lake")
-    for selector, system in (("kbloom", "kbloom"), ("bertnet@x", "bertnet")):
+def test_selectors_separate_a_harvest_its_baseline_and_recorded_answers(lake: Lake, as_published: list[Cell]) -> None:
+    for selector, system, value in (("kbloom", "kbloom", 9), ("bertnet@x", "bertnet", 7)):
         names = [PublishedName(system, "multi_prompts")]
         rows = metric_rows(
-            "conceptnet", selector, "", "roberta-large", {"tuples": without_interval(9, 9)}, names, "collection"
+            "conceptnet", selector, "", "roberta-large", {"tuples": without_interval(value, 9)}, names, "collection"
         )
         lake.write(f"scores/knowledge/kbloom_printed{'_judged' * (system == 'kbloom')}", "", {"scores": rows})
     rows = metric_rows("scitab", "tart", "recorded", "gpt-4", {"accuracy": accuracy([True])}, [PublishedName("tart")])
     lake.write("scores/table/recorded", "scitab", {"scores": rows})
-    variants = {cell.figure.key[:5]: [score.variant for score in cell.scores] for cell in filled(lake, as_published)}
-    assert variants["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]
-    assert variants["conceptnet", "bertnet", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]
-    assert variants["scitab", "tart", "", "gpt-4", "accuracy"] == ["recorded"]
+    scores = {
+        cell.figure.key[:5]: [(score.variant, score.value) for score in cell.scores]
+        for cell in filled(lake, as_published)
+    }
+    assert scores["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples"] == [("kbloom_printed", 9)]
+    assert scores["conceptnet", "bertnet", "multi_prompts", "roberta-large", "tuples"] == [("kbloom_printed", 7)]
+    assert scores["scitab", "tart", "", "gpt-4", "accuracy"] == [("recorded", 1)]
 
 
 def test_differences_in_model_part_and_questions_are_described() -> None:
