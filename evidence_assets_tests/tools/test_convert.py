@@ -71,7 +71,7 @@ def test_faults_are_named_by_line_and_field(
     assert (caught.value.line, caught.value.field) == (line, field)
 
 
-def test_names_are_put_to_ids_and_told_apart(tmp_path: Path) -> None:
+def test_names_are_mapped_to_ids_and_disambiguated(tmp_path: Path) -> None:
     names, ids = tmp_path / "out" / "triples.tsv", tmp_path / "out" / "ids.tsv"
     assert convert("wikidata", [dump(tmp_path)], names, ids) == 4
     assert names.read_text().splitlines() == [

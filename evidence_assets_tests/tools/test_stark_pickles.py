@@ -27,7 +27,7 @@ PLAIN = st.recursive(
 
 @given(st.dictionaries(st.integers(0, 99), PLAIN, max_size=9), st.sampled_from([2, 3, 4, 5]))
 @settings(max_examples=60, deadline=None)
-def test_plain_data_come_out_as_json_writes_them(
+def test_plain_data_are_converted_as_json_writes_them(
     tmp_path_factory: pytest.TempPathFactory, data: Any, protocol: int
 ) -> None:
     folder = tmp_path_factory.mktemp("pickles")

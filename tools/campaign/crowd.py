@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.campaign.kill import left
+from tools.campaign.kill import find_leftovers
 from tools.campaign.world import REPOSITORY, World, in_child, prepare, table
-from tools.cluster import backfill, carried_out, parquet, selection
+from tools.cluster import backfill, parquet, run_backfill, selection
 from tools.cluster_processes import Cluster, answers, wait
 
 BENCHMARK = "sample_tables"
@@ -61,7 +61,7 @@ def campaign(folder: Path, say: Callable[[str], None] = print) -> int:
         backfill_ids = [
             backfill(machine, selection(BENCHMARK), name, {"in_process": {}}) for name in ("first", "second")
         ]
-        states = [carried_out(machine, name, lambda running: None) for name in backfill_ids]
+        states = [run_backfill(machine, name, lambda running: None) for name in backfill_ids]
         statuses = [demo.wait() for demo in demos]
         took = f"{time.monotonic() - began:.0f}"
         rows += [(f"demo {n}", f"exit {status}", took) for n, status in enumerate(statuses)]
@@ -72,19 +72,21 @@ def campaign(folder: Path, say: Callable[[str], None] = print) -> int:
     finally:
         machine.stop()
     say(table(("at once", "ended", "seconds"), rows))
-    ours, theirs = parquet(machine.world.lake), parquet(alone.lake)
-    differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-    problems: dict[str, list[str]] = in_child(machine.world, lambda: left(machine.world)) | {
-        "different bytes": differing
+    actual, expected = parquet(machine.world.lake), parquet(alone.lake)
+    changed = sorted(name for name in actual.keys() | expected.keys() if actual.get(name) != expected.get(name))
+    problems: dict[str, list[str]] = in_child(machine.world, lambda: find_leftovers(machine.world)) | {
+        "different bytes": changed
     }
     say(
-        f"{len(theirs)} Parquet files of a demo alone; of the crowd: "
+        f"{len(expected)} Parquet files of a demo alone; of the crowd: "
         + ", ".join(f"{len(what)} {name}" for name, what in problems.items())
     )
     for name, what in problems.items():
-        for one in what[:10]:
-            say(f"{name}: {one}")
-    wrong = sum(status != 0 for status in (*statuses, lone)) + sum(state != "COMPLETED_SUCCESS" for state in states)
-    if not wrong:
+        for line in what[:10]:
+            say(f"{name}: {line}")
+    n_failures = sum(status != 0 for status in (*statuses, lone)) + sum(
+        state != "COMPLETED_SUCCESS" for state in states
+    )
+    if not n_failures:
         shutil.rmtree(folder / "alone")
-    return wrong + sum(map(len, problems.values()))
+    return n_failures + sum(map(len, problems.values()))

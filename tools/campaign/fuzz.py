@@ -18,6 +18,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ def _all(rows: Iterable[object]) -> None:
     deque(rows, maxlen=0)
 
 
+def _read_split(read: Callable[[str, Path, str], Iterable[object]], name: str, split: str, folder: Path) -> None:
+    _all(read(name, folder, split))
+
+
 def _texts(files: Mapping[str, str]) -> dict[str, bytes]:
     return {name: text.encode() for name, text in files.items()}
 
@@ -68,9 +73,9 @@ def datasets() -> Iterator[Target]:
     for case in contract.ReaderContract.__subclasses__():
         for split, files, _ in case.VALID_FILES:
             name = case.NAMES[0]
-            yield Target(f"{name} {split}", _texts(files), lambda f, n=name, s=split: _all(read_questions(n, f, s)))  # type: ignore[misc]
+            yield Target(f"{name} {split}", _texts(files), partial(_read_split, read_questions, name, split))
             if name in PASSAGES:
-                yield Target(f"{name} passages", _texts(files), lambda f, n=name, s=split: _all(read_passages(n, f, s)))  # type: ignore[misc]
+                yield Target(f"{name} passages", _texts(files), partial(_read_split, read_passages, name, split))
     for graph in graphs.ReaderContract.__subclasses__():
         texts = {f"{i}.txt": text for i, text in enumerate(graph.files)}
 
@@ -105,7 +110,7 @@ def user_data() -> Iterator[Target]:
     pq.write_table(pa.table({"id": ["1", "2"], "title": ["T", "U"], "text": ["one", "two"], "n": ["1", "2"]}), sink)
     shard = sink.getvalue().to_pybytes()
     for name, content in (("t.csv", b'name,value\n"A, b",1\n'), ("t.parquet", shard)):
-        yield Target(f"table {name}", {name: content}, lambda f, n=name: reader.read_table_file(f / n))  # type: ignore[misc]
+        yield Target(f"table {name}", {name: content}, partial(lambda n, f: reader.read_table_file(f / n), name))
     articles = (sample / "corpus" / "sample" / "articles.jsonl").read_bytes()
     for name, content in (
         ("a.jsonl", articles),
@@ -176,10 +181,10 @@ def declarations() -> Iterator[Target]:
     profile_text = b"extends: embedded\nname: own\nharvesting: {training_steps: 3}\n"
     yield Target("profile that extends", {"p.yaml": profile_text}, profile)
     defs = {path.stem: path.read_bytes() for path in sorted((package / "defs").rglob("*.yaml"))}
-    whole = {f"{path.parent.name}.yaml": path.read_bytes() for path in sorted((package / "defs").rglob("*.yaml"))}
-    some = next(content for content in whole.values() if b"Benchmark" in content)
-    yield Target("benchmarks", {"d.yaml": some}, benchmarks)
-    bases_there = [content for content in [*defs.values(), *whole.values()] if b"KnowledgeBase" in content]
+    contents = {f"{path.parent.name}.yaml": path.read_bytes() for path in sorted((package / "defs").rglob("*.yaml"))}
+    benchmarks_text = next(content for content in contents.values() if b"Benchmark" in content)
+    yield Target("benchmarks", {"d.yaml": benchmarks_text}, benchmarks)
+    bases_there = [content for content in [*defs.values(), *contents.values()] if b"KnowledgeBase" in content]
     yield Target("knowledge bases", {"d.yaml": bases_there[0]}, bases)
     variants_text = (package / "systems" / "baselines" / "variants.yaml").read_bytes()
     yield Target("variants", {"s/variants.yaml": variants_text}, variants)
@@ -209,7 +214,7 @@ def command_line() -> Target:
     from evidence_assets.cli import add_benchmark, app
     from evidence_assets.lake.store import Lake
 
-    add_benchmark.write_benchmark = lambda *_: []  # type: ignore[assignment]  # which would declare it in this repository
+    vars(add_benchmark)["write_benchmark"] = lambda *_: []  # it would declare the benchmark in this repository
     runner = typer.testing.CliRunner()
     words = [str(value)[:2000] for value in ODD] + [
         "--lake",
@@ -228,11 +233,11 @@ def command_line() -> Target:
         chance = random.Random((folder / "seed").read_bytes())
         arguments = [argument.replace("FOLDER", str(folder)) for argument in chance.choice(COMMANDS)]
         for _ in range(chance.choice((1, 1, 2, 3))):
-            at = chance.randrange(1, len(arguments) + 1)
-            if chance.random() < 0.5 and at < len(arguments):
-                arguments[at] = chance.choice(words)
+            index = chance.randrange(1, len(arguments) + 1)
+            if chance.random() < 0.5 and index < len(arguments):
+                arguments[index] = chance.choice(words)
             else:
-                arguments.insert(at, chance.choice(words))
+                arguments.insert(index, chance.choice(words))
         lake = folder / "data_lake"
         Lake.create(lake)
         os.environ["EVIDENCE_LAKE"] = str(lake)
@@ -261,7 +266,7 @@ def _ours(error: BaseException, folder: Path) -> None:
     str(error).encode("utf-8", "surrogateescape")
 
 
-def one(target: Target, chance: random.Random, folder: Path) -> tuple[str, str] | None:
+def read_corrupted(target: Target, chance: random.Random, folder: Path) -> tuple[str, str] | None:
     """Lay, spoil and read one input; what was found wrong, as where and what."""
     shutil.rmtree(folder, ignore_errors=True)
     for name, content in target.files.items():
@@ -293,8 +298,8 @@ def one(target: Target, chance: random.Random, folder: Path) -> tuple[str, str] 
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
-    if (more := _peak() - base) > MEGABYTES:
-        return "memory", f"{target.name}: {more:.0f} MB more"
+    if (added := _peak() - base) > MEGABYTES:
+        return "memory", f"{target.name}: {added:.0f} MB more"
     return None
 
 
@@ -318,7 +323,7 @@ def _batch(every: list[Target], numbers: range, seed: int, folder: Path) -> Iter
     resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
     for number in numbers:
         target = every[number % len(every)]
-        if find := one(target, random.Random(f"{seed} {number}"), folder / "input"):
+        if find := read_corrupted(target, random.Random(f"{seed} {number}"), folder / "input"):
             find_folder = folder / "finds" / str(number)
             if not any(Path(name).is_symlink() for name in (folder / "input").rglob("*")):
                 shutil.copytree(folder / "input", find_folder, symlinks=True, ignore=_no_pipes, dirs_exist_ok=True)
@@ -366,13 +371,13 @@ def _forked(every: list[Target], numbers: range, seed: int, folder: Path) -> Ite
             traceback.print_exc()
         finally:
             os._exit(status)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    exit_code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     for line in notes.read_text().splitlines():
         yield json.loads(line)
-    if ended:
+    if exit_code:
         yield {
             "number": numbers.start,
             "target": "a batch",
             "where": "process",
-            "what": f"died: {ended} in inputs {numbers}",
+            "what": f"died: {exit_code} in inputs {numbers}",
         }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.campaign.world import Moment, World, cut_power, ended, in_child, kill_after, prepare, start, table
+from tools.campaign.world import Moment, World, cut_power, in_child, kill_after, prepare, start, table, wait_for
 
 
 def _replace(path: Path, old: str, new: str) -> None:
@@ -93,7 +93,7 @@ def remove_some(world: World, chance: random.Random) -> None:
             shutil.rmtree(folder)
 
 
-def left(world: World) -> dict[str, list[str]]:
+def find_leftovers(world: World) -> dict[str, list[str]]:
     """What nobody may find after a run that ended well: lost parents, temporary files, runs that seem to go on."""
     import dagster as dg
 
@@ -105,19 +105,19 @@ def left(world: World) -> dict[str, list[str]]:
     unfinished = [status for status in dg.DagsterRunStatus if status not in finished]
     with connect(world.lake) as connection:
         files = Lake(world.lake).files("lineage_edges")
-        lost = [str(edge) for path in files for edge in find_dangling_edges(connection, path)]
+        dangling = [str(edge) for path in files for edge in find_dangling_edges(connection, path)]
     with dg.DagsterInstance.get() as instance:
         started = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=unfinished))]
     temporary = [
         str(p.relative_to(world.root)) for p in world.lake.rglob("*") if p.suffix in (".tmp", ".old", ".partial")
     ]
     temporary += [str(path.relative_to(world.root)) for path in (world.home / "alive").glob("*")]
-    return {"dangling": lost, "temporary": temporary, "started": started}
+    return {"dangling": dangling, "temporary": temporary, "started": started}
 
 
 def _undisturbed(world: World) -> Undisturbed:
     began = time.monotonic()
-    if ended(start(world)) != 0:
+    if wait_for(start(world)) != 0:
         raise RuntimeError(f"an undisturbed run failed:\n{(world.root / 'said.txt').read_text()[-3000:]}")
     return Undisturbed(data(world), time.monotonic() - began, int((world.root / "writes.txt").read_text()))
 
@@ -129,7 +129,7 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
     kinds = [chance.choice(list(only) or KINDS) for _ in range(rounds)]
     base = World.new(folder / "base")
     references = {"empty": _undisturbed(base)}
-    references["removed"] = Undisturbed(references["empty"].data, *_again(base, folder))
+    references["removed"] = Undisturbed(references["empty"].data, *_rerun(base, folder))
     tallies = {kind: Tally() for kind in KINDS}
     for kind in [kind for kind in EDITS if kind in kinds]:
         fresh_world = World.new(folder / f"{kind}_anew")
@@ -137,7 +137,7 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
         for world in (fresh_world, edited):
             EDITS[kind](world)
         fresh, references[kind] = _undisturbed(fresh_world), _undisturbed(edited)
-        if differences := _differing(fresh.data, references[kind].data):
+        if differences := _different_files(fresh.data, references[kind].data):
             say(f"{kind}: an edited lake, differs from one made from the edited input: {differences}")
             tallies[kind]["different bytes"] += 1
         shutil.rmtree(fresh_world.root)
@@ -158,13 +158,13 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
     return sum(tally[name] for tally in tallies.values() for name in DEFECTS)
 
 
-def _again(base: World, folder: Path) -> tuple[float, int]:
+def _rerun(base: World, folder: Path) -> tuple[float, int]:
     """Seconds and writes of a second run over a finished lake, which must change nothing."""
-    again = base.copy(folder / "again")
-    before, rerun = data(again), _undisturbed(again)
-    if differences := _differing(before, rerun.data):
+    second_world = base.copy(folder / "again")
+    before, rerun = data(second_world), _undisturbed(second_world)
+    if differences := _different_files(before, rerun.data):
         raise RuntimeError(f"a second undisturbed run differs from the first: {differences}")
-    shutil.rmtree(again.root)
+    shutil.rmtree(second_world.root)
     return rerun.seconds, rerun.writes
 
 
@@ -174,7 +174,7 @@ def _round(world: World, reference: Undisturbed, tally: Tally, chance: random.Ra
         began = time.time()
         if chance.random() < 0.5:
             how = "by write"
-            killed = ended(start(world, Moment(chance.randint(1, reference.writes), chance.random() < 0.5))) == -9
+            killed = wait_for(start(world, Moment(chance.randint(1, reference.writes), chance.random() < 0.5))) == -9
         else:
             how = "by time"
             killed = kill_after(start(world), chance.uniform(0.1, reference.seconds))
@@ -183,17 +183,17 @@ def _round(world: World, reference: Undisturbed, tally: Tally, chance: random.Ra
         if power and killed:
             tally["lost in power cuts"] += cut_power(world, began, chance)
     tally["rounds"] += 1
-    if ended(start(world)) != 0:
+    if wait_for(start(world)) != 0:
         tally["failed"] += 1
         return ["the run to the end failed: " + (world.root / "said.txt").read_text()[-1500:]]
-    problems: dict[str, list[str]] = in_child(world, lambda: left(world))
-    problems["different bytes"] = _differing(reference.data, data(world))
+    problems: dict[str, list[str]] = in_child(world, lambda: find_leftovers(world))
+    problems["different bytes"] = _different_files(reference.data, data(world))
     for name, what in problems.items():
         tally[name] += len(what)
     return [f"{name}: {what[:3]}" for name, what in problems.items() if what]
 
 
-def _differing(expected_hashes: dict[str, str], actual_hashes: dict[str, str]) -> list[str]:
+def _different_files(expected_hashes: dict[str, str], actual_hashes: dict[str, str]) -> list[str]:
     return sorted(
         name
         for name in expected_hashes.keys() | actual_hashes.keys()

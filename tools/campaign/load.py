@@ -14,11 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tools.campaign.kill import data
-from tools.campaign.world import World, ended, in_child, prepare, start, table
+from tools.campaign.world import World, in_child, prepare, start, table, wait_for
 
 THREADS = 10
 """Readers of one process."""
@@ -34,6 +35,7 @@ QUERIES = (
 
 def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
+    from evidence_assets.explorer.answer_text import format_answer
     from evidence_assets.explorer.answer_view import view_answer
     from evidence_assets.explorer.export import evidence_card
     from evidence_assets.lake.catalogue import connect, run_read_only_query
@@ -52,17 +54,17 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
             return str(step(connection, identifier).as_dict())
 
     def text(connection: Any, identifier: str) -> str:
-        return view_answer(connection, identifier).as_text()
+        return format_answer(view_answer(connection, identifier))
 
     def page(show: Callable[..., str], identifier: str) -> str:
         with connect(lake) as connection:
             return show(connection, identifier)
 
-    requests: dict[str, Callable[[], str]] = {f"query {n}": lambda q=q: query(q) for n, q in enumerate(QUERIES)}  # type: ignore[misc]
-    requests |= {f"trace {i}": lambda i=i: walk(trace, i) for i in ids}  # type: ignore[misc]
-    requests |= {f"impact {i}": lambda i=i: walk(impact, i) for i in chunks}  # type: ignore[misc]
-    requests |= {f"card {i}": lambda i=i: page(evidence_card, i) for i in ids}  # type: ignore[misc]
-    return requests | {f"reading {i}": lambda i=i: page(text, i) for i in ids}  # type: ignore[misc]
+    requests: dict[str, Callable[[], str]] = {f"query {n}": partial(query, q) for n, q in enumerate(QUERIES)}
+    requests |= {f"trace {i}": partial(walk, trace, i) for i in ids}
+    requests |= {f"impact {i}": partial(walk, impact, i) for i in chunks}
+    requests |= {f"card {i}": partial(page, evidence_card, i) for i in ids}
+    return requests | {f"reading {i}": partial(page, text, i) for i in ids}
 
 
 def _hash(text: str) -> str:
@@ -73,7 +75,7 @@ def _read(lake: Path, expected: dict[str, str], until: float, readers: int, seed
     """What so many threads of this process saw until then: seconds of each kind of request, errors, torn reads."""
     requests = _requests(lake)
     durations: dict[str, list[float]] = {}
-    wrong: list[str] = []
+    errors: list[str] = []
 
     def reader(number: int) -> None:
         chance = random.Random(f"{seed} {number}")
@@ -82,9 +84,9 @@ def _read(lake: Path, expected: dict[str, str], until: float, readers: int, seed
             began = time.monotonic()
             try:
                 if _hash(requests[name]()) != expected[name]:
-                    wrong.append(f"torn: {name}")
+                    errors.append(f"torn: {name}")
             except Exception as error:
-                wrong.append(f"error: {name}: {type(error).__name__}: {str(error)[:200]}")
+                errors.append(f"error: {name}: {type(error).__name__}: {str(error)[:200]}")
             durations.setdefault(name.split()[0], []).append(time.monotonic() - began)
 
     threads = [threading.Thread(target=reader, args=(number,)) for number in range(readers)]
@@ -92,7 +94,7 @@ def _read(lake: Path, expected: dict[str, str], until: float, readers: int, seed
         thread.start()
     for thread in threads:
         thread.join()
-    return {"seconds": durations, "wrong": wrong}
+    return {"seconds": durations, "wrong": errors}
 
 
 def campaign(
@@ -101,25 +103,25 @@ def campaign(
     """Read and write at once for so long, then fill Dagster's records; prints both, returns what went wrong."""
     prepare(folder)
     world = World.new(folder / "world")
-    if ended(start(world)) != 0:
+    if wait_for(start(world)) != 0:
         raise RuntimeError((world.root / "said.txt").read_text()[-3000:])
     before = data(world)
     expected = in_child(world, lambda: {name: _hash(ask()) for name, ask in _requests(world.lake).items()})
     until = time.monotonic() + 60 * minutes
     second_world = World.new(folder / "beside")  # the same lake and records, with what the campaign notes of its own
-    for ours, theirs in ((second_world.home, world.home), (second_world.lake, world.lake)):
-        shutil.rmtree(ours, ignore_errors=True)
-        ours.symlink_to(theirs)
-    writers = [_again_until(one, until) for one in (world, second_world)]
+    for copy, original in ((second_world.home, world.home), (second_world.lake, world.lake)):
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.symlink_to(original)
+    writers = [_again_until(item, until) for item in (world, second_world)]
     reading = [
         _in_thread(world, expected, until, min(THREADS, readers - n), seed + n) for n in range(0, readers, THREADS)
     ]
     summaries = [answer() for answer in reading]
     runs = [wait() for wait in writers]
-    wrong = [line for one in summaries for line in one["wrong"]]
+    wrong = [line for item in summaries for line in item["wrong"]]
     seconds: dict[str, list[float]] = {}
-    for one in summaries:
-        for name, took in one["seconds"].items():
+    for item in summaries:
+        for name, took in item["seconds"].items():
             seconds.setdefault(name, []).extend(took)
     rows = []
     for name, took in sorted(seconds.items()):
@@ -132,14 +134,14 @@ def campaign(
     changed = sorted(name for name, value in data(world).items() if before.get(name) != value)
     say(
         f"{readers} readers, {errors} errors, {torn} torn reads; two writers finished {sum(map(len, runs))} runs, "
-        f"{sum(status != 0 for one in runs for status in one)} failed, {len(changed)} files changed"
+        f"{sum(status != 0 for item in runs for status in item)} failed, {len(changed)} files changed"
     )
     for line in wrong[:10]:
         say(line)
     slow = in_child(world, lambda: _pages(events))
     say(table(("page of Dagster's", "seconds"), [[name, f"{took:.2f}"] for name, took in slow.items()]))
-    late = [name for name, took in slow.items() if took > PAGE and name.startswith("page")]
-    return len(wrong) + len(changed) + sum(status != 0 for one in runs for status in one) + len(late)
+    late_pages = [name for name, took in slow.items() if took > PAGE and name.startswith("page")]
+    return len(wrong) + len(changed) + sum(status != 0 for item in runs for status in item) + len(late_pages)
 
 
 def _again_until(world: World, until: float) -> Callable[[], list[int]]:
@@ -149,14 +151,14 @@ def _again_until(world: World, until: float) -> Callable[[], list[int]]:
     child = os.fork()
     if not child:
         while True:
-            status = ended(start(world))
+            status = wait_for(start(world))
             os.write(writer, bytes([status & 0xFF]))
             if time.monotonic() > until:
                 os._exit(0)
     os.close(writer)
 
     def wait() -> list[int]:
-        ended(child)
+        wait_for(child)
         with os.fdopen(reader, "rb") as stream:
             return list(stream.read())
 

@@ -98,7 +98,7 @@ def spoilt_value(value: Any, chance: random.Random) -> Any:
 def _dumped(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     parts = text.split(f'"{RAW}')
-    return parts[0] + "".join(part.replace(f'{RAW}"', "", 1) for part in parts[1:])
+    return parts[0] + "".join(piece.replace(f'{RAW}"', "", 1) for piece in parts[1:])
 
 
 def _structure(content: bytes, chance: random.Random, yaml: bool) -> bytes:
@@ -107,19 +107,19 @@ def _structure(content: bytes, chance: random.Random, yaml: bool) -> bytes:
     if yaml:
         return _dumped(spoilt_value(safe_load(text), chance)).encode("utf-8", "surrogatepass")
     lines = text.splitlines() or [""]
-    at = chance.randrange(len(lines))
+    index = chance.randrange(len(lines))
     try:
-        whole = json.loads(text)
-        return _dumped(spoilt_value(whole, chance)).encode("utf-8", "surrogatepass")
+        document = json.loads(text)
+        return _dumped(spoilt_value(document, chance)).encode("utf-8", "surrogatepass")
     except ValueError:
         pass
     try:
-        lines[at] = _dumped(spoilt_value(json.loads(lines[at]), chance))
+        lines[index] = _dumped(spoilt_value(json.loads(lines[index]), chance))
     except ValueError:
-        mark = next((mark for mark in ("\t", ",", ";") if mark in lines[at]), " ")
-        cells = lines[at].split(mark)
+        mark = next((mark for mark in ("\t", ",", ";") if mark in lines[index]), " ")
+        cells = lines[index].split(mark)
         cells[chance.randrange(len(cells))] = str(odd(chance)).replace(RAW, "")
-        lines[at] = mark.join(cells)
+        lines[index] = mark.join(cells)
     return ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
 
 
@@ -127,25 +127,25 @@ def _bytes(content: bytes, chance: random.Random) -> bytes:
     """Bytes flipped, cut, doubled, put in."""
     mutated = bytearray(content)
     for _ in range(chance.choice((1, 1, 1, 8))):
-        at = chance.randrange(len(mutated) + 1)
-        end = min(len(mutated), at + chance.choice((1, 4, 64, 4096)))
+        index = chance.randrange(len(mutated) + 1)
+        end = min(len(mutated), index + chance.choice((1, 4, 64, 4096)))
         way = chance.randrange(5)
         if way == 0:
-            mutated[at:end] = b""
+            mutated[index:end] = b""
         elif way == 1:
-            mutated[at:at] = bytes(mutated[at:end]) * chance.choice((1, 2, 100))
+            mutated[index:index] = bytes(mutated[index:end]) * chance.choice((1, 2, 100))
         elif way == 2:
-            mutated[at:at] = chance.choice(
+            mutated[index:index] = chance.choice(
                 (b"\0", b"\xff\xfe", b"\xc3", b'"', b"\r", b"\x85", b"\xe2\x80\xa8", b"[" * 9999, b"{")
             )
         elif way == 3:
-            mutated[at:at] = chance.randbytes(chance.choice((1, 30)))
+            mutated[index:index] = chance.randbytes(chance.choice((1, 30)))
         elif mutated:
-            mutated[at % len(mutated)] ^= 1 << chance.randrange(8)
+            mutated[index % len(mutated)] ^= 1 << chance.randrange(8)
     return bytes(mutated)
 
 
-def _encoded(content: bytes, chance: random.Random) -> bytes:
+def _reencode(content: bytes, chance: random.Random) -> bytes:
     text = content.decode("utf-8", "replace")
     encoding = chance.choice(("utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "utf-7", "utf-8-sig", "cp500"))
     return text.encode(encoding, "replace")
@@ -154,12 +154,12 @@ def _encoded(content: bytes, chance: random.Random) -> bytes:
 def _lines(content: bytes, chance: random.Random) -> bytes:
     """Lines doubled, gone, in another order, with other ends."""
     lines = content.splitlines(keepends=True) or [b""]
-    at = chance.randrange(len(lines))
+    index = chance.randrange(len(lines))
     way = chance.randrange(5)
     if way == 0:
-        lines.insert(at, lines[at])
+        lines.insert(index, lines[index])
     elif way == 1:
-        del lines[at]
+        del lines[index]
     elif way == 2:
         chance.shuffle(lines)
     elif way == 3:
@@ -216,7 +216,7 @@ def spoil(path: Path, chance: random.Random) -> str:
     ways: dict[str, Callable[[], bytes | None]] = {
         "structure": lambda: _structure(content, chance, yaml),
         "bytes": lambda: _bytes(content, chance),
-        "encoding": lambda: _encoded(content, chance),
+        "encoding": lambda: _reencode(content, chance),
         "lines": lambda: _lines(content, chance),
         "cut": lambda: content[: chance.randrange(len(content) + 1)],
         "packed": lambda: _packed(path, content, chance),

@@ -119,12 +119,12 @@ def in_child(world: World, work: Callable[[], Any]) -> Any:
     os.close(writer)
     with os.fdopen(reader) as stream:
         output = stream.read()
-    if ended(child) != 0:
+    if wait_for(child) != 0:
         raise RuntimeError(f"a process of the campaign failed: {(world.root / 'said.txt').read_text()[-3000:]}")
     return json.loads(output)
 
 
-def ended(child: int) -> int:
+def wait_for(child: int) -> int:
     """Wait for a process; its exit status, negative where a signal ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -246,34 +246,34 @@ def cut_power(world: World, since: float, chance: random.Random) -> int:
                 flushed[file] = after
         else:
             unsafe.append([path, *more])
-    lost = 0
+    n_lost = 0
     for path in sorted(world.lake.rglob("*")):
         if path.is_file() and not path.is_symlink():
             status = path.stat()
             new = status.st_mtime > since or status.st_ctime > since
             if new and status.st_size and flushed.get(status.st_ino) != status.st_mtime_ns and status.st_mtime > since:
                 os.truncate(path, chance.randrange(status.st_size))
-                lost += 1
+                n_lost += 1
     for source, target, backup in reversed(unsafe[chance.randint(0, len(unsafe)) :]):
         was, now = Path(source), Path(target)
         if now.exists() and not was.exists() and was.parent.is_dir():
             now.rename(was)
             if backup:
                 os.link(backup, now)
-            lost += 1
-    return lost
+            n_lost += 1
+    return n_lost
 
 
 def kill_after(child: int, seconds: float) -> bool:
     """Kill a process's group after a time; whether it still lived."""
     deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0:
+    while (seconds_left := deadline - time.monotonic()) > 0:
         if os.waitpid(child, os.WNOHANG)[0]:
             return False
-        time.sleep(min(left, 0.02))
+        time.sleep(min(seconds_left, 0.02))
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    return ended(child) == -signal.SIGKILL
+    return wait_for(child) == -signal.SIGKILL
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

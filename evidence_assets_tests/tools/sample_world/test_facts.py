@@ -15,5 +15,5 @@ def test_a_wrong_option_is_never_a_fact_held_out_or_doubtful() -> None:
         tails = sorted({fact.tail for fact in WORLD.by_relation[relation]})
         for tail in tails:
             for wrong in wrong_options(known_facts, Chain(tail, (Step(relation, False),)), [], 4):
-                assert not WORLD.holds(wrong, relation, tail)
+                assert not WORLD.has(wrong, relation, tail)
                 assert (wrong, relation, tail) not in WORLD.doubtful

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from evidence_assets.assets.raw_files import copy_sample
-from evidence_assets_tests.conftest import REPOSITORY
+from evidence_assets_tests.conftest import REPOSITORY, run_python
 from tools.sample_world.__main__ import SHIPPED
 
 FULL, SMALL = SHIPPED / "full", SHIPPED / "small"
@@ -31,12 +28,7 @@ def digest(folder: Path) -> dict[str, str]:
 
 
 def test_the_generator_writes_the_shipped_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "tools.sample_world", str(tmp_path)],
-        check=True,
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONHASHSEED": "4711"},
-    )
+    run_python("-m", "tools.sample_world", str(tmp_path), cwd=REPOSITORY, env={"PYTHONHASHSEED": "4711"})
     shipped = digest(SHIPPED)
     del shipped["README.md"]
     assert digest(tmp_path) == shipped
@@ -51,7 +43,7 @@ def test_the_asset_copies_whole_files_and_leaves_others(tmp_path: Path) -> None:
     assert digest(tmp_path) == digest(SMALL) | {"seeds/mine.yaml": hashlib.sha256(b"mine").hexdigest()}
 
 
-def test_gold_sentences_stand_at_their_offsets_and_state_the_answer() -> None:
+def test_gold_sentences_are_at_their_offsets_and_state_the_answer() -> None:
     articles = {article["doc_id"]: article["text"] for article in read(FULL, "corpus/sample/articles.jsonl")}
     for question in read(FULL, "benchmarks/sample_mcqa.jsonl"):
         named: set[str] = set()

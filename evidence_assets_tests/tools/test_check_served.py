@@ -1,0 +1,115 @@
+"""The check of served models, with a mock server and a small client in place of the demo."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from evidence_assets_tests.models.servers import chat_body, running
+from tools import check_served
+from tools.check_served import Proxy
+
+N_REQUESTS = 24
+CLIENT = f"""
+import json, sqlite3, sys, threading, httpx2
+
+url, database, caches = sys.argv[1], sys.argv[2], sys.argv[3] == "caches"
+lock = threading.Lock()
+with sqlite3.connect(database) as db:
+    db.execute("CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, value TEXT)")
+    db.execute("INSERT OR IGNORE INTO completions VALUES ('revision', ?)", [json.dumps(dict(prompt_tokens=None))])
+    known = {{key for key, in db.execute("SELECT key FROM completions")}} if caches else set()
+
+def ask(thread):
+    for number in range(thread, {N_REQUESTS}, 8):
+        if str(number) in known:
+            continue
+        httpx2.post(url + "/v1/chat/completions", json={{"number": number}}, timeout=None)
+        with lock, sqlite3.connect(database) as db:
+            db.execute("INSERT OR REPLACE INTO completions VALUES (?, ?)", [number, '{{"prompt_tokens": 11}}'])
+        print(f"   {{number}}/{N_REQUESTS}      3 s, about   7 s left  chains/mcqa/bm25", flush=True)
+
+threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+"""Sends requests, eight at once; with "caches" none whose reply is cached. Prints progress as the demo does."""
+
+
+async def answer(request: Request) -> JSONResponse:
+    await request.body()
+    time.sleep(0.05)
+    return JSONResponse(chat_body("the answer"))
+
+
+@pytest.fixture
+def mock_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A mock server in place of a model server."""
+    app = Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
+
+    @contextlib.contextmanager
+    def served(*_: object) -> Iterator[str]:
+        with running(app) as url:
+            yield url.removesuffix("/v1")
+
+    monkeypatch.setattr(check_served, "served", served)
+    yield
+
+
+def run_check(monkeypatch: pytest.MonkeyPatch, cached: str) -> tuple[list[str], list[str]]:
+    def demo(world: Path, url: str, constrain: str) -> subprocess.Popen[str]:
+        (world / "lake").mkdir(exist_ok=True)
+        command = [sys.executable, "-c", CLIENT, url, str(world / "lake" / "completions.sqlite"), cached]
+        return subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(check_served, "demo", demo)
+    monkeypatch.setattr(check_served, "SECONDS_BETWEEN_REPORTS", 0.1)
+    return check_served.check(Path(sys.executable), "vllm", "none", Path(), 9, "check 1 of 1")
+
+
+@pytest.mark.usefixtures("mock_server")
+def test_the_check_shows_progress_and_no_tracebacks(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    row, faults = run_check(monkeypatch, "caches")
+    printed = capfd.readouterr()
+    assert faults == [] and row[0] == "vllm" and int(row[2]) >= N_REQUESTS
+    assert printed.err == "" and "Traceback" not in printed.out
+    for moment in ("until the kill", "after the kill"):
+        lines = [line for line in printed.out.splitlines() if moment in line and "assets" in line]
+        assert lines and all("replies" in line and "per second" in line for line in lines), printed.out
+        assert all(line.endswith("about 7 s left") for line in lines)
+
+
+@pytest.mark.usefixtures("mock_server")
+def test_the_check_fails_if_cached_replies_are_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, faults = run_check(monkeypatch, "forgets")
+    assert len(faults) == 1 and "requests asked again, though" in faults[0]
+
+
+def test_a_server_that_ends_early_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    proxy = Proxy("http://127.0.0.1:9")
+    with proxy.running() as url:
+        command = ["-c", "import sys, httpx2; print(httpx2.post(sys.argv[1], content='{}').status_code)", url]
+        assert subprocess.check_output([sys.executable, *command], env=os.environ, text=True) == "502\n"
+    assert len(proxy.refused) == 1 and "no reply" in proxy.refused[0] and capfd.readouterr().err == ""
+
+
+def test_the_cache_is_read_as_the_product_writes_it(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "completions.sqlite")) as db, db:
+        db.execute("CREATE TABLE completions (key TEXT, value TEXT)")
+        db.execute("INSERT INTO completions VALUES ('a', ?)", [json.dumps({"prompt_tokens": 3})])
+    assert check_served.read_completions(tmp_path) == [{"prompt_tokens": 3}]
