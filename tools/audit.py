@@ -80,13 +80,13 @@ def weaknesses(packages: Sequence[metadata.Distribution]) -> tuple[list[str], in
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--progress-spinner", "off", "--desc", "off"]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
-        audited = {one["name"].lower(): one for one in json.loads(process.stdout)["dependencies"]}
+        audited = {row["name"].lower(): row for row in json.loads(process.stdout)["dependencies"]}
     except (ValueError, KeyError):
         print(process.stderr.strip()[-500:])
         return [], 0
-    ours = [audited.get(re.sub(r"[-_.]+", "-", package.metadata["Name"]).lower(), {}) for package in packages]
-    vulnerable = [one for one in ours if "vulns" in one]
-    return [f"{one['name']} {one['version']}: {v['id']}" for one in vulnerable for v in one["vulns"]], len(vulnerable)
+    installed = [audited.get(re.sub(r"[-_.]+", "-", package.metadata["Name"]).lower(), {}) for package in packages]
+    vulnerable = [row for row in installed if "vulns" in row]
+    return [f"{row['name']} {row['version']}: {v['id']}" for row in vulnerable for v in row["vulns"]], len(vulnerable)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

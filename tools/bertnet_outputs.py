@@ -1,16 +1,20 @@
-"""Count the harvests that BertNet's authors recorded, as ours are counted, beside the printed figures.
+"""Count the harvests that BertNet's authors published, as ours are counted, beside the printed figures.
 
-    python tools/bertnet_outputs.py FOLDER
+    python -m tools.bertnet_outputs RESULTS [--raw data_lake/raw]
 
-The folder holds ``<set>/<setting>/<model>/<relation>/ent_tuples.json``, each a list of ``[[head, tail], score]``, best
-first. The set is ``conceptnet`` or ``lama``, of which the relations count that K-Bloom's packaged collections name; the
-setting says how many prompts were used, and whether they are the initial ones.
+RESULTS is the folder ``results`` of their repository: ``<set>/<setting>/<model>/<relation>/ent_tuples.json``, each a
+list of ``[[head, tail], score]``, best first. The sets ``conceptnet`` and ``lama`` are counted, with the relations that
+K-Bloom's packaged collections name. The setting says how many prompts were used: ``1000tuples_initprompts``,
+``…_top1prompts``, ``…_top20prompts``. Novelty needs the reference tuples, below ``--raw`` as for `evidence run`
+(``systems/kbloom/references.yaml``); it is left out of what has none.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import re
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +22,18 @@ from typing import Any
 from evidence_assets.benchmarks.json_streams import json_items
 from evidence_assets.experiment.scores.published_figures import Figure, PublishedName, figure_for
 from evidence_assets.harvest.prompt_mining import EntityPair
-from evidence_assets.harvest.triple_metrics import count_extracted_entities, diversity
+from evidence_assets.harvest.triple_metrics import count_extracted_entities, diversity, list_entities, novelty
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.systems.kbloom.references import load_references
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, collection_folder, list_seed_files
 
 TUPLES = "ent_tuples.json"
-SETTINGS = {"initprompts": "initial_prompt", "_1prompts": "top1_prompt", "_20prompts": "multi_prompts"}
-"""What the name of a setting contains, and what it is printed as; the first that fits."""
+SETTINGS = {
+    "initial_prompt": re.compile(r"_initprompts(_|$)"),
+    "top1_prompt": re.compile(r"_(top)?1prompts(_|$)"),
+    "multi_prompts": re.compile(r"_(top)?20prompts(_|$)"),
+}
+"""Names of settings in print, and of their folders; the first that matches."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +46,39 @@ class RecordedHarvest:
     pairs: dict[str, list[EntityPair]]
 
     @property
-    def numbers(self) -> dict[str, int]:
-        """The counts that are printed, under their names there."""
-        pairs = [pair for relation_pairs in self.pairs.values() for pair in relation_pairs]
+    def variant(self) -> str:
+        """Name of the setting in print; empty if it is not printed."""
+        return next((name for name, pattern in SETTINGS.items() if pattern.search(self.setting)), "")
+
+    @property
+    def all_pairs(self) -> list[EntityPair]:
+        return [pair for relation_pairs in self.pairs.values() for pair in relation_pairs]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The printed counts, under their names in print."""
+        pairs = self.all_pairs
         return {"tuples": len(pairs), "fact_count": count_extracted_entities(pairs), "diversity": diversity(pairs)}
 
-    def printed(self, metric: str) -> Figure | None:
-        """What is printed for it, where its setting is a printed one."""
-        variant = next((name for part, name in SETTINGS.items() if part in self.setting), "")
-        return figure_for(self.collection, PublishedName("bertnet", variant), self.model, metric) if variant else None
+    def measurements(self, references: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str, float]]:
+        """Name, set and value of each count, and of the novelty against each reference of the collection."""
+        for metric, count in self.counts.items():
+            yield metric, self.collection, count
+        for name, entities in references.items():
+            if load_references()[name].collection == self.collection:
+                yield "novelty", name, novelty(self.all_pairs, entities)
+
+    def printed(self, metric: str, scope: str = "") -> Figure | None:
+        """The figure in print, if the setting has one."""
+        name = PublishedName("bertnet", self.variant)
+        return figure_for(scope or self.collection, name, self.model, metric) if self.variant else None
 
 
 def read_recorded_harvests(folder: Path) -> list[RecordedHarvest]:
-    """The harvests below a folder, by set, setting and model; relations that are not of the set are left out."""
+    """The harvests below a folder, by set, setting and model.
+
+    Other sets, and relations that the collection of a set does not have, are left out.
+    """
     pairs_by_relation: dict[tuple[str, str, str], dict[str, list[EntityPair]]] = defaultdict(dict)
     known_files = {
         path.name: {file.stem.casefold(): file.stem for file in list_seed_files(collection_folder(path.name))}
@@ -57,17 +86,17 @@ def read_recorded_harvests(folder: Path) -> list[RecordedHarvest]:
         if path.is_dir()
     }
     for file in sorted(folder.rglob(TUPLES)):
-        parts = file.resolve().parts[-5:-1]
-        if len(parts) < 4 or parts[0] not in known_files:
-            raise BadInput(
-                f"is not in a folder <set>/<setting>/<model>/<relation>; sets are {', '.join(known_files)}", file=file
-            )
-        collection, setting, model, relation = parts
+        collection, setting, model, relation = ("", "", "", "", *file.resolve().parts)[-5:-1]
+        if collection not in known_files:
+            continue
         name = known_files[collection].get(relation.casefold()) or known_files[collection].get(
             relation.partition("_")[0].casefold()
         )
         if name is not None:
             pairs_by_relation[collection, setting, model][name] = _pairs(file)
+    if not pairs_by_relation:
+        layout = f"<set>/<setting>/<model>/<relation>/{TUPLES}"
+        raise BadInput(f"has no file {layout} of a set {' or '.join(known_files)}: name the folder above", file=folder)
     return [RecordedHarvest(*key, pairs) for key, pairs in sorted(pairs_by_relation.items())]
 
 
@@ -86,16 +115,37 @@ def _is_scored_pair(value: Any) -> bool:
     return all(isinstance(side, str) and side.strip() for side in value[0]) and isinstance(value[1], int | float)
 
 
-def main(folder: Path) -> None:
-    for one in read_recorded_harvests(folder):
-        for metric, value in one.numbers.items():
-            printed = one.printed(metric)
-            printed_note = f", printed {printed.value:,.0f}" if printed else ""
+def read_references(raw: Path) -> dict[str, set[str]]:
+    """Entities of each reference whose files are below this folder."""
+    return {
+        name: list_entities(pair for pairs in reference.read_pairs(raw).values() for pair in pairs)
+        for name, reference in load_references().items()
+        if all((raw / path).exists() for path in reference.paths)
+    }
+
+
+def main(folder: Path, raw: Path | None = None) -> None:
+    harvests, references = read_recorded_harvests(folder), read_references(raw) if raw else {}
+    printed_sets = 0
+    for harvest in harvests:
+        printed_sets += harvest.printed("tuples") is not None
+        for metric, scope, value in harvest.measurements(references):
+            figure = harvest.printed(metric, scope)
+            digits = 2 if metric == "novelty" else 0
             print(
-                f"{one.collection} {one.setting} {one.model}, {len(one.pairs)} relations: "
-                f"{metric} {value:,}{printed_note}"
+                f"{harvest.collection} {harvest.setting} {harvest.model}, {len(harvest.pairs)} relations: {metric}"
+                + (f" against {scope}" if scope != harvest.collection else "")
+                + f" {value:,.{digits}f}"
+                + (f", printed {figure.value:,.{digits}f}" if figure else "")
             )
+    print(
+        f"{len(harvests)} sets, {printed_sets} of them in print; novelty against {', '.join(references) or 'nothing'}"
+    )
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder with the published results")
+    parser.add_argument("--raw", type=Path, help="folder with reference tuples, such as data_lake/raw")
+    options = parser.parse_args()
+    main(options.folder, options.raw)

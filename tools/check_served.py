@@ -12,15 +12,18 @@ middle and run to its end. What a random model says is noise; what is checked is
 - a reply that was kept before the kill is not asked for again;
 - usage and the server's word for its revision are in what was kept.
 
-Requests pass through a proxy of this script, which counts them. The exit status is 1 where a check fails.
+Requests pass through a proxy of this script, which counts them. Every ten seconds a line says how many replies have
+passed, how fast, and how long the demo needs still. The exit status is 1 where a check fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import signal
@@ -42,7 +45,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -69,7 +72,12 @@ THREADS = {"transformers": {"OMP_NUM_THREADS": "1"}}
 MODEL = "local/tiny"
 """Name of the model in a cache of the hub's layout: `transformers serve` lists no other."""
 CONCURRENCY = 16
+CLIENT_GONE = 499
+"""Status of a request whose sender closed the connection; nobody receives it."""
 JSON = "application/json"
+SECONDS_BETWEEN_REPORTS = 10.0
+DEMO_PROGRESS = re.compile(r"^ *(\d+/\d+) +\d+ s, (about +\d+ s left)")
+"""Progress in the output of `evidence demo`: assets and time left."""
 
 
 @dataclass
@@ -86,27 +94,93 @@ class Proxy:
     def running(self) -> Iterator[str]:
         port = free_port()
         app = Starlette(routes=[Route("/{path:path}", self._pass, methods=["GET", "POST"])])
-        server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical", lifespan="off"))
+        config = uvicorn.Config(app, port=port, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         while not server.started:
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}"
-        server.should_exit = True
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
     async def _pass(self, request: Request) -> Response:
-        body = await request.body()
-        async with httpx2.AsyncClient(timeout=None) as client:
-            reply = await client.request(
-                request.method, f"{self.target}{request.url.path}", content=body, headers={"Content-Type": JSON}
-            )
+        """Pass a request on, until its sender is gone: the kill ends all that are on their way."""
+        try:
+            body = await request.body()
+        except ClientDisconnect:
+            return Response(status_code=CLIENT_GONE)
+        forward = asyncio.create_task(self._forward(request, body))
+        while not (await asyncio.wait([forward], timeout=0.2))[0]:
+            if await request.is_disconnected():
+                forward.cancel()
+                return Response(status_code=CLIENT_GONE)
+        try:
+            reply = forward.result()
+        except httpx2.HTTPError as error:
+            self.refused.append(f"no reply: {error!r}")
+            return Response(status_code=502)
         if request.method == "POST":
             self.statuses[reply.status_code] += 1
             self.requests[hashlib.sha256(body).hexdigest()] += 1
             if reply.status_code >= 400:
                 self.refused.append(f"{reply.status_code} {reply.text[:300]}")
         return Response(reply.content, reply.status_code, media_type=JSON)
+
+    async def _forward(self, request: Request, body: bytes) -> httpx2.Response:
+        async with httpx2.AsyncClient(timeout=None) as client:
+            return await client.request(
+                request.method, f"{self.target}{request.url.path}", content=body, headers={"Content-Type": JSON}
+            )
+
+
+@dataclass
+class RunningDemo:
+    """A demo whose output is read while it runs, and whose progress is printed."""
+
+    process: subprocess.Popen[str]
+    proxy: Proxy
+    label: str
+    lines: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(self.process.stdout)
+
+    def wait(self, replies: float = math.inf) -> bool:
+        """Wait for its end, or for this many replies; returns whether it has ended."""
+        started = last_report = time.monotonic()
+        n_before = self.proxy.requests.total()
+        while self.process.poll() is None:
+            n_replies, now = self.proxy.requests.total(), time.monotonic()
+            if n_replies >= replies:
+                return False
+            if now - last_report >= SECONDS_BETWEEN_REPORTS:
+                last_report = now
+                print(f"{self.label}: {self._progress((n_replies - n_before) / (now - started))}", flush=True)
+            time.sleep(0.05)
+        self._reader.join()
+        return True
+
+    def _progress(self, rate: float) -> str:
+        matches = [match for line in self.lines if (match := DEMO_PROGRESS.match(line))]
+        assets = f"{matches[-1][1]} assets, {' '.join(matches[-1][2].split())}" if matches else "starting"
+        return f"{self.proxy.requests.total():,} replies, {rate:.1f} per second; {assets}"
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._reader.join()
+
+    @property
+    def output(self) -> str:
+        return "".join(self.lines)
 
 
 def free_port() -> int:
@@ -186,42 +260,43 @@ def demo(world: Path, url: str, constrain: str) -> subprocess.Popen[str]:
     )
 
 
-def check(python: Path, server: str, constrain: str, cache: Path, kill_after: int) -> tuple[list[str], list[str]]:
+def check(
+    python: Path, server: str, constrain: str, cache: Path, kill_after: int, label: str
+) -> tuple[list[str], list[str]]:
     """A row of the table, and what is wrong."""
-    wrong = []
+    faults = []
     with tempfile.TemporaryDirectory() as folder:
         world = Path(folder)
         with served(python, server, cache, world / "server.log") as target:
             proxy = Proxy(target)
             with proxy.running() as url:
                 started = time.monotonic()
-                process = demo(world, url, constrain)
-                while process.poll() is None and sum(proxy.requests.values()) < kill_after:
-                    time.sleep(0.05)
-                if process.poll() is not None:
-                    return [], [f"{server}: the demo ended before the kill:\n{process.communicate()[0][-3000:]}"]
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
+                first = RunningDemo(demo(world, url, constrain), proxy, f"{label}, until the kill")
+                if first.wait(kill_after):
+                    return [], [f"{server}: the demo ended before the kill:\n{first.output[-3000:]}"]
+                first.kill()
                 before, saved = set(proxy.requests), len(read_completions(world / "lake")) - 1
-                repeated = sum(proxy.requests.values())
+                n_repeated = proxy.requests.total()
                 proxy.requests.clear()
-                output = demo(world, url, constrain).communicate()[0]
+                second = RunningDemo(demo(world, url, constrain), proxy, f"{label}, after the kill")
+                second.wait()
+                output = second.output
                 seconds = time.monotonic() - started
-        again = len(before & set(proxy.requests))
+        n_again = len(before & set(proxy.requests))
         replies = read_completions(world / "lake")
         if proxy.refused:
-            wrong.append(f"{len(proxy.refused)} requests refused, first: {proxy.refused[0]}")
-        if again > len(before) - saved:
-            wrong.append(f"{again} requests asked again, though {saved} of {len(before)} replies had been kept")
+            faults.append(f"{len(proxy.refused)} requests refused, first: {proxy.refused[0]}")
+        if n_again > len(before) - saved:
+            faults.append(f"{n_again} requests asked again, though {saved} of {len(before)} replies had been kept")
         if len(without_usage := [reply for reply in replies if not reply["prompt_tokens"]]) != 1:
             # An empty reply took no tokens of its own; one entry is no reply but what the server calls its revision.
-            wrong.append(f"{len(without_usage)} entries are kept without usage, where the revision alone has none")
+            faults.append(f"{len(without_usage)} entries are kept without usage, where the revision alone has none")
         if "Traceback" in output:
-            wrong.append(output[-3000:])
+            faults.append(output[-3000:])
         reasons = Counter(re.findall(r"is unusable: (it was cut off|[^(\"']{0,40})", output))
         if failed := [line for line in output.splitlines() if "rows failed" in line and "is unusable" not in line]:
-            wrong.append(f"a row failed for another reason than its reply: {failed[0][:300]}")
-    total = repeated + sum(proxy.requests.values())
+            faults.append(f"a row failed for another reason than its reply: {failed[0][:300]}")
+    total = n_repeated + proxy.requests.total()
     row = [
         server,
         constrain,
@@ -230,11 +305,11 @@ def check(python: Path, server: str, constrain: str, cache: Path, kill_after: in
         f"{len(replies) - 1}",
         f"{kill_after}",
         f"{saved} of {len(before)}",
-        str(again),
+        str(n_again),
         "; ".join(f"{reason.strip()}: {n}" for reason, n in reasons.most_common(4)),
         f"{seconds:.0f}",
     ]
-    return row, wrong
+    return row, faults
 
 
 def main() -> None:
@@ -258,7 +333,7 @@ def main() -> None:
         "unusable replies, by reason",
         "seconds",
     )
-    table, wrong = Table(*heads), []
+    table, faults = Table(*heads), []
     with tempfile.TemporaryDirectory() as folder:
         texts = [path.read_text(encoding="utf-8") for path in sorted(SAMPLE.rglob("*")) if path.is_file()]
         cache = Path(folder)
@@ -266,15 +341,17 @@ def main() -> None:
         make_causal(stored / "snapshots" / "1", texts=texts, vocabulary=2000, size=128)
         (stored / "refs").mkdir()
         (stored / "refs" / "main").write_text("1", encoding="utf-8")
-        for server in options.servers:
-            for constrain in LEVELS[server]:
-                row, problems = check(options.python.absolute(), server, constrain, cache, options.kill_after)
-                table.add_row(*row)
-                wrong += [f"{server}, {constrain}: {each}" for each in problems]
+        checks = [(server, constrain) for server in options.servers for constrain in LEVELS[server]]
+        for number, (server, constrain) in enumerate(checks, 1):
+            label = f"check {number} of {len(checks)}, {server}, {constrain}"
+            print(f"{label}: starting the server", flush=True)
+            row, problems = check(options.python.absolute(), server, constrain, cache, options.kill_after, label)
+            table.add_row(*row)
+            faults += [f"{server}, {constrain}: {each}" for each in problems]
     Console(width=200, highlight=False).print(table)
-    for each in wrong:
+    for each in faults:
         print(each)
-    sys.exit(bool(wrong))
+    sys.exit(bool(faults))
 
 
 if __name__ == "__main__":

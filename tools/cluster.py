@@ -63,15 +63,15 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
         definition = graph.get(key).partitions_def if graph.get(key).is_executable else None
         names = definition.get_partition_keys() if definition is not None else []
         names = [name for name in names if run_selection.has_partition(name)]
-        one: dict[str, Any] = {"assetKey": {"path": list(key.path)}}
+        selection: dict[str, Any] = {"assetKey": {"path": list(key.path)}}
         if names:
-            one["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}
+            selection["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}
         if graph.get(key).is_executable and (not pool or pool in (graph.get(key).pools or ())):
-            assets.append(one)
+            assets.append(selection)
     return assets
 
 
-def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
+def select_all(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
     """All that the profile loads, as backfills are asked for: what is known at once, or, once the seed files are
     looked at, the rest, which waits for a partition of each."""
     import dagster as dg
@@ -122,13 +122,13 @@ def backfill(
 
 
 @contextmanager
-def timed(what: str) -> Iterator[None]:
+def log_seconds(what: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     print(f"{time.monotonic() - began:7.1f} s  {what}", flush=True)
 
 
-def carried_out(cluster: Cluster, backfill_id: str, drill: Callable[[Sequence[Mapping[str, str]]], None]) -> str:
+def run_backfill(cluster: Cluster, backfill_id: str, drill: Callable[[Sequence[Mapping[str, str]]], None]) -> str:
     """Wait for a backfill's end; ``drill`` receives its runs meanwhile."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -148,8 +148,8 @@ def ten_at_once(cluster: Cluster, assets: Sequence[Mapping[str, Any]]) -> bool:
     """Ask for ten backfills of steps of a pool at once; whether all end, and never two of them work at the same
     time."""
     backfill_ids = [backfill(cluster, assets, f"person{number}") for number in range(10)]
-    ended = {carried_out(cluster, one, lambda running: None) for one in backfill_ids}
-    runs = [run["runId"] for one in backfill_ids for run in cluster.ask(STATE, id=one)["runs"]]
+    states = {run_backfill(cluster, backfill_id, lambda running: None) for backfill_id in backfill_ids}
+    runs = [run["runId"] for backfill_id in backfill_ids for run in cluster.ask(STATE, id=backfill_id)["runs"]]
     steps = sorted(
         (step["startTime"], step["endTime"])
         for run in runs
@@ -158,7 +158,7 @@ def ten_at_once(cluster: Cluster, assets: Sequence[Mapping[str, Any]]) -> bool:
     )
     alone = all(before[1] <= after[0] for before, after in pairwise(steps))
     print(f"           {len(steps)} steps of one pool, {'one after another' if alone else 'some at once'}", flush=True)
-    return alone and len(steps) == 10 and ended == {"COMPLETED_SUCCESS"}
+    return alone and len(steps) == 10 and states == {"COMPLETED_SUCCESS"}
 
 
 def main() -> int:
@@ -172,14 +172,14 @@ def main() -> int:
     folder.mkdir(parents=True)
     cluster = Cluster(folder)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
-    harmed, lost = set[str](), ("", "")
+    harmed, lost_step = set[str](), ("", "")
     try:
-        with timed("Postgres, S3 server, Ray, code location, webserver and daemon are up"):
+        with log_seconds("Postgres, S3 server, Ray, code location, webserver and daemon are up"):
             records = cluster.postgres()
             cluster.start_all()
 
         def harm(running: Sequence[Mapping[str, str]]) -> None:
-            nonlocal records, lost
+            nonlocal records, lost_step
             due = [
                 drill
                 for drill in ("postgres", "worker", "store", "cancel")
@@ -187,7 +187,7 @@ def main() -> int:
             ]
             if not running or not due:
                 return
-            if lost[0] and cluster.steps(lost[0])[lost[1]]["status"] != "SUCCESS":
+            if lost_step[0] and cluster.steps(lost_step[0])[lost_step[1]]["status"] != "SUCCESS":
                 return  # nothing else may end its run
             if due[0] == "worker":
                 for run in (run["runId"] for run in running):
@@ -195,14 +195,14 @@ def main() -> int:
                     for name, step in cluster.steps_at_work().items():
                         if step in under_way and not step.endswith("_sound"):
                             harmed.add("worker")
-                            with timed(f"drill: {name} was killed at {step}"):
+                            with log_seconds(f"drill: {name} was killed at {step}"):
                                 cluster.kill(name)
-                            lost = run, step
+                            lost_step = run, step
                             return
                 return
             harmed.add(due[0])
             if due[0] == "postgres":
-                with timed("drill: Postgres was restarted in mid-run"):
+                with log_seconds("drill: Postgres was restarted in mid-run"):
                     os.killpg(records.pid, signal.SIGINT)  # a fast shutdown: connections are cut
                     records.wait(60)
                     records = cluster.postgres()
@@ -211,19 +211,19 @@ def main() -> int:
                 cluster.door.failures += ["503", "reset"] * 100_000
                 Timer(AWAY, cluster.door.failures.clear).start()
             else:
-                with timed(f"drill: run {running[0]['runId'][:8]} was cancelled"):
+                with log_seconds(f"drill: run {running[0]['runId'][:8]} was cancelled"):
                     cluster.ask(CANCEL, id=running[0]["runId"])
 
         names = [name for name in options.variants.split(",") if name]
-        with timed(f"backfilled: {options.benchmark or 'the whole sample'}"):
-            assets = selection(options.benchmark, names) if options.benchmark else whole(cluster, found_out=False)
+        with log_seconds(f"backfilled: {options.benchmark or 'the whole sample'}"):
+            assets = selection(options.benchmark, names) if options.benchmark else select_all(cluster, found_out=False)
             backfill_ids = [backfill(cluster, assets, "first")]
             if "twice" in options.drill:
                 backfill_ids.append(backfill(cluster, assets, "second"))
-            ended = [carried_out(cluster, one, harm) for one in backfill_ids]
-        if lost[0]:
-            told_of = cluster.steps(lost[0])[lost[1]]
-            print(f"           {lost[1]}: {told_of['status']}, attempts: {len(told_of['attempts'])}", flush=True)
+            states = [run_backfill(cluster, backfill_id, harm) for backfill_id in backfill_ids]
+        if lost_step[0]:
+            told_of = cluster.steps(lost_step[0])[lost_step[1]]
+            print(f"           {lost_step[1]}: {told_of['status']}, attempts: {len(told_of['attempts'])}", flush=True)
             if told_of["status"] != "SUCCESS":
                 return 1
         if "store" in harmed:
@@ -231,22 +231,22 @@ def main() -> int:
         if missed := set(options.drill) - harmed - {"twice", "ten"}:
             print(f"the work was over before these drills: {', '.join(sorted(missed))}", flush=True)
             return 1
-        if set(ended) != {"COMPLETED_SUCCESS"}:
-            with timed("the same backfill once more"):
-                again = carried_out(cluster, backfill(cluster, assets, "again"), lambda running: None)
-            if again != "COMPLETED_SUCCESS":
+        if set(states) != {"COMPLETED_SUCCESS"}:
+            with log_seconds("the same backfill once more"):
+                state = run_backfill(cluster, backfill(cluster, assets, "again"), lambda running: None)
+            if state != "COMPLETED_SUCCESS":
                 return 1
         if not options.benchmark:
-            with timed("backfilled: what waited for the seed files"):
-                rest = backfill(cluster, whole(cluster, found_out=True), "first")
-                if carried_out(cluster, rest, lambda running: None) != "COMPLETED_SUCCESS":
+            with log_seconds("backfilled: what waited for the seed files"):
+                last_backfill = backfill(cluster, select_all(cluster, found_out=True), "first")
+                if run_backfill(cluster, last_backfill, lambda running: None) != "COMPLETED_SUCCESS":
                     return 1
         if "ten" in options.drill:
-            with timed("drill: ten backfills at once"):
+            with log_seconds("drill: ten backfills at once"):
                 if not ten_at_once(cluster, selection(options.benchmark or "sample_mcqa", names, "gpu")[:1]):
                     return 1
         command = ["run", options.benchmark, "--variants", options.variants] if options.benchmark else ["demo"]
-        with timed(f"`evidence {command[0]}` in a folder"):
+        with log_seconds(f"`evidence {command[0]}` in a folder"):
             local = folder / "data_lake"
             single = cluster.environment | {
                 "EVIDENCE_LAKE": str(local),
@@ -274,23 +274,23 @@ def compared(cluster: Cluster, local: Path) -> int:
     from evidence_assets.lake.store import Lake
 
     lake = Lake(cluster.environment["EVIDENCE_LAKE"])
-    with timed("fetched by another machine"):
+    with log_seconds("fetched by another machine"):
         for name in (*TABLES, "cache"):
             lake.folder(name)
     return print_comparison(parquet(lake.root), parquet(local), lake.address)
 
 
-def print_comparison(ours: Mapping[str, str], theirs: Mapping[str, str], address: str) -> int:
+def print_comparison(our_files: Mapping[str, str], expected: Mapping[str, str], address: str) -> int:
     """Say which files of the folder are other ones in the store; what only the store has was made by the daemon's
     sensors."""
-    differing = sorted(name for name in theirs if ours.get(name) != theirs[name])
-    more = sorted(ours.keys() - theirs.keys())
-    print(f"{len(theirs)} Parquet files in the folder, {len(theirs) - len(differing)} the same bytes at {address}")
-    for name in differing[:20]:
-        print(f"  {name}: {'differs' if name in ours else 'is not in the store'}")
-    for name in more:
+    changed = sorted(name for name in expected if our_files.get(name) != expected[name])
+    extra_files = sorted(our_files.keys() - expected.keys())
+    print(f"{len(expected)} Parquet files in the folder, {len(expected) - len(changed)} the same bytes at {address}")
+    for name in changed[:20]:
+        print(f"  {name}: {'differs' if name in our_files else 'is not in the store'}")
+    for name in extra_files:
         print(f"  {name}: only in the store, made by the daemon's own sensors")
-    return int(bool(differing))
+    return int(bool(changed))
 
 
 if __name__ == "__main__":

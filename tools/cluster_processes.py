@@ -98,7 +98,7 @@ class Cluster:
         options: dict[str, Any] = {"env": environment, "cwd": self.folder} | how
         with (self.folder / f"{name}.log").open("ab") as log:
             process: subprocess.Popen[bytes] = subprocess.Popen(
-                [str(part) for part in command], stdout=log, stderr=log, start_new_session=True, **options
+                [str(word) for word in command], stdout=log, stderr=log, start_new_session=True, **options
             )
         self._ends.callback(end, process, self.mark(name))
         return process
@@ -123,7 +123,7 @@ class Cluster:
                 shutil.chown(data, "postgres", "postgres")
             initdb = [programs / "initdb", "-D", data, "-U", "dagster", "-A", "trust", "--no-sync"]
             subprocess.run(
-                [str(part) for part in initdb], check=True, stdout=subprocess.DEVNULL, cwd="/", **process_user
+                [str(word) for word in initdb], check=True, stdout=subprocess.DEVNULL, cwd="/", **process_user
             )
         port = str(self.ports["postgres"])
         server: list[str | Path] = [programs / "postgres", "-D", data, "-p", port, "-h", "127.0.0.1", "-k", data, "-F"]

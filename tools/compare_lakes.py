@@ -114,7 +114,7 @@ def row_names(lake: Path) -> dict[str, str]:
     names: dict[str, str] = {}
 
     def name(row: Row, columns: Sequence[str]) -> str:
-        return " · ".join(str(_spoken(row[column], names)) for column in columns)
+        return " · ".join(str(_named(row[column], names)) for column in columns)
 
     for table, (id_column, columns) in NAMED_BY.items():
         for row in read(lake, table):
@@ -124,14 +124,14 @@ def row_names(lake: Path) -> dict[str, str]:
     return names
 
 
-def _spoken(value: Any, names: Mapping[str, str]) -> Any:
+def _named(value: Any, names: Mapping[str, str]) -> Any:
     """The value as plain data, with the name of a row in place of its id."""
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, dict):
-        return {name: _spoken(part, names) for name, part in value.items()}
+        return {name: _named(item, names) for name, item in value.items()}
     if isinstance(value, list) and not (value and isinstance(value[0], float)):
-        return [_spoken(part, names) for part in value]
+        return [_named(item, names) for item in value]
     return value
 
 
@@ -170,8 +170,8 @@ def iterate_differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[f
         for name, value in old.items():
             yield from iterate_differences(value, new[name], f"{place}.{name}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from iterate_differences(one, other, f"{place}[{index}]")
+        for index, (old_row, new_row) in enumerate(zip(old, new, strict=True)):
+            yield from iterate_differences(old_row, new_row, f"{place}[{index}]")
     elif old != new:
         yield math.inf, place, old, new
 
@@ -229,8 +229,8 @@ def _compare_rows(difference: Difference, key: str, old: Row, new: Row, toleranc
         if beyond:
             difference.columns[column] += 1
             place, value_old, value_new = beyond[0]
-            more = f" and {len(beyond) - 1} more" if beyond[1:] else ""
-            changes.append(f"{place}: {_short(value_old)} → {_short(value_new)}{more}")
+            suffix = f" and {len(beyond) - 1} more" if beyond[1:] else ""
+            changes.append(f"{place}: {_short(value_old)} → {_short(value_new)}{suffix}")
     if changes:
         difference.changed += 1
         where = _identity(difference.table, old)
@@ -256,9 +256,9 @@ def _example(difference: Difference, asset: str, sentence: str, show: int) -> No
 def _content(table: str, rows: Iterable[Row], names: Mapping[str, str], left_out: Sequence[str]) -> Iterator[Row]:
     hidden = {*LEFT_OUT[""], *LEFT_OUT.get(table, ()), *left_out}
     for row in rows:
-        content = {name: _spoken(value, names) for name, value in row.items() if name not in hidden}
+        content = {name: _named(value, names) for name, value in row.items() if name not in hidden}
         if isinstance(content.get("why"), str):  # JSON, whose numbers the tolerance holds for, too
-            content["why"] = _spoken(json.loads(content["why"]), names)
+            content["why"] = _named(json.loads(content["why"]), names)
         yield content
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 PORT = 3917
-STARTS = ("/", "/questions", "/compare?a=mcqa/uscrake&b=mcqa/bm25", "/search?q=gout")
+STARTS = ("/", "/scores", "/questions", "/compare?a=mcqa/uscrake&b=mcqa/bm25", "/search?q=gout")
 NOT_THERE = ("/question/nobody", "/source/chunk/../../etc/passwd", "/nothing", "/source/cell/%00")
 SLOW = 1.0
 
@@ -53,7 +53,7 @@ def links(text: str) -> list[str]:
 
 def walk(minutes: float, pause: float, chance: random.Random) -> tuple[list[str], list[float], Counter[str]]:
     """What went wrong, the seconds of each page, and how many pages of each kind were read."""
-    wrong, seconds, kinds = list[str](), list[float](), Counter[str]()
+    faults, seconds, kinds = list[str](), list[float](), Counter[str]()
     end, ways = time.monotonic() + 60 * minutes, list(STARTS)
     while time.monotonic() < end:
         missing = chance.random() < 0.02
@@ -63,16 +63,16 @@ def walk(minutes: float, pause: float, chance: random.Random) -> tuple[list[str]
         seconds.append(time.perf_counter() - start)
         kinds[address.split("/")[1].partition("?")[0] or "home"] += 1
         if status != 200 and not (missing and status in (400, 404)):
-            wrong.append(f"{status} for {address}: {text[:200]}")
+            faults.append(f"{status} for {address}: {text[:200]}")
         if seconds[-1] > SLOW:
-            wrong.append(f"{seconds[-1]:.1f} s for {address}")
+            faults.append(f"{seconds[-1]:.1f} s for {address}")
         next_links = links(text)
         words = re.findall(r"[a-z]{5,}", text)
         if chance.random() < 0.05 and words:
             next_links = [f"/search?q={quote(chance.choice(words))}"]
         ways = next_links if next_links and chance.random() > 0.05 else list(STARTS)
         time.sleep(pause)
-    return wrong, seconds, kinds
+    return faults, seconds, kinds
 
 
 def main() -> None:
@@ -81,9 +81,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--pause", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
-    chosen = parser.parse_args()
-    before = hashes(chosen.lake)
-    command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--lake", str(chosen.lake), "--port", str(PORT)]
+    options = parser.parse_args()
+    before = hashes(options.lake)
+    command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--lake", str(options.lake), "--port", str(PORT)]
     server = subprocess.Popen(command)
     try:
         for _ in range(240):
@@ -94,26 +94,26 @@ def main() -> None:
                 if server.poll() is not None:
                     sys.exit("the explorer did not start: it says why above")
                 time.sleep(0.25)
-        wrong, seconds, kinds = walk(chosen.minutes, chosen.pause, random.Random(chosen.seed))
+        faults, seconds, kinds = walk(options.minutes, options.pause, random.Random(options.seed))
     finally:
         server.terminate()
         server.wait()
-    after = hashes(chosen.lake)
-    wrong += [
+    after = hashes(options.lake)
+    faults += [
         f"changed: {name}" for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)
     ]
     ranked = sorted(seconds)
     print(
-        f"{len(seconds)} pages in {chosen.minutes:g} minutes: "
+        f"{len(seconds)} pages in {options.minutes:g} minutes: "
         f"{', '.join(f'{n} {kind}' for kind, n in kinds.most_common())}"
     )
     print(
         f"median {1000 * statistics.median(ranked):.0f} ms, 99 % under "
         f"{1000 * ranked[int(0.99 * len(ranked))]:.0f} ms, "
-        f"slowest {1000 * ranked[-1]:.0f} ms; {len(before)} files of the lake, {len(wrong)} things wrong"
+        f"slowest {1000 * ranked[-1]:.0f} ms; {len(before)} files of the lake, {len(faults)} things wrong"
     )
-    print("\n".join(wrong[:50]))
-    sys.exit(bool(wrong))
+    print("\n".join(faults[:50]))
+    sys.exit(bool(faults))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def type_name(type_: pa.DataType) -> str:
     if pa.types.is_list(type_):
         return f"[{type_name(type_.value_type)}]"
     if pa.types.is_struct(type_):
-        return "{" + ", ".join(f"{part.name}: {type_name(part.type)}" for part in type_) + "}"
+        return "{" + ", ".join(f"{field.name}: {type_name(field.type)}" for field in type_) + "}"
     return _NAMES[type_]
 
 

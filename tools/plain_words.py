@@ -56,7 +56,7 @@ def findings() -> list[str]:
         bare = [(line, name) for line, name in _assigned_names(tree) if name.strip("_").lower() in retired_names]
         lines += [f"{path.relative_to(ROOT)}:{line}: rename {name!r} after what it holds" for line, name in bare]
     for path in _files(".py", ".md", ".html"):
-        if path == Path(__file__):
+        if path == Path(__file__):  # it spells out the retired phrases
             continue
         for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             lines += [f"{path.relative_to(ROOT)}:{line}: rewrite {m[0]!r}" for m in PHRASES.finditer(text)]

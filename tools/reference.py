@@ -60,9 +60,9 @@ def _default(field: Any) -> str:
 def _models_below(model: type[BaseModel], key: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
     yield key, model
     for name, field in model.model_fields.items():
-        for part in (field.annotation, *getattr(field.annotation, "__args__", ())):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                yield from _models_below(part, f"{key}.{name}".lstrip("."))
+        for annotation in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+                yield from _models_below(annotation, f"{key}.{name}".lstrip("."))
 
 
 def profile_keys() -> str:
@@ -78,7 +78,7 @@ def profile_keys() -> str:
     )
     for key, model in _models_below(profiles.Profile):
         lines += [f"## {key or 'Top level'}", "", (model.__doc__ or "").strip().partition("\n\n")[0], ""]
-        rows = ([f"`{n}`", _default(f), f.description or ""] for n, f in model.model_fields.items() if n != "extended")
+        rows = ([f"`{n}`", _default(f), f.description or ""] for n, f in model.model_fields.items() if n != "bases")
         lines += _table(["key", "default", "description"], rows)
     return "\n".join(lines)
 

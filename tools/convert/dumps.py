@@ -91,9 +91,9 @@ def freebase(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]
         if len(fields) != 4 or fields[3].strip() != ".":
             raise BadInput("expected subject, predicate, object and a full stop, with tabs", file=file, line=line)
         subject, predicate, object_text, _ = fields
-        for part, field in ((subject, "subject"), (predicate, "predicate")):
-            if not (part.startswith("<") and part.endswith(">")):
-                raise BadInput(f"{part[:60]!r} is no address (<http://…>)", file=file, line=line, field=field)
+        for term, field in ((subject, "subject"), (predicate, "predicate")):
+            if not (term.startswith("<") and term.endswith(">")):
+                raise BadInput(f"{term[:60]!r} is no address (<http://…>)", file=file, line=line, field=field)
         if not (subject.startswith(FREEBASE) and predicate.startswith(FREEBASE)):
             continue
         subject_id, relation = subject[len(FREEBASE) : -1], predicate[len(FREEBASE) : -1]

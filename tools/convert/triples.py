@@ -91,7 +91,7 @@ def convert(
 def _keep_near(work: duckdb.DuckDBPyConnection, around: Collection[str], hops: int) -> None:
     """Leave the triples with an end that is less than ``hops`` steps from what was asked for."""
     work.execute("CREATE TABLE near (id VARCHAR)")
-    work.executemany("INSERT INTO near VALUES (?)", [[one] for one in sorted(set(around))])
+    work.executemany("INSERT INTO near VALUES (?)", [[node] for node in sorted(set(around))])
     if hops > 1:
         work.execute(
             "CREATE TABLE hubs AS SELECT id FROM (SELECT h AS id FROM stated UNION ALL SELECT t FROM stated) "

@@ -83,21 +83,21 @@ def _pair_up(facts: list[Fact]) -> list[tuple[Fact, Fact | None]]:
 def _tell_pair(world: World, pair: tuple[Fact, Fact | None], use: int, joints: tuple[str, ...]) -> ArticleSentence:
     """State two facts in one sentence, each in its own next wording."""
     first, second = pair
-    one = statement(world, first, wording_order(world, first)[use])
+    first_sentence = statement(world, first, wording_order(world, first)[use])
     if second is None:
-        return ArticleSentence(sentence(one), (first,))
+        return ArticleSentence(sentence(first_sentence), (first,))
     other = statement(world, second, wording_order(world, second)[use])
     joint = joints[int(order_key("joint", *first.triple, use), 16) % len(joints)]
-    return ArticleSentence(sentence(joint.format(one, other)), (first, second))
+    return ArticleSentence(sentence(joint.format(first_sentence, other)), (first, second))
 
 
 def _pages(title: str, opening: str, entries: list[ArticleSentence], *, numbered: bool = False) -> list[Article]:
     """Cut a list of sentences into articles of even length, each with its opening sentence."""
     count = -(-len(entries) // (LONGEST - 1))
     articles = []
-    for part in range(count):
-        share = entries[part * len(entries) // count : (part + 1) * len(entries) // count]
-        name = title if count == 1 and not numbered else f"{title}, part {part + 1}"
+    for number in range(count):
+        share = entries[number * len(entries) // count : (number + 1) * len(entries) // count]
+        name = title if count == 1 and not numbered else f"{title}, part {number + 1}"
         articles.append(Article("", name, [ArticleSentence(opening), *share]))
     return articles
 

@@ -70,9 +70,9 @@ class KnownFacts:
         """All that is or may be true, stated or not."""
         return KnownFacts(self.world, self.world.possible)
 
-    def joined(self, one: str, other: str) -> bool:
+    def are_connected(self, name: str, other: str) -> bool:
         """Say whether any fact joins the two names, whatever its relation."""
-        return frozenset((one, other)) in self._joined
+        return frozenset((name, other)) in self._joined
 
     def before_last(self, chain: Chain) -> list[str]:
         """Return the names from which the last step is taken."""
@@ -91,11 +91,11 @@ def describe_chain(world: World, chain: Chain) -> str:
 
 def question_text(world: World, chain: Chain, *, negated: bool = False) -> str:
     """Ask for the answer of the chain, or for the one option that is no answer."""
-    last = chain.steps[-1]
+    step = chain.steps[-1]
     known_part = describe_chain(world, Chain(chain.start, chain.steps[:-1]))
-    form = f"{'not' if negated else 'ask'}_{'tail' if last.forward else 'head'}"
-    names = {"head": known_part} if last.forward else {"tail": known_part}
-    return ask(world, last.relation, form, **names, pick=known_part + last.relation)
+    form = f"{'not' if negated else 'ask'}_{'tail' if step.forward else 'head'}"
+    names = {"head": known_part} if step.forward else {"tail": known_part}
+    return ask(world, step.relation, form, **names, pick=known_part + step.relation)
 
 
 def wrong_options(known_facts: KnownFacts, chain: Chain, gold: Iterable[str], count: int) -> list[str]:
@@ -104,7 +104,7 @@ def wrong_options(known_facts: KnownFacts, chain: Chain, gold: Iterable[str], co
     Every candidate fills the same slot of the last relation elsewhere, and is true, doubtful or nearly true of none of
     the names from which the last step is taken, held-out facts included.
     """
-    world, last = known_facts.world, chain.steps[-1]
+    world, step = known_facts.world, chain.steps[-1]
     # an end that nearly everything could be joined to leaves no option that is surely wrong
     if world.too_general(chain.start, chain.steps[0].relation):
         return []
@@ -113,31 +113,31 @@ def wrong_options(known_facts: KnownFacts, chain: Chain, gold: Iterable[str], co
     gold = list(gold)
     excluded = {chain.start, *gold, *sources}
     slot = sorted(
-        {fact.tail if last.forward else fact.head for fact in known_facts.facts if fact.relation == last.relation}
+        {fact.tail if step.forward else fact.head for fact in known_facts.facts if fact.relation == step.relation}
     )
-    if world.relations[last.relation].get("symmetric"):
+    if world.relations[step.relation].get("symmetric"):
         slot = sorted(
-            {name for fact in known_facts.facts if fact.relation == last.relation for name in (fact.head, fact.tail)}
+            {name for fact in known_facts.facts if fact.relation == step.relation for name in (fact.head, fact.tail)}
         )
-    if not last.forward and last.relation == "may_treat":
+    if not step.forward and step.relation == "may_treat":
         # a medicine that brings the illness about or must not be given in it is the most tempting wrong remedy
         slot = sorted({*slot, *(fact.head for fact in known_facts.facts if world.types[fact.head] == "drug")})
-    slot = world.lexicon["safe_wrong"].get(last.relation, slot)
+    slot = world.lexicon["safe_wrong"].get(step.relation, slot)
     kinds = {world.types[name] for name in gold}
     candidates = []
     for name in slot:
         triples = [
-            (source, last.relation, name) if last.forward else (name, last.relation, source) for source in sources
+            (source, step.relation, name) if step.forward else (name, step.relation, source) for source in sources
         ]
         if (
             name in excluded
-            or world.too_general(name, last.relation)
+            or world.too_general(name, step.relation)
             or any(world.may_hold(*triple) for triple in triples)
         ):
             continue
-        if last.relation == "may_treat" and not last.forward and not world.tails(name, "may_treat"):
+        if step.relation == "may_treat" and not step.forward and not world.tails(name, "may_treat"):
             continue
-        neighbour_count = sum(known_facts.joined(name, source) for source in [chain.start, *sources])
+        neighbour_count = sum(known_facts.are_connected(name, source) for source in [chain.start, *sources])
         alike = max((SequenceMatcher(None, name, right).ratio() for right in gold), default=0.0)
         same_kind = world.types[name] in kinds
         candidates.append((-(2 * neighbour_count + alike + same_kind), order_key("wrong", chain, name), name))

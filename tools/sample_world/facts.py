@@ -30,7 +30,7 @@ STATED_SHARE = 0.85
 
 def order_key(*parts: object) -> str:
     """Return a hash that orders things at random, yet alike on every machine and in every process."""
-    return hashlib.blake2b("\x1f".join(str(part) for part in parts).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b("\x1f".join(str(word) for word in parts).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, order=True)
@@ -102,13 +102,13 @@ class World:
             heads += self._tails[tail, relation]
         return heads
 
-    def holds(self, head: str, relation: str, tail: str) -> bool:
+    def has(self, head: str, relation: str, tail: str) -> bool:
         """Say whether the triple is among the facts, held-out ones included."""
         return tail in self.tails(head, relation)
 
     def may_hold(self, head: str, relation: str, tail: str) -> bool:
         """Say whether the triple is true, doubtful or close to a true one, and so unfit for a wrong option."""
-        if head == tail or self.holds(head, relation, tail):
+        if head == tail or self.has(head, relation, tail):
             return True
         if (head, relation, tail) in self.doubtful or (tail, relation, head) in self.doubtful:
             return True
@@ -123,7 +123,7 @@ class World:
                     for sister in self.heads(group, FAMILY)
                     if sister != drug
                 }
-                if any(self.holds(sister, relation, other) or self.holds(other, relation, sister) for sister in family):
+                if any(self.has(sister, relation, other) or self.has(other, relation, sister) for sister in family):
                     return True
         if relation == "is_a_subtype_of":
             return bool(set(self.tails(head, relation)) & set(self.heads(tail, relation)))
@@ -184,16 +184,16 @@ def _choose_held_out(rows: list[tuple[str, str, str, str]], prompted: set[str]) 
             mentions[head] += 1
             mentions[tail] += 1
             groups[relation].append((head, relation, tail))
-    chosen: set[tuple[str, str, str]] = set()
+    selection: set[tuple[str, str, str]] = set()
     for relation in sorted(groups):
         held_out_count = round(HELD_OUT_SHARE * len(groups[relation]))
         for triple in sorted(groups[relation], key=lambda triple: order_key("held out", *triple)):
             if held_out_count and mentions[triple[0]] > 1 and mentions[triple[2]] > 1:
-                chosen.add(triple)
+                selection.add(triple)
                 mentions[triple[0]] -= 1
                 mentions[triple[2]] -= 1
                 held_out_count -= 1
-    return chosen
+    return selection
 
 
 @cache
@@ -203,8 +203,8 @@ def load_world() -> World:
     lexicon = yaml.safe_load((INPUTS / "lexicon" / "entities.yaml").read_text(encoding="utf-8"))
     rows = read_triples(INPUTS / "facts" / "biomedical.tsv") + read_triples(INPUTS / "facts" / "commonsense.tsv")
     if len({row[:3] for row in rows}) != len(rows):
-        repeated = sorted({row[:3] for row in rows if sum(other[:3] == row[:3] for other in rows) > 1})
-        raise ValueError(f"a fact is given twice: {repeated[:3]}")
+        duplicates = sorted({row[:3] for row in rows if sum(other[:3] == row[:3] for other in rows) > 1})
+        raise ValueError(f"a fact is given twice: {duplicates[:3]}")
     prompted = {name for name, relation in relations.items() if "prompt" in relation}
     held_out = _choose_held_out(rows, prompted)
     facts = []

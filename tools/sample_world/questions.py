@@ -66,6 +66,26 @@ CHAINS_LONG: tuple[tuple[tuple[str, bool], ...], ...] = (
 Evidence = Callable[[Iterable[Triple]], list[dict[str, Any]]]
 
 
+def new_question(question_id: str, task: str, text: str, **fields: Any) -> Question:
+    """A question with default values for all other fields, in the order of the file."""
+    return {
+        "question_id": question_id,
+        "split": "",
+        "task": task,
+        "text": text,
+        "options": [],
+        "gold": None,
+        "gold_also": [],
+        "table_id": None,
+        "topic_entities": [],
+        "gold_evidence": [],
+        "answerable": True,
+        "negated": False,
+        "hops": 1,
+        **fields,
+    }
+
+
 class QuestionMaker:
     """Makes questions from the facts of one source, each topic and answer used sparingly.
 
@@ -102,22 +122,7 @@ class QuestionMaker:
             return False
         self._texts.add(text)
         number = len(self.questions) + 1
-        question: Question = {
-            "question_id": f"{self.benchmark}-{number:03d}",
-            "split": "",
-            "task": task,
-            "text": text,
-            "options": [],
-            "gold": None,
-            "gold_also": [],
-            "table_id": None,
-            "topic_entities": [],
-            "gold_evidence": [],
-            "answerable": True,
-            "negated": False,
-            "hops": 1,
-        }
-        self.questions.append({**question, **fields})
+        self.questions.append(new_question(f"{self.benchmark}-{number:03d}", task, text, **fields))
         return True
 
     def _shuffled(self, text: str, options: list[str]) -> list[str]:
@@ -132,11 +137,13 @@ class QuestionMaker:
                 continue
             gold = sorted(usable, key=lambda name: order_key("gold", chain, name))[:right]
             text = question_text(self.world, chain)
-            wrong = wrong_options(self.known_facts, chain, gold, 4 - right)
+            wrong_answers = wrong_options(self.known_facts, chain, gold, 4 - right)
             # a name of the question among the options would give it away or away from it
-            if len(wrong) < 4 - right or any(option.lower() in text.lower() for option in (*gold, *wrong)):
+            if len(wrong_answers) < 4 - right or any(
+                option.lower() in text.lower() for option in (*gold, *wrong_answers)
+            ):
                 continue
-            options = self._shuffled(text, [*gold, *wrong])
+            options = self._shuffled(text, [*gold, *wrong_answers])
             paths = [path for name in gold for path in answers[name][:1]]
             added = self._add(
                 text,
@@ -150,7 +157,7 @@ class QuestionMaker:
             )
             if added:
                 self._used.update([chain.start, *gold])
-                self._remember_miss(chain, wrong)
+                self._remember_miss(chain, wrong_answers)
                 return True
         return False
 
@@ -197,10 +204,10 @@ class QuestionMaker:
                 continue
             gold = sorted(self.hidden.follow(chain))[:1]
             text = question_text(self.world, chain)
-            wrong = wrong_options(self.known_facts, chain, gold, 3)
-            if len(wrong) < 3 or any(option.lower() in text.lower() for option in (*gold, *wrong)):
+            wrong_answers = wrong_options(self.known_facts, chain, gold, 3)
+            if len(wrong_answers) < 3 or any(option.lower() in text.lower() for option in (*gold, *wrong_answers)):
                 continue
-            options = self._shuffled(text, [*gold, *wrong])
+            options = self._shuffled(text, [*gold, *wrong_answers])
             if self._add(text, "mcqa", options=options, topic_entities=[chain.start], answerable=False):
                 self._used[f"hidden {chain.start}"] += 1
                 return True

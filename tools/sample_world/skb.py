@@ -68,10 +68,10 @@ def _densest(links: list[Fact], size: int) -> list[str]:
         degree = Counter(name for fact in links for name in (fact.head, fact.tail))
         if len(degree) <= size:
             return sorted(degree)
-        gone = set(
+        removed_names = set(
             sorted(degree, key=lambda name: (degree[name], order_key("node", name)))[: -(-(len(degree) - size) // 4)]
         )
-        links = [fact for fact in links if not gone & {fact.head, fact.tail}]
+        links = [fact for fact in links if not removed_names & {fact.head, fact.tail}]
 
 
 def make_questions(world: World, base: KnowledgeBase, count: int) -> list[Question]:
@@ -92,7 +92,7 @@ def make_questions(world: World, base: KnowledgeBase, count: int) -> list[Questi
                     if joined not in doubles[answer]:
                         doubles[answer].append(joined)
     questions: list[Question] = []
-    used: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
     pairs: set[tuple[str, ...]] = set()
     for name in sorted(base.ids, key=lambda name: order_key("skb", name)):
         for conditions in _candidates(name, singles[name], doubles[name]):
@@ -104,10 +104,10 @@ def make_questions(world: World, base: KnowledgeBase, count: int) -> list[Questi
             right = set.intersection(*answers)
             shape = tuple(sorted(chain.steps[-1].relation for chain in conditions))
             # every condition has to matter: without it there would be more answers
-            needed = all(
+            all_needed = all(
                 len(set.intersection(*answers[:i], *answers[i + 1 :])) > len(right) for i in range(len(answers))
             )
-            if name not in right or len(right) > 6 or not needed or used[name] or len(conditions) < 2:
+            if name not in right or len(right) > 6 or not all_needed or uses[name] or len(conditions) < 2:
                 continue
             phrases = [describe_chain(world, chain) for chain in conditions]
             text = f"Which {world.types[name]} is at once {', '.join(phrases[:-1])} and {phrases[-1]}?"
@@ -115,7 +115,7 @@ def make_questions(world: World, base: KnowledgeBase, count: int) -> list[Questi
             if key in pairs or Counter(q["shape"] for q in questions)["+".join(shape)] > max(2, count // 8):
                 continue
             pairs.add(key)
-            used[name] += 1
+            uses[name] += 1
             paths = [
                 path for chain in conditions for other in sorted(right) for path in known_facts.follow(chain)[other][:1]
             ]
@@ -149,7 +149,7 @@ def _candidates(name: str, singles: list[Chain], doubles: list[Chain]) -> list[t
     """Conditions on a name, two or three of them, those over two edges among the first."""
     ones = sorted(singles, key=lambda chain: order_key("one", name, chain))[:6]
     twos = [c for c in sorted(doubles, key=lambda chain: order_key("two", name, chain)) if c.start != name][:6]
-    mixed = [(one, two) for one in ones for two in twos if one.start != two.start]
+    mixed = [(a, b) for a in ones for b in twos if a.start != b.start]
     plain = list(combinations(ones, 2))
     triple = list(combinations(ones, 3))
     kinds: list[list[tuple[Chain, ...]]] = [list(mixed), list(plain), list(triple)]

@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tools.sample_world.facts import order_key
-from tools.sample_world.questions import Question, finish
+from tools.sample_world.questions import Question, finish, new_question
 from tools.sample_world.tables import FINDERS, LABELS, REFUTES, SUPPORTS, UNKNOWN, Finding, Table, column_name
 
 SHARES = {SUPPORTS: 0.4, REFUTES: 0.4, UNKNOWN: 0.2}
 """Share of each label among the claims."""
 
 
-def _base(benchmark: str, task: str, text: str, table: Table, **fields: Any) -> Question:
-    return {
-        "question_id": f"{benchmark}-000",
-        "split": "",
-        "task": task,
-        "text": text,
-        "options": [],
-        "gold": None,
-        "gold_also": [],
-        "table_id": table.table_id,
-        "topic_entities": [],
-        "gold_evidence": [],
-        "answerable": True,
-        "negated": False,
-        "hops": 1,
-        **fields,
-    }
-
-
 def _findings(tables: list[Table], use: str, count: int) -> list[tuple[Table, Finding]]:
     """Find so many things to ask about, going round the operations and using every table about equally often."""
     findings: list[tuple[Table, Finding]] = []
-    used: dict[str, int] = dict.fromkeys((table.table_id for table in tables), 0)
+    uses: dict[str, int] = dict.fromkeys((table.table_id for table in tables), 0)
     seen_texts: set[str] = set()
     for turn in range(50 * len(FINDERS)):
         if len(findings) == count:
             break
         finder = FINDERS[turn % len(FINDERS)]
-        for table in sorted(tables, key=lambda table: (used[table.table_id], order_key(use, turn, table.table_id))):
+        for table in sorted(tables, key=lambda table: (uses[table.table_id], order_key(use, turn, table.table_id))):
             finding = finder(table, f"{use}{turn}{table.table_id}")
             if finding and finding.question not in seen_texts:
                 seen_texts.add(finding.question)
-                used[table.table_id] += 1
+                uses[table.table_id] += 1
                 findings.append((table, finding))
                 break
     if len(findings) < count:
@@ -60,11 +39,11 @@ def make_table_questions(tables: list[Table], count: int) -> list[Question]:
             [finding.answer, *finding.wrong], key=lambda option: order_key("option", finding.question, option)
         )
         questions.append(
-            _base(
-                "sample_tables",
+            new_question(
+                "sample_tables-000",
                 "table_qa",
                 finding.question,
-                table,
+                table_id=table.table_id,
                 options=options,
                 gold=options.index(finding.answer),
                 gold_evidence=table.evidence(list(finding.cells)),
@@ -95,20 +74,22 @@ def make_claims(tables: list[Table], count: int) -> list[Question]:
         label = SUPPORTS if (number + number // len(FINDERS)) % 2 == 0 else REFUTES
         text = finding.statement if label == SUPPORTS else finding.false_statement
         claims.append(
-            _base(
-                "sample_claims",
+            new_question(
+                "sample_claims-000",
                 "verification",
                 text,
-                table,
+                table_id=table.table_id,
                 options=LABELS,
                 gold=LABELS.index(label),
                 gold_evidence=table.evidence(list(finding.cells)),
                 operation=finding.operation,
             )
         )
-    silent = sorted((table for table in tables if table.beyond), key=lambda table: order_key("unknown", table.table_id))
-    for table in silent[:unknown]:
+    open_tables = sorted(
+        (table for table in tables if table.beyond), key=lambda table: order_key("unknown", table.table_id)
+    )
+    for table in open_tables[:unknown]:
         text = _unknown_claim(table, tables, f"unknown {table.table_id}")
         fields = {"options": LABELS, "gold": LABELS.index(UNKNOWN), "answerable": False, "operation": "unknown"}
-        claims.append(_base("sample_claims", "verification", text, table, **fields))
+        claims.append(new_question("sample_claims-000", "verification", text, table_id=table.table_id, **fields))
     return finish(claims)

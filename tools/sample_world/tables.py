@@ -162,17 +162,17 @@ def look_up(table: Table, key: str) -> Finding | None:
     value = table.rows[row][column]
     others = {comparable(other[column]): other[column] for other in table.rows}
     others.pop(comparable(value))
-    wrong = _pick(key, sorted(others.values()), 3)
-    if len(wrong) < 2:
+    wrong_answers = _pick(key, sorted(others.values()), 3)
+    if len(wrong_answers) < 2:
         return None
-    name, spoken, of = table.name(row), column_name(table, column), unit(table, column)
+    name, column_text, of = table.name(row), column_name(table, column), unit(table, column)
     return Finding(
         "look-up",
-        f"{capital(table.caption)}: what stands under '{spoken}' for {name}?",
+        f"{capital(table.caption)}: what stands under '{column_text}' for {name}?",
         value,
-        tuple(wrong),
-        f"For {name}, the entry on {spoken} reads {value}{of}.",
-        f"For {name}, the entry on {spoken} reads {wrong[0]}{of}.",
+        tuple(wrong_answers),
+        f"For {name}, the entry on {column_text} reads {value}{of}.",
+        f"For {name}, the entry on {column_text} reads {wrong_answers[0]}{of}.",
         ((row, column),),
     )
 
@@ -181,28 +181,28 @@ def reverse_look_up(table: Table, key: str) -> Finding | None:
     """A row asked for by two of its cells, of which each alone fits other rows too where that is possible."""
     columns = list(range(1, len(table.header)))
     for row in _pick(key, list(range(len(table.rows))), len(table.rows)):
-        for one in _pick(key, columns, len(columns)):
-            for two in _pick(key + "second", columns, len(columns)):
-                if one >= two:
+        for first in _pick(key, columns, len(columns)):
+            for second in _pick(key + "second", columns, len(columns)):
+                if first >= second:
                     continue
-                pair = table.rows[row][one], table.rows[row][two]
-                fits = [r for r in table.rows if (r[one], r[two]) == pair]
-                near = [r[0] for r in table.rows if (r[one] == pair[0]) != (r[two] == pair[1])]
+                pair = table.rows[row][first], table.rows[row][second]
+                fits = [r for r in table.rows if (r[first], r[second]) == pair]
+                near = [r[0] for r in table.rows if (r[first] == pair[0]) != (r[second] == pair[1])]
                 if len(fits) == 1 and len(near) >= 2:
                     others = [r[0] for r in table.rows if r[0] not in near and r[0] != table.name(row)]
-                    wrong = [*_pick(key, near, 3), *_pick(key, others, 3)][:3]
+                    wrong_answers = [*_pick(key, near, 3), *_pick(key, others, 3)][:3]
                     condition = (
-                        f"{column_name(table, one)} {pair[0]}{unit(table, one)} and {column_name(table, two)} "
-                        f"{pair[1]}{unit(table, two)}"
+                        f"{column_name(table, first)} {pair[0]}{unit(table, first)} and {column_name(table, second)} "
+                        f"{pair[1]}{unit(table, second)}"
                     )
                     return Finding(
                         "look-up",
                         f"Which {table.item} is listed with {condition}?",
                         table.name(row),
-                        tuple(wrong),
+                        tuple(wrong_answers),
                         f"{table.name(row)} is the {table.item} listed with {condition}.",
-                        f"{wrong[0]} is the {table.item} listed with {condition}.",
-                        ((row, one), (row, two)),
+                        f"{wrong_answers[0]} is the {table.item} listed with {condition}.",
+                        ((row, first), (row, second)),
                     )
     return None
 
@@ -217,16 +217,16 @@ def compare(table: Table, key: str) -> Finding | None:
     place = 3 + int(order_key(key, "place"), 16) % (len(order) - 4)
     middle, above = order[place], _pick(key, order[place + 1 :], 1)[0]
     below = _pick(key, order[:place], 3)
-    spoken = column_name(table, column)
+    column_text = column_name(table, column)
     verb = "a later" if table.is_year(column) else "a greater"
     other = "an earlier" if table.is_year(column) else "a smaller"
     return Finding(
         "comparison",
-        f"Which of these has {verb} value than {table.name(middle)} under '{spoken}'?",
+        f"Which of these has {verb} value than {table.name(middle)} under '{column_text}'?",
         table.name(above),
         tuple(table.name(row) for row in below),
-        f"{table.name(above)} has {verb} value of {spoken} than {table.name(middle)}.",
-        f"{table.name(above)} has {other} value of {spoken} than {table.name(middle)}.",
+        f"{table.name(above)} has {verb} value of {column_text} than {table.name(middle)}.",
+        f"{table.name(above)} has {other} value of {column_text} than {table.name(middle)}.",
         ((above, column), (middle, column)),
     )
 
@@ -242,16 +242,16 @@ def superlative(table: Table, key: str) -> Finding | None:
     best, near = (order[-1], order[-2]) if most else (order[0], order[1])
     words = ("latest", "earliest") if table.is_year(column) else ("greatest", "smallest")
     word = words[0] if most else words[1]
-    rest = _pick(key, [row for row in order if row not in (best, near)], 2)
-    spoken = column_name(table, column)
+    other_rows = _pick(key, [row for row in order if row not in (best, near)], 2)
+    column_text = column_name(table, column)
     return Finding(
         "superlative",
-        f"{capital(table.caption)}: which {table.item} has the {word} value under '{spoken}'?",
+        f"{capital(table.caption)}: which {table.item} has the {word} value under '{column_text}'?",
         table.name(best),
-        tuple(table.name(row) for row in (near, *rest)),
-        f"No {table.item} of the table has a {'later or greater' if most else 'smaller or earlier'} {spoken} than "
+        tuple(table.name(row) for row in (near, *other_rows)),
+        f"No {table.item} of the table has a {'later or greater' if most else 'smaller or earlier'} {column_text} than "
         f"{table.name(best)}.",
-        f"No {table.item} of the table has a {'later or greater' if most else 'smaller or earlier'} {spoken} than "
+        f"No {table.item} of the table has a {'later or greater' if most else 'smaller or earlier'} {column_text} than "
         f"{table.name(near)}.",
         tuple((row, column) for row in range(len(values))),
     )
@@ -266,19 +266,19 @@ def difference(table: Table, key: str) -> Finding | None:
     one, two, three = _pick(key, list(range(len(values))), 3)
     gap = plain(abs(values[one] - values[two]))
     near = [plain(abs(values[one] - values[three])), plain(values[one]), plain(values[two])]
-    wrong = [text for text in dict.fromkeys(near) if text not in (gap, "0")]
-    if len(wrong) < 3 or gap == "0":
+    wrong_answers = [text for text in dict.fromkeys(near) if text not in (gap, "0")]
+    if len(wrong_answers) < 3 or gap == "0":
         return None
-    spoken = column_name(table, column)
+    column_text = column_name(table, column)
     of = " years" if table.is_year(column) else unit(table, column)
     pair = f"{table.name(one)} and {table.name(two)}"
     return Finding(
         "difference",
-        f"By how much do {pair} differ under '{spoken}'?",
+        f"By how much do {pair} differ under '{column_text}'?",
         gap,
-        tuple(wrong),
-        f"Under '{spoken}', {pair} lie {gap}{of} apart.",
-        f"Under '{spoken}', {pair} lie {wrong[0]}{of} apart.",
+        tuple(wrong_answers),
+        f"Under '{column_text}', {pair} lie {gap}{of} apart.",
+        f"Under '{column_text}', {pair} lie {wrong_answers[0]}{of} apart.",
         ((one, column), (two, column)),
     )
 
@@ -304,15 +304,15 @@ def ratio(table: Table, key: str) -> Finding | None:
         return None
     one, two = _pick(key, pairs, 1)[0]
     times = round(values[one] / values[two])
-    wrong = [str(times + 1), str(times * 2), str(times - 1)]
-    spoken = column_name(table, column)
+    wrong_answers = [str(times + 1), str(times * 2), str(times - 1)]
+    column_text = column_name(table, column)
     return Finding(
         "ratio",
-        f"Divide the {spoken} of {table.name(one)} by that of {table.name(two)}: about what comes out?",
+        f"Divide the {column_text} of {table.name(one)} by that of {table.name(two)}: about what comes out?",
         str(times),
-        tuple(wrong),
-        f"The {spoken} of {table.name(one)} is about {times} times that of {table.name(two)}.",
-        f"The {spoken} of {table.name(one)} is about {wrong[1]} times that of {table.name(two)}.",
+        tuple(wrong_answers),
+        f"The {column_text} of {table.name(one)} is about {times} times that of {table.name(two)}.",
+        f"The {column_text} of {table.name(one)} is about {wrong_answers[1]} times that of {table.name(two)}.",
         ((one, column), (two, column)),
     )
 
@@ -327,25 +327,27 @@ def count(table: Table, key: str) -> Finding | None:
     column = _pick(key, texts, 1)[0] if texts else _numeric(table, key, distinct=True)
     if column is None or len(table.rows) < 5:
         return None
-    spoken = column_name(table, column)
+    column_text = column_name(table, column)
     if texts:
-        repeated = sorted({row[column] for row in table.rows if sum(row[column] == r[column] for r in table.rows) > 1})
-        value = _pick(key, repeated, 1)[0]
+        duplicates = sorted(
+            {row[column] for row in table.rows if sum(row[column] == r[column] for r in table.rows) > 1}
+        )
+        value = _pick(key, duplicates, 1)[0]
         number = sum(row[column] == value for row in table.rows)
-        what = f"have '{value}' under '{spoken}'"
+        what = f"have '{value}' under '{column_text}'"
     else:
         values = table.numbers[column]
         row = _pick(key, sorted(range(len(values)), key=lambda row: values[row])[1:-2], 1)[0]
         number = sum(other > values[row] for other in values)
-        what = f"have more than {table.rows[row][column]}{unit(table, column)} under '{spoken}'"
-    wrong = [str(other) for other in (number + 1, number - 1, number + 2, number + 3) if other > 0][:3]
+        what = f"have more than {table.rows[row][column]}{unit(table, column)} under '{column_text}'"
+    wrong_answers = [str(other) for other in (number + 1, number - 1, number + 2, number + 3) if other > 0][:3]
     return Finding(
         "count",
         f"{capital(table.caption)}: how many rows {what}?",
         str(number),
-        tuple(wrong),
+        tuple(wrong_answers),
         f"Exactly {number} of the rows {what}.",
-        f"Exactly {wrong[0]} of the rows {what}.",
+        f"Exactly {wrong_answers[0]} of the rows {what}.",
         tuple((row, column) for row in range(len(table.rows))),
     )
 
