@@ -1,14 +1,16 @@
-"""How long `evidence ask` takes: a cold start by its parts, and questions after the first in one process.
+"""How long `evidence ask` takes: a cold start by its parts, and questions after the first in one process; then the CPU
+time of commands that start without torch.
 
 Every start is a process of its own. Without a lake, the sample's articles are made into one first.
 
-    python bench/bench_ask.py --lake data_lake
+    python -m bench.bench_ask --lake data_lake
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -20,7 +22,10 @@ from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.store import Lake
 
-COLD, WARM = 10.0, 2.0
+COLD, WARM = 4.0, 2.0
+ANY_PREDICTION = "SELECT prediction_id FROM predictions LIMIT 1"
+LIGHT_COMMANDS = {("--help",): 0.5, ("query", ANY_PREDICTION): 0.8, ("trace",): 0.8}
+"""CPU seconds that a command may take."""
 QUESTIONS = [
     "Which drug may treat gout?",
     "What is a symptom of asthma?",
@@ -43,12 +48,13 @@ systems.load("uscrake"); lap("system")
 from evidence_assets.models.registry import get_encoder
 get_encoder(profiles.load().encoder).encode_sentences(["warm"]); lap("encoder")
 from pathlib import Path
-lake = ask._open_lake(Path(sys.argv[1]), making=False)
+lake = ask._open_lake(Path(sys.argv[1]), create=False)
+source = evidence_assets.experiment.ad_hoc_questions.resolve_source(lake, sys.argv[2], "", "")
 warm = []
 for number, text in enumerate(json.loads(sys.argv[3])):
     for options in ([], ["Allopurinol", "Wheezing", "Valproate"]):
         with contextlib.redirect_stdout(io.StringIO()):
-            ask._ask(lake, text, options, sys.argv[2], "", None, "", "", False)
+            ask._answer_and_print(lake, text, options, source, None, "", False)
         lap("question")
         if not number and not options:
             parts["first question"] = parts["question"]
@@ -58,6 +64,24 @@ del parts["question"]
 assert "dagster" not in sys.modules
 print(json.dumps([parts, warm]))
 """
+
+
+def cpu_seconds(command: list[str]) -> tuple[float, str]:
+    """CPU seconds and output of a command in a process of its own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    line = [sys.executable, "-m", "evidence_assets.cli", *command]
+    process = subprocess.run(line, capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, process.stdout
+
+
+def print_light_commands(lake: Path, starts: int) -> None:
+    [prediction] = json.loads(cpu_seconds(["query", ANY_PREDICTION, "--format", "json", "--lake", str(lake)])[1])
+    for command, limit in LIGHT_COMMANDS.items():
+        options = [] if command == ("--help",) else ["--lake", str(lake)]
+        options += [prediction["prediction_id"]] if command == ("trace",) else []
+        seconds = statistics.median(cpu_seconds([*command, *options])[0] for _ in range(starts))
+        print(f"evidence {command[0]}: {seconds:.2f} s of CPU time, {seconds / limit:.2f} of the {limit} s allowed")
 
 
 def main() -> None:
@@ -82,8 +106,9 @@ def main() -> None:
                 check=True,
             )
             runs.append(json.loads(process.stdout.splitlines()[-1]))
-    for part in runs[0][0]:
-        print(f"{part:16} {statistics.median(run[0][part] for run in runs):6.2f} s")
+        print_light_commands(root, chosen.starts)
+    for step in runs[0][0]:
+        print(f"{step:16} {statistics.median(run[0][step] for run in runs):6.2f} s")
     cold = statistics.median(sum(run[0].values()) for run in runs)
     warm = [seconds for _, seconds_each in runs for seconds in seconds_each]
     print(f"cold: {cold:.2f} s, {cold / COLD:.2f} of the {COLD:.0f} s allowed")

@@ -1,6 +1,6 @@
 """Rate and peak memory of the readers on files of full size, made here and thrown away.
 
-    python bench/bench_readers.py [SCALE]
+    python -m bench.bench_readers [SCALE]
 
 Each reading runs in a process of its own, so that its peak resident memory is its own; beside it the plainest baseline
 reads the same file (``json.loads`` or ``str.split`` a line, ``json.load`` of an array; no check of anything) and must
@@ -95,7 +95,10 @@ def plain_tsv(folder: Path) -> int:
         return sum(1 for line in stream if len(line.rstrip("\n").split("\t")) == 3)
 
 
-def _measure(read: Callable[[Path], int], folder: Path, answers: multiprocessing.Queue) -> None:  # type: ignore[type-arg]
+Measurement = tuple[int, float, float, float]
+
+
+def _measure(read: Callable[[Path], int], folder: Path, answers: multiprocessing.Queue[Measurement]) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     start = time.perf_counter()
     count = read(folder)
@@ -103,15 +106,15 @@ def _measure(read: Callable[[Path], int], folder: Path, answers: multiprocessing
     answers.put((count, seconds, before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 
 
-def measure(read: Callable[[Path], int], folder: Path) -> tuple[int, float, float, float]:
+def measure(read: Callable[[Path], int], folder: Path) -> Measurement:
     """Rows, seconds, and peak megabytes before and after, in a process of its own."""
     context = multiprocessing.get_context("spawn")
-    answers = context.Queue()
+    answers: multiprocessing.Queue[Measurement] = context.Queue()
     process = context.Process(target=_measure, args=(read, folder, answers))
     process.start()
     answer = answers.get()
     process.join()
-    return answer  # type: ignore[no-any-return]
+    return answer
 
 
 def main(scale: float) -> None:

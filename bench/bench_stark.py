@@ -16,6 +16,7 @@ import json
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,16 @@ def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     return graph_store.build_arrays(lake, NAME, graph_store.tables_version(lake, NAME, "nodes", "edges")).n_edges
 
 
+def in_shard(shard: int, node_id: str) -> bool:
+    return shard_of(content_id(node_id), SHARDS) == shard
+
+
 def passages(lake: Lake, _: Path, chosen: argparse.Namespace) -> int:
     """Some of the shards."""
     encoder, passage_count = Hashed(), 0
     for shard in range(chosen.passages):
         graph = graph_store.open_graph(lake, NAME, encoder)
-        texts = node_passages(graph, encoder, lambda node_id: shard_of(content_id(node_id), SHARDS) == shard)  # noqa: B023
+        texts = node_passages(graph, encoder, partial(in_shard, shard))
         previous = lake.read("kg_passages", f"{PLACE}/passages", str(shard))
         table, _ = passage_table(texts, previous, encoder, "hashed@1", Blocks(lake, f"{PLACE}/passages", str(shard)))
         passage_count += keep(lake, "kg_passages", f"{PLACE}/passages", table, str(shard), passage_lineage(table))
@@ -157,12 +162,12 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
     graph = graph_store.open_graph(lake, NAME, encoder)
     arrays = graph.arrays
     took("open, ms", start)
-    some = np.random.default_rng(1).integers(0, len(graph), 1_000).tolist()
+    sample = np.random.default_rng(1).integers(0, len(graph), 1_000).tolist()
     start = time.perf_counter()
-    assert sum(len(arrays.neighbours_of(node)) for node in some)
-    took("neighbours of a node, ms", start, len(some))
+    assert sum(len(arrays.neighbours_of(node)) for node in sample)
+    took("neighbours of a node, ms", start, len(sample))
     start = time.perf_counter()
-    sentences = [graph.sentence(edge) for node in some[:100] for edge in graph.first_edges(node, 5)]
+    sentences = [graph.sentence(edge) for node in sample[:100] for edge in graph.first_edges(node, 5)]
     took("five facts of a node in words, ms", start, 100)
     assert sentences
     start = time.perf_counter()
@@ -176,7 +181,7 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
         start = time.perf_counter()
         search = graph.vectors.passage_files()
         took("open the search, ms", start)
-        queries = [encoder.encode_sentences([graph.names[node]])[0] for node in some[:20]]
+        queries = [encoder.encode_sentences([graph.names[node]])[0] for node in sample[:20]]
         start = time.perf_counter()
         nearest_nodes = [search.nearest(query, allowed, 20, "multi_vector") for query in queries]
         took("20 nearest papers, ms", start, len(queries))

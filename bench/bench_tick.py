@@ -1,6 +1,6 @@
 """Seconds that one tick of ``follow_data`` takes where 10,000 partitions are materialized.
 
-    python bench/bench_tick.py
+    python -m bench.bench_tick
 
 The graph is the product's own with all presets and sixteen shards of questions; the materializations are recorded
 without runs, each with the tags that Dagster gives one and a preview of two kilobytes. What is asked for is compared
@@ -66,30 +66,30 @@ def measure(instance: dg.DagsterInstance) -> None:
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
             parts += [AssetPartition(key, partition) for partition in sorted(plan.partitions(key), key=str)]
-        parents = {part: plan.parents(part) for part in parts}
+        parents = {target: plan.parents(target) for target in parts}
     assert len(parts) >= PARTITIONS, f"only {len(parts)} partitions"
-    last_of = {part.key: part for part in parts}
+    last_of = {target.key: target for target in parts}
     print(f"{time.perf_counter() - started:6.2f} s  {len(graph.get_all_asset_keys())} assets of all presets loaded")
 
     def record(parts: list[AssetPartition], version: str) -> None:
-        last = dict(InstanceRecords(repository, instance).last_events)
-        for part in parts:
+        last_events = dict(InstanceRecords(repository, instance).last_events)
+        for target in parts:
             tags = {"dagster/data_version": version, "dagster/code_version": "1"}
-            for key, read in groupby(parents[part], lambda parent: parent.key):
+            for key, read in groupby(parents[target], lambda parent: parent.key):
                 versions = version * len(list(read))
                 if graph.get(key).is_partitioned:
                     versions = sha256(versions.encode()).hexdigest()
                 tags |= {
                     INPUT_VERSION_TAG + key.to_user_string(): versions,
-                    INPUT_POINTER_TAG + key.to_user_string(): str(last[key]),
+                    INPUT_POINTER_TAG + key.to_user_string(): str(last_events[key]),
                 }
             materialization = dg.AssetMaterialization(
-                part.key, partition=part.partition, metadata={"preview": PREVIEW}, tags=tags
+                target.key, partition=target.partition, metadata={"preview": PREVIEW}, tags=tags
             )
             instance.report_runless_asset_event(materialization)
-            if part == last_of[part.key]:
-                [stored] = instance.get_asset_records([part.key])
-                last[part.key] = stored.asset_entry.last_materialization_storage_id or 0
+            if target == last_of[target.key]:
+                [stored] = instance.get_asset_records([target.key])
+                last_events[target.key] = stored.asset_entry.last_materialization_storage_id or 0
 
     def tick(what: str, cursor: str | None, expected: set[AssetPartition]) -> str | None:
         started, busy = time.perf_counter(), time.process_time()
@@ -109,12 +109,12 @@ def measure(instance: dg.DagsterInstance) -> None:
     record(parts, "1")
     print(f"{time.perf_counter() - started:6.2f} s  {len(parts):,} materialized partitions recorded", flush=True)
     cursor = tick("first tick, all is looked at", None, set())
-    record([part for part in parts if part.key.path[0] in ("knowledge", "questions", "evidence")], "1")
+    record([target for target in parts if target.key.path[0] in ("knowledge", "questions", "evidence")], "1")
     cursor = tick("questions, knowledge and evidence materialized again with the same content", cursor, set())
     cursor = tick("the tick after it", cursor, set())
     cursor = tick("nothing was made", cursor, set())
     record([AssetPartition(seeds.SEEDS, RELATIONS[7])], "2")
-    expected = {part for part in parts if part.partition == RELATIONS[7] and part.key != seeds.SEEDS}
+    expected = {target for target in parts if target.partition == RELATIONS[7] and target.key != seeds.SEEDS}
     tick("one seed has changed", cursor, expected)
     tick("one seed has changed, no cursor", None, expected)
 

@@ -4,7 +4,7 @@ A lake is generated, one partition after another in bounded memory: each predict
 rows of evidence, each of them a chunk. Then random predictions are traced both ways, interleaved, and must give the
 same rows.
 
-    python bench/bench_trace.py --predictions 100000
+    python -m bench.bench_trace --predictions 100000
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def ids(rng: np.random.Generator, n: int) -> pa.Array:
     return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(rng.bytes(16 * n).hex().encode()))
 
 
-def filled(table: str, n: int, **columns: object) -> pa.Table:
+def make_table(table: str, n: int, **columns: object) -> pa.Table:
     """Rows of a table: the columns given, the rest constant."""
     arrays = []
     for column in TABLES[table].columns:
@@ -56,7 +56,7 @@ def filled(table: str, n: int, **columns: object) -> pa.Table:
 
 def edges(child: str, children: pa.Array, relation: str, parent: str, parents: pa.Array) -> pa.Table:
     """One lineage edge a pair."""
-    return filled(
+    return make_table(
         "lineage_edges",
         len(children),
         child_kind=child,
@@ -68,7 +68,7 @@ def edges(child: str, children: pa.Array, relation: str, parent: str, parents: p
     )
 
 
-def repeated(array: pa.Array, times: int) -> pa.Array:
+def repeat(array: pa.Array, times: int) -> pa.Array:
     return array.take(pa.array(np.repeat(np.arange(len(array)), times)))
 
 
@@ -78,7 +78,7 @@ def generate(lake: Lake, predictions: int, per_partition: int) -> None:
     chunks = ids(rng, CHUNKS)
     doc_ids = pa.array([f"d{i:06d}" for i in range(CHUNKS)])
     if not lake.files("chunks"):
-        rows = filled("chunks", CHUNKS, chunk_id=chunks, doc_id=doc_ids, text=TEXT)
+        rows = make_table("chunks", CHUNKS, chunk_id=chunks, doc_id=doc_ids, text=TEXT)
         lake.write("corpus/c/chunks", "0", {"chunks": rows})
     for shard, start in enumerate(range(0, predictions, per_partition)):
         n, partition = min(per_partition, predictions - start), f"b{shard // 8}|{shard % 8}"
@@ -86,49 +86,55 @@ def generate(lake: Lake, predictions: int, per_partition: int) -> None:
             continue
         rng = np.random.default_rng(shard + 1)
         question, prediction, chain = ids(rng, n), ids(rng, n), ids(rng, n * OPTIONS)
-        picked = n * OPTIONS * PER_CHAIN
-        evidence, source = ids(rng, picked), chunks.take(pa.array(rng.integers(0, CHUNKS, picked)))
+        n_evidence = n * OPTIONS * PER_CHAIN
+        evidence, source = ids(rng, n_evidence), chunks.take(pa.array(rng.integers(0, CHUNKS, n_evidence)))
         labels = pa.array(np.tile(np.array(list("ABCD")), n))
         ranks = pa.array(np.tile(np.arange(1, PER_CHAIN + 1), n * OPTIONS))
-        of_chain, of_evidence = repeated(question, OPTIONS), repeated(question, OPTIONS * PER_CHAIN)
-        lake.write("questions/mcqa", partition, {"questions": filled("questions", n, question_id=question, text=TEXT)})
-        rows = filled(
+        of_chain, of_evidence = repeat(question, OPTIONS), repeat(question, OPTIONS * PER_CHAIN)
+        lake.write(
+            "questions/mcqa", partition, {"questions": make_table("questions", n, question_id=question, text=TEXT)}
+        )
+        rows = make_table(
             "evidence",
-            picked,
+            n_evidence,
             evidence_id=evidence,
             question_id=of_evidence,
-            option=repeated(labels, PER_CHAIN),
+            option=repeat(labels, PER_CHAIN),
             kind="chunk",
             source_kind="chunk",
             source_id=source,
             text=TEXT,
             rank=ranks,
-            score=pa.array(rng.random(picked)),
-            content_hash=ids(rng, picked),
+            score=pa.array(rng.random(n_evidence)),
+            content_hash=ids(rng, n_evidence),
             input_hash=of_evidence,
         )
-        used = edges("evidence", evidence, USED, "question", of_evidence)
+        used_edges = edges("evidence", evidence, USED, "question", of_evidence)
         derived = edges("evidence", evidence, DERIVED, "chunk", source)
-        lake.write("evidence/mcqa/s", partition, {"evidence": rows, "lineage_edges": pa.concat_tables([used, derived])})
-        rows = filled("chains", n * OPTIONS, chain_id=chain, question_id=of_chain, hypothesis=labels)
+        lake.write(
+            "evidence/mcqa/s", partition, {"evidence": rows, "lineage_edges": pa.concat_tables([used_edges, derived])}
+        )
+        rows = make_table("chains", n * OPTIONS, chain_id=chain, question_id=of_chain, hypothesis=labels)
         question_edges = edges("chain", chain, USED, "question", of_chain)
-        evidence_edges = edges("chain", repeated(chain, PER_CHAIN), USED, "evidence", evidence)
+        evidence_edges = edges("chain", repeat(chain, PER_CHAIN), USED, "evidence", evidence)
         lake.write(
             "chains/mcqa/s",
             partition,
             {"chains": rows, "lineage_edges": pa.concat_tables([question_edges, evidence_edges])},
         )
-        rows = filled("predictions", n, prediction_id=prediction, question_id=question, answer="A", status="answered")
+        rows = make_table(
+            "predictions", n, prediction_id=prediction, question_id=question, answer="A", status="answered"
+        )
         question_edges = edges("prediction", prediction, USED, "question", question)
-        chosen = edges("prediction", repeated(prediction, OPTIONS), USED, "chain", chain)
+        chain_edges = edges("prediction", repeat(prediction, OPTIONS), USED, "chain", chain)
         lake.write(
             "predictions/mcqa/s",
             partition,
-            {"predictions": rows, "lineage_edges": pa.concat_tables([question_edges, chosen])},
+            {"predictions": rows, "lineage_edges": pa.concat_tables([question_edges, chain_edges])},
         )
 
 
-def scanned(connection: duckdb.DuckDBPyConnection, identifier: str) -> dict[str, list[str]]:
+def scan_parents(connection: duckdb.DuckDBPyConnection, identifier: str) -> dict[str, list[str]]:
     """The baseline: every step asks the whole view for the parents of the rows found last."""
     row_keys: dict[tuple[str, str], None] = {}
     frontier = [identifier]
@@ -145,7 +151,7 @@ def scanned(connection: duckdb.DuckDBPyConnection, identifier: str) -> dict[str,
     return by_kind
 
 
-def timed(work: Callable[..., T], *arguments: object) -> tuple[float, T]:
+def time_call(work: Callable[..., T], *arguments: object) -> tuple[float, T]:
     started = time.perf_counter()
     result = work(*arguments)
     return time.perf_counter() - started, result
@@ -159,11 +165,11 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, help="Where to make the lake, and keep it; used again where it is there."
     )
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        root = (chosen.folder or Path(temporary)) / "data_lake"
+        root = (arguments.folder or Path(temporary)) / "data_lake"
         lake = Lake.create(root)
-        seconds, _ = timed(generate, lake, chosen.predictions, chosen.per_partition)
+        seconds, _ = time_call(generate, lake, arguments.predictions, arguments.per_partition)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(f"generated in {seconds:.0f} s, peak memory {peak:.2f} GiB")
         for table in ("questions", "evidence", "chains", "predictions", "lineage_edges"):
@@ -179,26 +185,26 @@ def main() -> None:
                     "SELECT prediction_id FROM predictions USING SAMPLE reservoir(64 ROWS) REPEATABLE (1)"
                 ).fetchall()
             ]
-        ours, base, opening, cpu = [], [], [], []
-        for identifier in sampled[: chosen.traces + 1]:
+        our_seconds, base, opening, cpu = [], [], [], []
+        for identifier in sampled[: arguments.traces + 1]:
             before = time.process_time()
-            seconds, connection = timed(partial(connect, lazy=True), root)
+            seconds, connection = time_call(partial(connect, lazy=True), root)
             opening.append(seconds)
-            seconds, tree = timed(lineage.trace, connection, identifier)
+            seconds, tree = time_call(lineage.trace, connection, identifier)
             cpu.append(time.process_time() - before)
-            ours.append(seconds + opening[-1])
+            our_seconds.append(seconds + opening[-1])
             create_views(connection, "lineage_edges")
-            seconds, rows = timed(scanned, connection, identifier)
+            seconds, rows = time_call(scan_parents, connection, identifier)
             base.append(seconds)
             row_ids = lineage.distinct_ids(tree)
             assert {kind: ids for kind, ids in row_ids.items() if kind in KINDS} == rows, identifier
             assert len(row_ids["document"]) == len(row_ids["chunk"])
             assert len(rows["evidence"]) == OPTIONS * PER_CHAIN
             connection.close()
-    ms = [1000 * statistics.median(values[1:]) for values in (ours, base, opening, cpu)]
+    ms = [1000 * statistics.median(values[1:]) for values in (our_seconds, base, opening, cpu)]
     print(
-        f"trace of one prediction, the lake opened for it, median of {chosen.traces}: {ms[0]:.0f} ms "
-        f"(worst {1000 * max(ours[1:]):.0f} ms), {ms[3]:.0f} ms of CPU"
+        f"trace of one prediction, the lake opened for it, median of {arguments.traces}: {ms[0]:.0f} ms "
+        f"(worst {1000 * max(our_seconds[1:]):.0f} ms), {ms[3]:.0f} ms of CPU"
     )
     print(f"of these {ms[2]:.0f} ms to open the lake; scanning the views {ms[1]:.0f} ms; ratio {ms[1] / ms[0]:.1f}")
 

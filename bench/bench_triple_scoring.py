@@ -4,7 +4,7 @@ The baseline computes one cost matrix and calls ``ot.emd2`` for each candidate a
 distances. Sentences have four to nine words with vectors of 768 dimensions, of which the template's words carry no
 mass, as in filled prompts. What the masked model takes comes on top.
 
-    python bench/bench_triple_scoring.py [--candidates 4000] [--seeds 5] [--relations 20]
+    python -m bench.bench_triple_scoring [--candidates 4000] [--seeds 5] [--relations 20]
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def main() -> None:
     batched = time.perf_counter() - started
     started = time.perf_counter()
     single = one_at_a_time(candidates, seeds)
-    alone = time.perf_counter() - started
+    seconds_alone = time.perf_counter() - started
     np.testing.assert_allclose(distances, single, atol=1e-6)
     print(
         f"{options.candidates:,} candidates × {options.seeds} seeds: together {batched:.2f} s, one pair at a time "
-        f"{alone:.2f} s, ratio {alone / batched:.1f}; distances equal"
+        f"{seconds_alone:.2f} s, ratio {seconds_alone / batched:.1f}; distances equal"
     )
     print(f"{options.relations} relations at this rate: {options.relations * batched:.0f} s")
 

@@ -52,7 +52,7 @@ class Twins:
     allowed: float
 
 
-def timed(run: Callable[[], Any], device: str, times: int = 3) -> tuple[Any, float]:
+def time_call(run: Callable[[], Any], device: str, times: int = 3) -> tuple[Any, float]:
     """What it gives, and its best time after one to warm up."""
     run()
     best = np.inf
@@ -80,11 +80,11 @@ def transport(device: str, small: bool) -> Iterator[Twins]:
     for cost in list_ground_costs():
         measure = pool.measure(7, cost)
         query = TokenMeasure(measure.points[:12], measure.weights[:12])
-        (expected,), here = timed(partial(find_nearest_texts, [query], pool, 20, cost), "cpu", 1)
-        (there,), seconds = timed(partial(find_nearest_texts, [query], pool, 20, cost, device=device), device)
-        same = there.indices.tolist() == expected.indices.tolist()
-        difference = float(np.abs(there.distances - expected.distances).max()) if same else np.inf
-        yield Twins(f"transport, {cost}", size, here, seconds, difference, 1e-6)
+        (expected,), cpu_seconds = time_call(partial(find_nearest_texts, [query], pool, 20, cost), "cpu", 1)
+        (gpu_result,), seconds = time_call(partial(find_nearest_texts, [query], pool, 20, cost, device=device), device)
+        same = gpu_result.indices.tolist() == expected.indices.tolist()
+        difference = float(np.abs(gpu_result.distances - expected.distances).max()) if same else np.inf
+        yield Twins(f"transport, {cost}", size, cpu_seconds, seconds, difference, 1e-6)
 
 
 def attention(device: str, small: bool) -> Iterator[Twins]:
@@ -93,33 +93,33 @@ def attention(device: str, small: bool) -> Iterator[Twins]:
     problems = [random_problem(number, nodes, 384, 4 * nodes) for number in range(count)]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
     settings = AttentionSettings()
-    here, mine = timed(lambda: train_and_score(graphs, queries, settings, "cpu"), "cpu", 1)
-    there, its = timed(lambda: train_and_score(graphs, queries, settings, device), device)
-    difference = max(float(np.abs(a.scores - b.scores).max()) for a, b in zip(here, there, strict=True))
+    cpu_result, mine = time_call(lambda: train_and_score(graphs, queries, settings, "cpu"), "cpu", 1)
+    gpu_result, its = time_call(lambda: train_and_score(graphs, queries, settings, device), device)
+    difference = max(float(np.abs(a.scores - b.scores).max()) for a, b in zip(cpu_result, gpu_result, strict=True))
     yield Twins("UGAT, training and scores", f"{count} questions, {nodes} nodes", mine, its, difference, 1e-3)
 
 
 def encoder(device: str, small: bool) -> Iterator[Twins]:
     """Sentence and token vectors, and whether a vector hangs on what it is encoded with."""
     texts = texts_of(50 if small else 2000, 5, 200)
-    theirs = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
-    expected, mine = timed(lambda: theirs.encode_sentences(texts), "cpu", 1)
+    cpu_encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
+    expected, mine = time_call(lambda: cpu_encoder.encode_sentences(texts), "cpu", 1)
     for dtype, allowed in (("float32", 1e-5), ("bfloat16", 1e-3)):
-        ours = load_encoder(EMBEDDED_ENCODER, device=device, dtype=dtype)
-        vectors, its = timed(lambda o=ours: o.encode_sentences(texts), device)  # type: ignore[misc]
+        gpu_encoder = load_encoder(EMBEDDED_ENCODER, device=device, dtype=dtype)
+        vectors, its = time_call(lambda o=gpu_encoder: o.encode_sentences(texts), device)  # type: ignore[misc]
         furthest = float(1 - (vectors * expected).sum(axis=1).min())
         yield Twins(f"encoder, {dtype}, 1 − cosine", f"{len(texts)} texts", mine, its, furthest, allowed)
-        alone = np.concatenate([ours.encode_sentences([text]) for text in texts[:200]])
-        differing = float((alone != vectors[:200]).any(axis=1).sum())
-        yield Twins(f"encoder, {dtype}, vectors that differ alone", f"{len(alone)} texts", mine, its, differing, 0)
+        single = np.concatenate([gpu_encoder.encode_sentences([text]) for text in texts[:200]])
+        n_different = float((single != vectors[:200]).any(axis=1).sum())
+        yield Twins(f"encoder, {dtype}, vectors that differ alone", f"{len(single)} texts", mine, its, n_different, 0)
         worst = max(
             float(np.abs(a.vectors - b.vectors).max())
-            for a, b in zip(theirs.encode_tokens(texts[:50]), ours.encode_tokens(texts[:50]), strict=True)
+            for a, b in zip(cpu_encoder.encode_tokens(texts[:50]), gpu_encoder.encode_tokens(texts[:50]), strict=True)
         )
         yield Twins(f"token vectors, {dtype}", "50 texts", mine, its, worst, 1e-3 if dtype == "float32" else 0.2)
 
 
-def saved(folder: Path, kind: type[Any], **more: Any) -> Path:
+def save_model(folder: Path, kind: type[Any], **settings: Any) -> Path:
     """A model of MiniLM's size with random weights and its tokenizer."""
     set_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(find_minilm_folder())
@@ -129,7 +129,7 @@ def saved(folder: Path, kind: type[Any], **more: Any) -> Path:
         num_hidden_layers=6,
         num_attention_heads=12,
         intermediate_size=1536,
-        **more,
+        **settings,
     )
     kind(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -141,22 +141,22 @@ def reranker(device: str, small: bool) -> Iterator[Twins]:
     texts = texts_of(20 if small else 1000, 5, 100)
     pairs = list(zip(texts, reversed(texts), strict=True))
     with tempfile.TemporaryDirectory() as folder:
-        place = str(saved(Path(folder), BertForSequenceClassification, num_labels=1))
-        theirs, ours = (CrossEncoderReranker(place, device=each) for each in ("cpu", device))
-        here, mine = timed(lambda: theirs.score(pairs), "cpu", 1)
-        there, its = timed(lambda: ours.score(pairs), device)
-    yield Twins("reranker", f"{len(pairs)} pairs", mine, its, float(np.abs(here - there).max()), 1e-3)
+        place = str(save_model(Path(folder), BertForSequenceClassification, num_labels=1))
+        cpu_model, gpu_model = (CrossEncoderReranker(place, device=each) for each in ("cpu", device))
+        cpu_result, mine = time_call(lambda: cpu_model.score(pairs), "cpu", 1)
+        gpu_result, its = time_call(lambda: gpu_model.score(pairs), device)
+    yield Twins("reranker", f"{len(pairs)} pairs", mine, its, float(np.abs(cpu_result - gpu_result).max()), 1e-3)
 
 
 def masked(device: str, small: bool) -> Iterator[Twins]:
     """Log probabilities of a masked model."""
     texts = texts_of(20 if small else 500, 5, 40)
     with tempfile.TemporaryDirectory() as folder:
-        place = saved(Path(folder), BertForMaskedLM)
-        theirs, ours = (HFMaskedLM.load(place, device=each) for each in ("cpu", device))
-    here, mine = timed(lambda: theirs.word_log_probs(texts), "cpu", 1)
-    there, its = timed(lambda: ours.word_log_probs(texts), device)
-    worst = max(float(np.abs(a.log_probs - b.log_probs).max()) for a, b in zip(here, there, strict=True))
+        place = save_model(Path(folder), BertForMaskedLM)
+        cpu_model, gpu_model = (HFMaskedLM.load(place, device=each) for each in ("cpu", device))
+    cpu_result, mine = time_call(lambda: cpu_model.word_log_probs(texts), "cpu", 1)
+    gpu_result, its = time_call(lambda: gpu_model.word_log_probs(texts), device)
+    worst = max(float(np.abs(a.log_probs - b.log_probs).max()) for a, b in zip(cpu_result, gpu_result, strict=True))
     yield Twins("masked model", f"{len(texts)} texts", mine, its, worst, 1e-2)
 
 
@@ -170,10 +170,10 @@ def index(device: str, small: bool) -> Iterator[Twins]:
     vectors = rng.normal(size=(2000 if small else 500_000, 384)).astype(np.float32)
     flat = faiss.IndexFlatIP(384)
     flat.add(vectors)
-    there = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, flat)
-    (near, _), mine = timed(lambda: flat.search(vectors[:64], 100), "cpu", 1)
-    (nearest, _), its = timed(lambda: there.search(vectors[:64], 100), device)
-    yield Twins("FAISS, flat", f"{len(vectors)} vectors", mine, its, float(np.abs(near - nearest).max()), 1e-2)
+    gpu_index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, flat)
+    (cpu_result, _), mine = time_call(lambda: flat.search(vectors[:64], 100), "cpu", 1)
+    (nearest, _), its = time_call(lambda: gpu_index.search(vectors[:64], 100), device)
+    yield Twins("FAISS, flat", f"{len(vectors)} vectors", mine, its, float(np.abs(cpu_result - nearest).max()), 1e-2)
 
 
 def main() -> None:
@@ -186,11 +186,11 @@ def main() -> None:
     paths = [transport, attention, encoder, reranker, masked, *([index] if find_spec("faiss") else [])]
     name = torch.cuda.get_device_name() if options.device != "cpu" else "the processor itself"
     table = Table("path", "size", "processor, s", "device, s", "times", "difference", "allowed", title=name)
-    wrong = 0
+    n_wrong = 0
     for path in paths:
         for twins in path(options.device, options.small):
             fits = twins.difference <= twins.allowed
-            wrong += not fits
+            n_wrong += not fits
             table.add_row(
                 twins.path,
                 twins.size,
@@ -201,7 +201,7 @@ def main() -> None:
                 f"{twins.allowed:.2g}",
             )
     Console(width=160, highlight=False).print(table)
-    sys.exit(bool(wrong))
+    sys.exit(bool(n_wrong))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.bench_scale import disk, measured
+from bench.bench_scale import disk, measure
 from evidence_assets.lake.rows import Rows, check_row_order, prepare_rows, version_of
 from evidence_assets.lake.store import Lake
 
@@ -49,21 +49,22 @@ def run(
     parser.add_argument("--folder", type=Path, help="Where all is kept; a temporary folder where none is named.")
     parser.add_argument("--stages", nargs="+", default=list(stages), choices=stages)
     parser.add_argument("--stage", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.stage:
-        lake, results = Lake.create(chosen.folder / "lake", question_shards=1, corpus_shards=shards), dict[str, Any]()
+    options = parser.parse_args()
+    if options.stage:
+        lake = Lake.create(options.folder / "lake", question_shards=1, corpus_shards=shards)
+        results: dict[str, Any] = {}
         before = disk(lake.root)
-        with measured(results):
-            report = stages[chosen.stage](lake, chosen.folder / "files", chosen)
+        with measure(results):
+            report = stages[options.stage](lake, options.folder / "files", options)
         print(json.dumps({**results, "disk": disk(lake.root) - before, "told": report}))
         return
     with tempfile.TemporaryDirectory() as temporary:
-        folder = chosen.folder or Path(temporary)
+        folder = options.folder or Path(temporary)
         if not (folder / "files").is_dir():
-            write(folder / "files", chosen)
+            write(folder / "files", options)
         print(f"{disk(folder / 'files') / 2**20:,.0f} MiB of files\n")
         print("| stage | s | own memory, MiB | with files, MiB | disk, MiB | |\n|---|---|---|---|---|---|", flush=True)
-        for name in chosen.stages:
+        for name in options.stages:
             command = [sys.executable, "-m", module, *sys.argv[1:], "--folder", str(folder), "--stage", name]
             process = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
             if process.returncode:

@@ -1,6 +1,6 @@
 """Everything that is measured on real data, and the tables of ``docs/measured.md`` that show it.
 
-    python bench/measure_all.py [--only NAME …] [--lakes FOLDER] [--profile FILE]
+    python -m bench.measure_all [--only NAME …] [--lakes FOLDER] [--profile FILE]
 
 ``bench/measured.yaml`` states the measurements, in order: a benchmark of a world with variants and metrics, or answers
 of lakes made before against baselines. Each is read from materialized assets, and its table is put between its marks
@@ -53,16 +53,16 @@ def main() -> None:
 
 
 def command(entry: dict[str, Any], lakes: Path, profile: Path | None) -> list[str]:
-    """The script and its arguments: variants on a benchmark, or answers against baselines from lakes made before."""
+    """The module and its arguments: variants on a benchmark, or answers against baselines from lakes made before."""
     if "answers" in entry:
         places = [f"{lakes / place.partition(':')[0] / 'lake'}:{place.partition(':')[2]}" for place in entry["answers"]]
-        return [str(BENCH / "measure_answers.py"), *places]
+        return ["-m", "bench.measure_answers", *places]
     lake = lakes / Path(entry.get("world", "sample")).stem
     lake.mkdir(parents=True, exist_ok=True)
     options = ["--lake", str(lake), "--metrics", ",".join(entry["metrics"])]
     options += ["--world", str(BENCH / "worlds" / entry["world"])] if "world" in entry else []
     options += ["--profile", str(profile)] if profile else []
-    return [str(BENCH / "measure_variants.py"), entry["benchmark"], *entry["variants"], *options]
+    return ["-m", "bench.measure_variants", entry["benchmark"], *entry["variants"], *options]
 
 
 if __name__ == "__main__":

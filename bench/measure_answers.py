@@ -1,6 +1,6 @@
 """What the answers of materialized variants are worth against simple baselines, and the weights they rest on.
 
-    python bench/measure_answers.py LAKE:obqa_book:uscrake_chunks LAKE:arc_book:uscrake_chunks [--fit]
+    python -m bench.measure_answers LAKE:obqa_book:uscrake_chunks LAKE:arc_book:uscrake_chunks [--fit]
 
 Questions are halved by their ids. Printed are, for the second half of each benchmark, the accuracy of the stored
 predictions, of those that the evidence supports and of the surest quarter and half, beside baselines: the longest
@@ -61,9 +61,9 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         )
         support = np.array([chains[label] for label in labels])
         texts = bool(kinds & set(TEXT_KINDS)) and bool(support.any())
-        near = np.array([float(vectors[row["text"]] @ vectors[option]) for option in row["options"]])
+        cosines = np.array([float(vectors[row["text"]] @ vectors[option]) for option in row["options"]])
         size = np.array([length_feature(option) for option in row["options"]])
-        columns = [support * texts, support * (not texts) * (support == 0).mean(), near * (not texts), size * texts]
+        columns = [support * texts, support * (not texts) * (support == 0).mean(), cosines * (not texts), size * texts]
         (prediction,) = of_question["predictions"][row["question_id"]].to_dicts()
         parsed_questions.append(
             {
@@ -72,7 +72,7 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
                 "labels": labels,
                 "features": np.stack(columns, 1),
                 "support": support,
-                "near": near,
+                "near": cosines,
                 "length": np.array([len(option) for option in row["options"]]),
                 "prediction": prediction,
                 "negated": row["negated"],
@@ -83,14 +83,14 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
 
 def fitted(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
     """Weights of the features: conditional logistic regression with a small penalty."""
-    used = [q for q in questions if not q["negated"]]
+    plain_questions = [q for q in questions if not q["negated"]]
 
     def loss(weights: np.ndarray[Any, Any]) -> float:
         total = 0.0
-        for q in used:
+        for q in plain_questions:
             z = q["features"] @ weights
             total += float(np.logaddexp.reduce(z) - z[q["gold"]])
-        return total / len(used) + PENALTY / 2 * float(weights @ weights)
+        return total / len(plain_questions) + PENALTY / 2 * float(weights @ weights)
 
     return np.asarray(minimize(loss, np.zeros(len(FEATURES))).x)
 
@@ -133,7 +133,7 @@ def temperature(questions: list[dict[str, Any]]) -> float:
     return float(grid[int(np.argmin(losses))])
 
 
-def measured(name: str, questions: list[dict[str, Any]]) -> list[str]:
+def format_row(name: str, questions: list[dict[str, Any]]) -> list[str]:
     """A row of the table: the second half, served, beside its baselines."""
     first, half = questions[: len(questions) // 2], questions[len(questions) // 2 :]
     common = max({q["gold"] for q in first}, key=[q["gold"] for q in first].count)
@@ -187,7 +187,7 @@ def main() -> None:
     for spec in options.measured:
         place, benchmark, variant = re.fullmatch(r"(.+):([^:]+):([^:]+)", spec).groups()  # type: ignore[union-attr]
         questions = questions_of(Lake(Path(place)), benchmark, variant)
-        rows.append(measured(f"{benchmark}:{variant}", questions))
+        rows.append(format_row(f"{benchmark}:{variant}", questions))
         first = questions[: len(questions) // 2]
         if all(extractive.is_yes_no_maybe(option) for q in first for option in q["row"]["options"]):
             if options.fit:

@@ -1,6 +1,6 @@
 """Seconds from the edit of a seed file to everything that depends on it being fresh, with the daemon running.
 
-    python bench/measure_fresh.py --world FOLDER
+    python -m bench.measure_fresh --world FOLDER
 
 The folder holds ``data_lake`` and ``dagster_home`` as `evidence demo` leaves them, and is changed; without it a world
 is made first. What is no work of an asset's step is overhead: waiting for a tick, for a place in the queue, for a
@@ -32,7 +32,7 @@ LIMIT = 60.0
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunTimes:
     """One run after the edit; moments are seconds since it."""
 
     name: str
@@ -44,10 +44,10 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Fresh:
+class Freshness:
     """What followed from an edit."""
 
-    runs: tuple[Ran, ...]
+    runs: tuple[RunTimes, ...]
 
     @property
     def seconds(self) -> float:
@@ -57,11 +57,11 @@ class Fresh:
     @property
     def working(self) -> float:
         """How long at least one step was worked on."""
-        covered = until = 0.0
+        covered_seconds = until = 0.0
         for start, end in sorted(step for run in self.runs for step in run.steps):
-            covered += max(0.0, end - max(start, until))
+            covered_seconds += max(0.0, end - max(start, until))
             until = max(until, end)
-        return covered
+        return covered_seconds
 
 
 def _end_with_parent() -> None:
@@ -101,7 +101,7 @@ def edit(seed: Path) -> None:
     seed.write_text(yaml.safe_dump(relation, sort_keys=False, allow_unicode=True))
 
 
-def measure(world: Path, relation: str, patience: float = 600) -> Fresh:
+def measure(world: Path, relation: str, patience: float = 600) -> Freshness:
     """Edit a seed file below a running daemon, and wait until nothing is to be made any more."""
     from evidence_assets.assets.automation import request_stale_assets
     from evidence_assets.assets.seeds import request_seed_runs
@@ -137,10 +137,10 @@ def measure(world: Path, relation: str, patience: float = 600) -> Fresh:
         while not (fresh := settled(instance)):
             wait(fresh)
         records = [r for r in instance.get_run_records() if r.dagster_run.run_id not in before]
-        return Fresh(tuple(_ran(instance, record, edited) for record in reversed(records)))
+        return Freshness(tuple(_run_times(instance, record, edited) for record in reversed(records)))
 
 
-def _ran(instance: dg.DagsterInstance, record: dg.RunRecord, edited: float) -> Ran:
+def _run_times(instance: dg.DagsterInstance, record: dg.RunRecord, edited: float) -> RunTimes:
     run = record.dagster_run
     asset_keys = sorted("/".join(key.path) for key in run.asset_selection or ())
     steps = [
@@ -150,7 +150,7 @@ def _ran(instance: dg.DagsterInstance, record: dg.RunRecord, edited: float) -> R
     ]
     assets = ", ".join(asset_keys) if len(asset_keys) < 4 else f"{len(asset_keys)} assets"
     name = f"{assets} {run.tags.get('dagster/partition', '')}"
-    return Ran(
+    return RunTimes(
         name.strip() if asset_keys else run.job_name,
         record.create_timestamp.timestamp() - edited,
         (record.start_time or 0) - edited,

@@ -13,12 +13,13 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, TransformerEncoder, load_encoder
 from evidence_assets.models.rerankers import CrossEncoderReranker
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny_masked import word_piece
@@ -29,13 +30,21 @@ COUNT, BATCHES, THREADS = 256, (1, 8, 64), (1, 2, 4)
 Compute = Callable[[Sequence[str]], Sequence[np.ndarray]]
 
 
+def sentence_vectors(encoder: TransformerEncoder, texts: Sequence[str]) -> Sequence[np.ndarray]:
+    return list(encoder.encode_sentences(texts))
+
+
+def token_vectors(encoder: TransformerEncoder, texts: Sequence[str]) -> Sequence[np.ndarray]:
+    return [tokens.vectors for tokens in encoder.encode_tokens(texts)]
+
+
 def models(folder: Path) -> dict[str, Compute]:
-    """What is computed of texts, by name."""
+    """Functions of texts by name."""
     computations: dict[str, Compute] = {}
     for dtype in ("float32", "bfloat16", "float16"):
         encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=dtype)
-        computations[f"encoder, {dtype}, vectors"] = lambda texts, e=encoder: list(e.encode_sentences(texts))  # type: ignore[misc]
-        computations[f"encoder, {dtype}, tokens"] = lambda texts, e=encoder: [t.vectors for t in e.encode_tokens(texts)]  # type: ignore[misc]
+        computations[f"encoder, {dtype}, vectors"] = partial(sentence_vectors, encoder)
+        computations[f"encoder, {dtype}, tokens"] = partial(token_vectors, encoder)
     reranker = CrossEncoderReranker(str(make_cross_encoder(folder)), device="cpu")
     computations["cross-encoder, scores"] = lambda texts: list(reranker.score([("fever", text[:80]) for text in texts]))
     masked = word_piece()
@@ -45,7 +54,9 @@ def models(folder: Path) -> dict[str, Compute]:
     return computations
 
 
-def differing(compute: Compute, texts: Sequence[str], alone: Sequence[np.ndarray], batch: int, threads: int) -> int:
+def count_differences(
+    compute: Compute, texts: Sequence[str], expected: Sequence[np.ndarray], batch: int, threads: int
+) -> int:
     """How many texts come out otherwise than alone."""
     order = list(range(len(texts)))
     random.Random(f"{batch} {threads}").shuffle(order)
@@ -54,7 +65,7 @@ def differing(compute: Compute, texts: Sequence[str], alone: Sequence[np.ndarray
     for start in range(0, len(order), batch):
         places = order[start : start + batch]
         for place, vector in zip(places, compute([texts[p] for p in places]), strict=True):
-            changed += not np.array_equal(vector, alone[place])
+            changed += not np.array_equal(vector, expected[place])
     return changed
 
 
@@ -67,8 +78,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, compute in models(Path(folder)).items():
             torch.set_num_threads(1)
-            alone = [compute([text])[0] for text in texts]
-            rows.append([name, *(differing(compute, texts, alone, b, t) for t in THREADS for b in BATCHES)])
+            expected = [compute([text])[0] for text in texts]
+            rows.append([name, *(count_differences(compute, texts, expected, b, t) for t in THREADS for b in BATCHES)])
     print(table(heads, rows))
     assert not any(sum(row[1:]) for row in rows), "some results depend on their batch"
 

@@ -51,8 +51,8 @@ class Rows:
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         scores = queries @ self.vectors.T
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        return np.take_along_axis(scores, best, axis=1), best
+        best_columns = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(scores, best_columns, axis=1), best_columns
 
 
 def marked(rows: Iterable[dict[str, Any]]) -> list[Marked]:

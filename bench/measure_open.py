@@ -7,7 +7,7 @@ answered. The margin and the floors are chosen on the first split. Questions on 
 next to nothing, are asked besides where EVIDENCE_DEV_DATA holds them (Mintaka, HotpotQA, and OpenBookQA's that end in
 a question mark): the even ones are the first split. What is answered there should be nothing.
 
-    python bench/measure_open.py --lake data_lake
+    python -m bench.measure_open --lake data_lake
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
-from evidence_assets.cli.ask import pick_clearest, select_variants
+from evidence_assets.cli.ask import select_clearest, select_variants
 from evidence_assets.experiment import ad_hoc_questions as asked
 from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
 from evidence_assets.experiment.scores.metrics import accuracy, exact_match
@@ -51,7 +51,7 @@ def ask(lake: Lake, text: str, source: QuestionSource) -> AdHocAnswer:
         )
         for v in select_variants("graph", source, "", "")
     )
-    return pick_clearest(context)
+    return select_clearest(context)
 
 
 def on_other_things() -> list[tuple[str, list[str]]]:
@@ -84,7 +84,7 @@ def main() -> None:
         for q in read_benchmark_questions(lake, benchmark)
         if q.gold and not asks_for_exception(q.text)
     ]
-    every += [(("other, dev", "other, test")[n % 2], *one) for n, one in enumerate(on_other_things())]
+    every += [(("other, dev", "other, test")[n % 2], *question) for n, question in enumerate(on_other_things())]
     print("of               margin  split         answered  right  share right (95 %)    among them  statuses")
     for source in (asked.resolve_source(lake, benchmark.corpus, ""), QuestionSource(benchmark.corpus)):
         for margin in chosen.margins if source.graph else chosen.margins[:1]:

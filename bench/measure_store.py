@@ -1,7 +1,7 @@
 """Milliseconds of each request to an S3 server on this machine: through obstore, which the lake uses, and through
 pyarrow.
 
-    python bench/measure_store.py
+    python -m bench.measure_store
 
 It needs the extras ``cloud`` and ``dev``. The server is a program in Python: what is compared is the libraries, not
 stores.
@@ -42,27 +42,27 @@ def main() -> int:
     host, port = server.get_host_and_port()
     os.environ |= VARIABLES | {"AWS_ENDPOINT_URL": f"http://{host}:{port}"}
     urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/lakes", method="PUT"), timeout=30).close()
-    ours = obstore.store.from_url("s3://lakes/obstore", client_options={"allow_http": True})
-    theirs = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1")
+    store = obstore.store.from_url("s3://lakes/obstore", client_options={"allow_http": True})
+    arrow = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1")
 
     def put(name: str, content: bytes) -> None:
-        with theirs.open_output_stream(f"lakes/pyarrow/{name}") as stream:
+        with arrow.open_output_stream(f"lakes/pyarrow/{name}") as stream:
             stream.write(content)
 
     def get(name: str) -> bytes:
-        with theirs.open_input_file(f"lakes/pyarrow/{name}") as stream:
+        with arrow.open_input_file(f"lakes/pyarrow/{name}") as stream:
             return bytes(stream.read())
 
     rows: list[tuple[str, Callable[[int], object], Callable[[int], object], int]] = [
-        ("put 4 KiB", lambda n: obstore.put(ours, f"s/{n}", SMALL), lambda n: put(f"s/{n}", SMALL), 200),
-        ("get 4 KiB", lambda n: obstore.get(ours, f"s/{n}").bytes(), lambda n: get(f"s/{n}"), 200),
-        ("put 8 MiB", lambda n: obstore.put(ours, f"l/{n}", LARGE), lambda n: put(f"l/{n}", LARGE), 8),
-        ("get 8 MiB", lambda n: obstore.get(ours, f"l/{n}").bytes(), lambda n: get(f"l/{n}"), 8),
-        ("head", lambda n: obstore.head(ours, f"s/{n}"), lambda n: theirs.get_file_info(f"lakes/pyarrow/s/{n}"), 200),
+        ("put 4 KiB", lambda n: obstore.put(store, f"s/{n}", SMALL), lambda n: put(f"s/{n}", SMALL), 200),
+        ("get 4 KiB", lambda n: obstore.get(store, f"s/{n}").bytes(), lambda n: get(f"s/{n}"), 200),
+        ("put 8 MiB", lambda n: obstore.put(store, f"l/{n}", LARGE), lambda n: put(f"l/{n}", LARGE), 8),
+        ("get 8 MiB", lambda n: obstore.get(store, f"l/{n}").bytes(), lambda n: get(f"l/{n}"), 8),
+        ("head", lambda n: obstore.head(store, f"s/{n}"), lambda n: arrow.get_file_info(f"lakes/pyarrow/s/{n}"), 200),
         (
             "list 200",
-            lambda n: obstore.list(ours, "s").collect(),
-            lambda n: theirs.get_file_info(fs.FileSelector("lakes/pyarrow/s", recursive=True)),
+            lambda n: obstore.list(store, "s").collect(),
+            lambda n: arrow.get_file_info(fs.FileSelector("lakes/pyarrow/s", recursive=True)),
             10,
         ),
     ]

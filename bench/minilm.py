@@ -24,8 +24,8 @@ class MiniLm:
         return self._encoder.count_tokens(texts)
 
     def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        self._vectors.update(zip(fresh, self._encoder.encode_sentences(fresh), strict=True))
+        new_texts = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        self._vectors.update(zip(new_texts, self._encoder.encode_sentences(new_texts), strict=True))
         return np.stack([self._vectors[text] for text in texts])
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:

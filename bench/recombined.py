@@ -98,7 +98,7 @@ class Recombined:
 
     def _places(self, text: str) -> list[int] | None:
         """The sentences that a text is made of; None where it is another text."""
-        places = [self._place.get(part) for part in text.split(BETWEEN)]
+        places = [self._place.get(sentence) for sentence in text.split(BETWEEN)]
         return None if None in places else [place for place in places if place is not None]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -109,7 +109,7 @@ class Recombined:
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Surface forms of the tokens of each text."""
         positions = [self._places(text) for text in texts]
-        others = iter(self._encoder.split_tokens([t for t, p in zip(texts, positions, strict=True) if p is None]))  # type: ignore[attr-defined]
+        others = iter(self._encoder.split_tokens([t for t, p in zip(texts, positions, strict=True) if p is None]))
         return [next(others) if p is None else tuple(form for i in p for form in self._pieces[i]) for p in positions]
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
@@ -159,7 +159,7 @@ def _name(number: int) -> str:
     >>> _name(0), _name(27)
     ('Qa', 'Qbb')
     """
-    letters, rest = "", number
-    while rest or not letters:
-        letters, rest = chr(ord("a") + rest % 26) + letters, rest // 26
+    letters, quotient = "", number
+    while quotient or not letters:
+        letters, quotient = chr(ord("a") + quotient % 26) + letters, quotient // 26
     return f"Q{letters}"

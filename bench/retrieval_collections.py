@@ -44,9 +44,10 @@ def _hotpot_sentences(data: Path) -> tuple[Documents, Queries]:
 def _hotpot_clozes(data: Path) -> tuple[Documents, Queries]:
     """Sentences that were taken out of 200 pages, each with the page that it stood in: no question in two steps."""
     generator, pages = random.Random(0), _pages(data)
-    long = {t: [i for i, s in enumerate(page) if i and len(s) > SHORTEST_CLOZE] for t, page in pages.items()}
+    positions = {t: [i for i, s in enumerate(page) if i and len(s) > SHORTEST_CLOZE] for t, page in pages.items()}
     removed_sentence = {
-        t: generator.choice(long[t]) for t in generator.sample(sorted(t for t in pages if len(long[t]) > 1), CLOZES)
+        t: generator.choice(positions[t])
+        for t in generator.sample(sorted(t for t in pages if len(positions[t]) > 1), CLOZES)
     }
     page_texts = {
         t: "".join(s for i, s in enumerate(page) if removed_sentence.get(t) != i) for t, page in pages.items()
@@ -92,6 +93,27 @@ COLLECTIONS: dict[str, Callable[[Path], tuple[Documents, Queries]]] = {
     "pubmed_abstracts": _pubmed_abstracts,
     "sample_articles": _sample_articles,
 }
+
+
+def write_hotpot_options(data: Path, folder: Path) -> None:
+    """Write HotpotQA's questions with four options: the answer, if it is no yes or no, and those of three others."""
+    questions = [
+        q for q in read_questions("hotpotqa", data / "hotpotqa-100", "train") if q.gold[0] not in ("yes", "no")
+    ]
+    answers, generator = sorted({q.gold[0] for q in questions}), random.Random(0)
+    rows = []
+    for q in questions:
+        options = [*generator.sample([a for a in answers if a != q.gold[0]], 3), q.gold[0]]
+        generator.shuffle(options)
+        evidence = [{"kind": g.kind, "source": g.source, "locator": g.locator, "text": g.text} for g in q.gold_evidence]
+        rows.append({"source_id": q.source_id, "text": q.text, "options": options, "gold": options.index(q.gold[0])})
+        rows[-1]["gold_evidence"] = evidence
+    folder.mkdir(parents=True)
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+QUESTIONS = {"hotpot_options": write_hotpot_options}
+"""Writers of questions with options."""
 
 
 def write(name: str, data: Path, folder: Path) -> None:
