@@ -1,0 +1,261 @@
+"""The images and compose files: what they name exists, and their commands start a server in a bare folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dockerfile_parse import DockerfileParser
+
+from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
+
+DEPLOY = REPOSITORY / "deploy"
+DOCKERFILES = sorted(DEPLOY.rglob("*Dockerfile*"))
+COMPOSE_FILES = sorted(DEPLOY.rglob("*compose*.yaml"))
+SERVICES = {
+    (path.name, name): service
+    for path in COMPOSE_FILES
+    for name, service in yaml.safe_load(path.read_text())["services"].items()
+}
+START_TIMEOUT_S = 600.0
+BIN = str(Path(sys.executable).parent)
+
+
+def instructions(path: Path) -> list[tuple[str, str]]:
+    """Instructions of an image file with their values."""
+    rows = DockerfileParser(fileobj=io.BytesIO(path.read_bytes())).structure
+    return [(row["instruction"], row["value"]) for row in rows if row["instruction"] != "COMMENT"]
+
+
+def stages(path: Path) -> dict[str, list[tuple[str, str]]]:
+    """Instructions of each stage, by its name."""
+    named: dict[str, list[tuple[str, str]]] = {}
+    for instruction, value in instructions(path):
+        if instruction == "FROM":
+            current = named.setdefault(value.split()[-1], [])
+        current.append((instruction, value))
+    return named
+
+
+def shell_commands(line: str) -> Iterator[list[str]]:
+    """The commands of a shell line, split at ``&&``."""
+    for part in line.split("&&"):
+        words = shlex.split(part)
+        yield words[1:] if words[0] == "exec" else words
+
+
+def all_commands() -> dict[str, list[str]]:
+    """Commands of RUN, CMD and compose services, by a readable id."""
+    commands: list[list[str]] = []
+    for path in DOCKERFILES:
+        for instruction, value in instructions(path):
+            if instruction == "RUN":
+                commands += shell_commands(value)
+            elif instruction in ("CMD", "ENTRYPOINT"):
+                words = json.loads(value)
+                commands += shell_commands(words[2]) if words[:2] == ["sh", "-c"] else [words]
+    commands += [service["command"] for service in SERVICES.values() if service.get("image") == "evidence-assets"]
+    return {" ".join(words)[:60]: words for words in commands}
+
+
+COMMANDS = all_commands()
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_base_images_have_a_tag_and_no_stage_that_starts_runs_as_root(path: Path) -> None:
+    named = stages(path)
+    for stage, rows in named.items():
+        base = rows[0][1].split()[0]
+        assert base in named or re.fullmatch(r"[\w./-]+:(?!latest)[\w.-]+", base), f"{stage}: {base} has no tag"
+        users = [value for instruction, value in rows if instruction == "USER"]
+        if any(instruction in ("CMD", "ENTRYPOINT", "ENV") for instruction, _ in rows):
+            assert users and users[-1] not in ("root", "0"), f"{stage} runs as root"
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_copied_files_exist_and_private_folders_are_not_copied(path: Path) -> None:
+    for instruction, value in instructions(path):
+        if instruction == "COPY":
+            *sources, _ = (word for word in value.split() if not word.startswith("--"))
+            for source in sources:
+                assert (REPOSITORY / source).exists(), f"COPY {source}"
+    ignored = set((REPOSITORY / ".dockerignore").read_text().splitlines())
+    assert {".git", ".venv", ".dagster", "data_lake", "build"} <= ignored
+
+
+@pytest.mark.parametrize("key", sorted(SERVICES), ids=lambda key: key[1])
+def test_services_have_tagged_images_and_ports_of_this_machine_only(key: tuple[str, str]) -> None:
+    service = SERVICES[key]
+    image = str(service["image"])
+    assert "build" in service or re.fullmatch(r"[\w./-]+:(?!latest)[\w.-]+", image), f"{image} has no tag"
+    assert all(str(port).startswith("127.0.0.1:") for port in service.get("ports", [])), service["ports"]
+    assert not service.get("privileged") and "network_mode" not in service
+
+
+def test_our_variables_exist_in_the_code() -> None:
+    names = {name for service in SERVICES.values() for name in service.get("environment", {})}
+    for path in DOCKERFILES:
+        for instruction, value in instructions(path):
+            names |= set(re.findall(r"(\w+)=", value)) if instruction == "ENV" else set()
+    code = "".join(path.read_text() for path in (REPOSITORY / "evidence_assets").rglob("*.py"))
+    settings = "".join(path.read_text() for path in DEPLOY.glob("*.yaml") if path not in COMPOSE_FILES)
+    ours = sorted(name for name in names if name.startswith("EVIDENCE_"))
+    assert ours and [name for name in ours if name not in code + settings] == []
+
+
+def test_installed_extras_exist() -> None:
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    installs = [words for words in COMMANDS.values() if words[:2] == ["pip", "install"]]
+    assert len(installs) == 2
+    for words in installs:
+        match = re.fullmatch(r"\.(?:\[([\w,]+)\])?", words[-1])
+        assert match, words
+        assert set(filter(None, (match[1] or "").split(","))) <= set(extras)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_of_commands_exist(name: str) -> None:
+    words = COMMANDS[name]
+    options = [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+    program = shutil.which(words[0], path=f"{BIN}:{os.environ['PATH']}")
+    if not options:
+        return
+    if program is None:
+        pytest.skip(f"{words[0]} is not installed")
+    subcommands = words[1 : words.index(options[0])]
+    environment = os.environ | {"COLUMNS": "200"}
+    result = subprocess.run(
+        [program, *subcommands, "--help"], capture_output=True, text=True, env=environment, check=True
+    )
+    for option in options:
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", result.stdout), f"{words[0]} has no option {option}"
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+Start = Callable[[str, Sequence[str], Mapping[str, str]], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a command in a bare folder; its process group ends with the test."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start_process(name: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        bare = {name: os.environ[name] for name in ("HOME", "LANG", "PYTHONPATH", "TMPDIR") if name in os.environ}
+        with (tmp_path / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=tmp_path,
+                env={"PATH": f"{BIN}:/usr/bin:/bin", **bare, **environment},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        processes.append(process)
+        return process
+
+    yield start_process
+    for process in processes:
+        os.killpg(process.pid, signal.SIGTERM)
+    for process in processes:
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for_reply(address: str, process: subprocess.Popen[bytes], log: Path, data: bytes | None = None) -> str:
+    """The reply of a server that is starting."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    headers = {"Content-Type": "application/json"}
+    while True:
+        assert process.poll() is None, log.read_text()[-3000:]
+        try:
+            request = urllib.request.Request(address, data, headers)
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                return str(reply.read().decode())
+        except OSError:
+            assert time.monotonic() < deadline, log.read_text()[-3000:]
+            time.sleep(0.5)
+
+
+@pytest.mark.long
+def test_the_image_of_the_demo_shows_its_answers(start: Start, tmp_path: Path) -> None:
+    rows = dict(stages(DEPLOY / "Dockerfile")["demo"])
+    command = json.loads(rows["CMD"])
+    exposed, port = rows["EXPOSE"], str(free_port())
+    assert f"--port {exposed}" in command[-1] and "--host 0.0.0.0" in command[-1]
+    command[-1] = command[-1].replace("0.0.0.0", "127.0.0.1").replace(exposed, port)
+    environment = dict(pair.split("=") for pair in rows["ENV"].split())
+    environment = {name: value.replace(rows["WORKDIR"], str(tmp_path)) for name, value in environment.items()}
+    shutil.copy(REPOSITORY / "dagster.yaml", tmp_path)
+    (tmp_path / "small.yaml").write_text(SMALL_PROFILE)
+    process = start("demo", command, environment | {"EVIDENCE_PROFILE": str(tmp_path / "small.yaml")})
+    page = wait_for_reply(f"http://127.0.0.1:{port}/", process, tmp_path / "demo.log")
+    assert "What this lake knows" in page and "sample_mcqa" in page
+    assert (tmp_path / "data_lake" / "predictions").is_dir()
+
+
+STATUS = """{
+    workspaceOrError { ... on Workspace { locationEntries { name locationOrLoadError { __typename } } } }
+    instance { daemonHealth { allDaemonStatuses { daemonType required healthy } } } }"""
+
+
+@pytest.mark.long
+def test_the_services_of_dagster_load_the_code_location(start: Start, tmp_path: Path) -> None:
+    services = {name: service for (_, name), service in SERVICES.items()}
+    home = tmp_path / "home"
+    home.mkdir()
+    settings = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
+    del settings["storage"]  # SQLite in place of Postgres
+    (home / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    shutil.copy(DEPLOY / "workspace.yaml", tmp_path)
+    code_port, ui_port = str(free_port()), str(free_port())
+    environment = {
+        "DAGSTER_HOME": str(home),
+        "EVIDENCE_CODE_HOST": "127.0.0.1",
+        "EVIDENCE_CODE_PORT": code_port,
+        "EVIDENCE_LAKE": str(tmp_path / "data_lake"),
+    }
+    ports = {"0.0.0.0": "127.0.0.1", str(services["code"]["environment"]["EVIDENCE_CODE_PORT"]): code_port}
+    ports[services["webserver"]["ports"][0].split(":")[-1]] = ui_port
+    processes = {}
+    for name in ("code", "webserver", "daemon"):
+        command = [ports.get(word, word) for word in services[name]["command"]]
+        processes[name] = start(name, command, environment)
+    address, query = f"http://127.0.0.1:{ui_port}/graphql", json.dumps({"query": STATUS}).encode()
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        reply: Any = json.loads(wait_for_reply(address, processes["webserver"], tmp_path / "webserver.log", query))
+        [location] = reply["data"]["workspaceOrError"]["locationEntries"]
+        daemons = reply["data"]["instance"]["daemonHealth"]["allDaemonStatuses"]
+        is_loaded = (location["locationOrLoadError"] or {}).get("__typename") == "RepositoryLocation"
+        if is_loaded and all(daemon["healthy"] for daemon in daemons if daemon["required"]):
+            break
+        assert time.monotonic() < deadline, reply
+        time.sleep(1)
+    assert location["name"] == "evidence_assets"
+    assert {"SENSOR", "ASSET", "QUEUED_RUN_COORDINATOR"} <= {daemon["daemonType"] for daemon in daemons}
+    assert all(process.poll() is None for process in processes.values())
