@@ -9,15 +9,18 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import hypothesis
 import pytest
 import sqlalchemy
 from click.testing import Result
 from typer.testing import CliRunner
+
+from evidence_assets.lake.store import Lake
 
 SMALL_PROFILE = """\
 extends: embedded
@@ -76,6 +79,12 @@ def other_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPat
     clear_profile_caches()
 
 
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """An empty lake with one shard of everything."""
+    return Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
+
+
 @pytest.fixture(scope="session")
 def dev_data() -> Path:
     """Folder of real development datasets, or a skip with its reason."""
@@ -83,6 +92,23 @@ def dev_data() -> Path:
     if not name or not Path(name).is_dir():
         pytest.skip("EVIDENCE_DEV_DATA names no folder: the real development datasets are absent")
     return Path(name)
+
+
+def run_python(
+    *arguments: str, env: Mapping[str, str] = MappingProxyType({}), timeout: float = 480, cwd: Path | None = None
+) -> str:
+    """Run a Python process with more environment variables; returns its output, or fails with its errors."""
+    process = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=cwd,
+        check=False,
+    )
+    assert process.returncode == 0, (process.stdout + process.stderr)[-3000:]
+    return process.stdout
 
 
 @dataclass(frozen=True)
@@ -113,9 +139,7 @@ class World:
     def invoke(self, *command: str) -> Result:
         """Run the command line in this process."""
         from evidence_assets.cli import app
-        from evidence_assets_tests.assets.small_worlds import (
-            clear_profile_caches,
-        )  # here, as most tests need no Dagster
+        from evidence_assets_tests.assets.small_worlds import clear_profile_caches  # most tests need no Dagster
 
         clear_profile_caches()
         try:

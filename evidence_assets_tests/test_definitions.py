@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import dagster as dg
@@ -14,6 +12,7 @@ import pytest
 from evidence_assets.assets.seeds import MAX_RELATIONS
 from evidence_assets.definitions import defs
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets_tests.conftest import run_python
 
 SNAPSHOT = Path(__file__).parent / "asset_specs.json"
 
@@ -30,8 +29,7 @@ def test_loading_the_definitions_does_not_import_heavy_packages() -> None:
         "heavy = {'transformers', 'sentence_transformers', 'ot', 'scipy.stats', 'faiss', 'ray'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert result.returncode == 0, result.stderr[-2000:]
+    run_python("-c", code, timeout=120)
 
 
 def specs(definitions: dg.Definitions) -> dict[str, object]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from evidence_assets.experiment.variants import presets, variants
-from evidence_assets_tests.conftest import REPOSITORY
+from evidence_assets_tests.benchmarks.official.contract import write_files
+from evidence_assets_tests.conftest import REPOSITORY, run_python
 from tools.data_dictionary import dictionary
 
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
@@ -82,9 +80,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     shutil.copytree(
         REPOSITORY / "evidence_assets", tmp_path / "evidence_assets", ignore=shutil.ignore_patterns("__pycache__")
     )
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, FILES)
     program = re.findall(r"<<'END'\n(.*?)^END", EXAMPLE, re.DOTALL | re.MULTILINE)[0]
     checks = """
 from evidence_assets.experiment.evidence.selection import Question
@@ -105,17 +101,10 @@ from evidence_assets.benchmarks.readers import read_questions
 Path("dev.jsonl").write_text('{"id": "1", "question": "Which?", "choices": ["x", "y"], "answer": 1}')
 assert [q.gold for q in read_questions(all_benchmarks()["quizbook"].reader, Path(), "dev")] == [("B",)]
 """
-    process = subprocess.run(
-        [sys.executable, "-c", program + checks],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={k: v for k, v in os.environ.items() if k != "EVIDENCE_PRESETS"} | {"PYTHONPATH": str(tmp_path)},
-    )
-    assert process.returncode == 0, process.stderr
-    assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in process.stdout
-    assert "evidence/mcqa/lucky_without_chains" not in process.stdout and len(FILES) == 5
+    environment = {"PYTHONPATH": str(tmp_path), "EVIDENCE_PRESETS": ""}
+    output = run_python("-c", program + checks, cwd=tmp_path, env=environment)
+    assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in output
+    assert "evidence/mcqa/lucky_without_chains" not in output and len(FILES) == 5
 
 
 def test_the_data_dictionary_is_current() -> None:

@@ -18,7 +18,7 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.benchmarks.user_benchmark import read_questions
 from evidence_assets.profiles import load
 from evidence_assets.systems.kbloom.seeds import read_seed_folder
-from evidence_assets_tests.conftest import REPOSITORY, World
+from evidence_assets_tests.conftest import REPOSITORY, World, run_python
 
 TUTORIALS = ("tutorial", "own-data", "served-model", "explorer", "dagster-ui", "relations", "reproduce")
 PAGES = {path.stem: path for path in [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"]}
@@ -90,10 +90,7 @@ def test_the_slow_commands_of_a_page_run(page: str, shell: Callable[[str], str])
 
 @pytest.mark.parametrize(("page", "text"), all_blocks("python"))
 def test_python_snippets_run(page: str, text: str, made_world: World) -> None:
-    environment = {**os.environ, **made_world.environment}
-    result = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert "answered" in result.stdout
+    assert "answered" in run_python("-c", text, env=made_world.environment)
 
 
 @pytest.mark.parametrize(("page", "text"), all_blocks("yaml"))
