@@ -4,8 +4,9 @@
 # make ui     the Dagster UI on http://127.0.0.1:3000
 # make explore  answers, evidence and sources on http://127.0.0.1:3001
 # make docs   the documentation site in build/site
+# make dist   build the sdist and the wheel in dist/
 # make tour   take the pictures of the documentation again, in Chromium
-# make lint   style, retired words, types, import contracts
+# make lint   style, retired words, types, import contracts, image and compose files
 # make audit  known vulnerabilities and licences of all dependencies, an SBOM in build/
 # make bench  speed, as ratios against named baselines
 # make gpu    compare every GPU path with the CPU; PYTHON names an interpreter with torch for CUDA
@@ -20,7 +21,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test test-all ui explore docs tour lint audit bench measure check-served gpu cluster clean
+.PHONY: demo test test-all ui explore docs dist tour lint audit bench measure check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -57,6 +58,10 @@ explore: $(VENV)/.runtime
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+dist: $(VENV)/.dev
+	rm -rf build/lib build/bdist.*  # a wheel would keep files that are deleted since
+	$(BIN)/python -c "from setuptools import build_meta as b; print(b.build_sdist('dist'), b.build_wheel('dist'))"
+
 tour: $(VENV)/.dev
 	$(BIN)/python tools/tour.py
 
@@ -67,6 +72,8 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive evidence_assets tools
+	$(BIN)/hadolint deploy/*Dockerfile*
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deploy/*compose*.yaml
 
 $(VENV)/.audit: $(VENV)/.runtime pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[audit]'
@@ -76,10 +83,10 @@ audit: $(VENV)/.audit
 	$(BIN)/python tools/audit.py --bom build/sbom.json
 
 bench: $(VENV)/.dev
-	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python -m bench.$$(basename $$script .py); done
 
 measure: $(VENV)/.dev
-	$(BIN)/python bench/measure_all.py
+	$(BIN)/python -m bench.measure_all
 
 .served/.installed:
 	$(PYTHON) -m venv .served
