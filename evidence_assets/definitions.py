@@ -7,11 +7,15 @@ from pathlib import Path
 
 import dagster as dg
 
-# Hide Dagster's beta warnings: partition mappings between dimensions are beta in 1.13.
-warnings.filterwarnings("ignore", category=dg.BetaWarning)
+from evidence_assets import defs as package_defs
+
+# Hide Dagster's warnings of features that are beta or in preview in 1.13: partition mappings between dimensions, and
+# partitions of a check.
+for category in (dg.BetaWarning, dg.PreviewWarning):
+    warnings.filterwarnings("ignore", category=category)
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """All definitions below ``defs``."""
-    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+    """All definitions below ``defs``, wherever the package is installed."""
+    return dg.ComponentTree.from_module(package_defs, Path(__file__).parent).build_defs()
