@@ -33,9 +33,9 @@ $(VENV)/.dev: $(VENV)/.runtime pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-$(DAGSTER_HOME)/dagster.yaml: dagster.yaml
+$(DAGSTER_HOME)/dagster.yaml: evidence_assets/project_template/dot_dagster/dagster.yaml
 	@mkdir -p $(DAGSTER_HOME)
-	@cp dagster.yaml $@
+	@cp $< $@
 
 demo: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/evidence demo

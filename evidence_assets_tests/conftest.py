@@ -29,6 +29,7 @@ sample: small
 harvesting: {training_steps: 300, n: 20, prompts: 2}
 """
 REPOSITORY = Path(__file__).resolve().parent.parent
+DAGSTER_SETTINGS = REPOSITORY / "evidence_assets" / "project_template" / "dot_dagster" / "dagster.yaml"
 SMALL_SAMPLE = REPOSITORY / "evidence_assets" / "sample" / "small"
 
 
@@ -160,7 +161,7 @@ class World:
 def new_world(root: Path) -> World:
     """An empty world below ``root``, with the repository's own Dagster settings."""
     (root / "dagster_home").mkdir(parents=True)
-    (root / "dagster_home" / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())
+    (root / "dagster_home" / "dagster.yaml").write_bytes(DAGSTER_SETTINGS.read_bytes())
     (root / "small.yaml").write_text(SMALL_PROFILE)
     return World(root)
 

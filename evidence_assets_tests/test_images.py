@@ -210,7 +210,6 @@ def test_the_image_of_the_demo_shows_its_answers(start: Start, tmp_path: Path) -
     command[-1] = command[-1].replace("0.0.0.0", "127.0.0.1").replace(exposed, port)
     environment = dict(pair.split("=") for pair in rows["ENV"].split())
     environment = {name: value.replace(rows["WORKDIR"], str(tmp_path)) for name, value in environment.items()}
-    shutil.copy(REPOSITORY / "dagster.yaml", tmp_path)
     (tmp_path / "small.yaml").write_text(SMALL_PROFILE)
     process = start("demo", command, environment | {"EVIDENCE_PROFILE": str(tmp_path / "small.yaml")})
     page = wait_for_reply(f"http://127.0.0.1:{port}/", process, tmp_path / "demo.log")

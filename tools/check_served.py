@@ -241,7 +241,6 @@ def demo(world: Path, url: str, constrain: str) -> subprocess.Popen[str]:
             "concurrency": CONCURRENCY,
         },
     }
-    (world / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())
     (world / "profile.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
     environment = {
         **os.environ,

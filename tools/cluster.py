@@ -21,7 +21,6 @@ import argparse
 import hashlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +32,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from tools.cluster_processes import REPOSITORY, Cluster
+from tools.cluster_processes import Cluster
 
 PATIENCE = 7_200.0
 DRILLS = ("postgres", "worker", "store", "cancel", "twice", "ten")
@@ -254,7 +253,6 @@ def main() -> int:
                 "EVIDENCE_PROFILE": cluster.profile,
             }
             (folder / "single").mkdir()
-            shutil.copy(REPOSITORY / "dagster.yaml", folder / "single")
             with (folder / "single.log").open("wb") as log:
                 subprocess.run(
                     cluster.python("evidence_assets.cli", *command), env=single, check=True, stdout=log, stderr=log

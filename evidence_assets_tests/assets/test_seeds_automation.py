@@ -14,7 +14,7 @@ import pytest
 
 from evidence_assets.assets import seeds
 from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS, SensorWorld, write_seed
-from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
+from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
 
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
 QUESTIONS = "sample_mcqa|0"
@@ -34,7 +34,7 @@ def built_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with three harvested relations and answered questions."""
     root = tmp_path_factory.mktemp("house")
     (root / "dagster_home").mkdir()
-    (root / "dagster_home" / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())
+    (root / "dagster_home" / "dagster.yaml").write_bytes(DAGSTER_SETTINGS.read_bytes())
     (root / "small.yaml").write_text(PROFILE)
     with pytest.MonkeyPatch.context() as patch:
         environment(root, patch)

@@ -20,7 +20,7 @@ from evidence_assets.cli.runner import dagster_home
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.conftest import REPOSITORY, run_python
+from evidence_assets_tests.conftest import DAGSTER_SETTINGS, REPOSITORY, run_python
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_project_declares_a_corpus_and_a_benchmark(project: Path) -> None:
 
 def test_the_history_of_dagster_and_its_settings_are_in_the_project(project: Path) -> None:
     settings = (project / ".dagster" / "dagster.yaml").read_bytes()
-    assert dagster_home() == project / ".dagster" and settings == (REPOSITORY / "dagster.yaml").read_bytes()
+    assert dagster_home() == project / ".dagster" and settings == DAGSTER_SETTINGS.read_bytes()
     assert 'name = "my-project"' in (project / "pyproject.toml").read_text()
     assert "DAGSTER_HOME=${PWD}/.dagster" in (project / ".env").read_text()
 

@@ -72,7 +72,6 @@ class World:
     def new(cls, root: Path) -> World:
         world = cls(root)
         world.home.mkdir(parents=True)
-        shutil.copyfile(REPOSITORY / "dagster.yaml", world.home / "dagster.yaml")
         shutil.copytree(REPOSITORY / "evidence_assets" / "sample" / "small", world.sample)
         return world
 
