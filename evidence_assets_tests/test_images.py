@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 import yaml
 from dockerfile_parse import DockerfileParser
@@ -33,7 +34,7 @@ SERVICES = {
     for path in COMPOSE_FILES
     for name, service in yaml.safe_load(path.read_text())["services"].items()
 }
-START_TIMEOUT_S = 600.0
+START_TIMEOUT_S = 300.0
 BIN = str(Path(sys.executable).parent)
 
 
@@ -230,6 +231,8 @@ def test_the_services_of_dagster_load_the_code_location(start: Start, tmp_path: 
     settings = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
     del settings["storage"]  # SQLite in place of Postgres
     (home / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    # Create the tables first: unlike with Postgres, two processes that create them at the same moment fail.
+    dg.DagsterInstance.from_config(str(home)).dispose()
     shutil.copy(DEPLOY / "workspace.yaml", tmp_path)
     code_port, ui_port = str(free_port()), str(free_port())
     environment = {
@@ -253,7 +256,8 @@ def test_the_services_of_dagster_load_the_code_location(start: Start, tmp_path: 
         is_loaded = (location["locationOrLoadError"] or {}).get("__typename") == "RepositoryLocation"
         if is_loaded and all(daemon["healthy"] for daemon in daemons if daemon["required"]):
             break
-        assert time.monotonic() < deadline, reply
+        logs = "".join(f"\n{path.name}:\n{path.read_text()[-2000:]}" for path in sorted(tmp_path.glob("*.log")))
+        assert time.monotonic() < deadline, f"{reply}{logs}"
         time.sleep(1)
     assert location["name"] == "evidence_assets"
     assert {"SENSOR", "ASSET", "QUEUED_RUN_COORDINATOR"} <= {daemon["daemonType"] for daemon in daemons}
