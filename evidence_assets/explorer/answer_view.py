@@ -10,7 +10,7 @@ import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
-from evidence_assets.explorer.drawing import Grid, build_grid, draw_path, highlight_span
+from evidence_assets.explorer.drawing import Grid, build_grid, highlight_span
 from evidence_assets.explorer.pages import shorten
 from evidence_assets.explorer.paths import WalkedEdge, explain_path, parse_reasons, read_walks
 from evidence_assets.lake.catalogue import create_views
@@ -101,11 +101,6 @@ class EvidenceView:
         return highlight_span(self.source["text"], self.row["locator"])
 
     @property
-    def drawing(self) -> dict[str, Any] | None:
-        """Drawing of the path."""
-        return draw_path(self.walk, parse_reasons(self.row["why"])) if self.walk else None
-
-    @property
     def reasons(self) -> Mapping[str, Any]:
         """The selector's reasons for its selection; for a path also the sources of its edges."""
         return explain_path(self.row["why"], self.walk) if self.walk else parse_reasons(self.row["why"])
@@ -168,7 +163,7 @@ class AnswerView:
                 support.get(label),
                 probabilities.get(label),
             )
-            for label, text in _options(self.question).items()
+            for label, text in option_texts(self.question).items()
         ]
 
     @property
@@ -179,7 +174,7 @@ class AnswerView:
             return f"No answer: {row['error']}"
         if question is None or not question["options"]:
             return self._short_answer()
-        text = _options(question).get(row["answer"], row["answer"] or "none")
+        text = option_texts(question).get(row["answer"], row["answer"] or "none")
         if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
             return text if row["status"] == "answered" else NO_ANSWER
         return text if text == row["answer"] else f"{row['answer']}. {text}"
@@ -214,7 +209,7 @@ class AnswerView:
             return ""
         if row["necessary"] is None:
             return "The answer cites no evidence that could be removed."
-        texts = _options(self.question)
+        texts = option_texts(self.question)
         without, only = (texts.get(row[name], row[name]) for name in ("without_cited", "only_cited"))
         first = "there would be no answer" if without in NO_ANSWER_STATUSES else f"the answer would be “{without}”"
         second = "no answer" if only in NO_ANSWER_STATUSES else f"“{str(only).rstrip('.')}”"
@@ -370,12 +365,12 @@ def _read_concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> d
     if not subgraphs:
         return {}
     concepts = {"": subgraphs[0]["concepts"]}
-    for label in _options(rows.question):
+    for label in option_texts(rows.question):
         concepts[label] = [link for link in subgraphs[0]["targets"] if link["option"] == label]
     return concepts
 
 
-def _options(question: Row | None) -> dict[str, str]:
+def option_texts(question: Mapping[str, Any] | None) -> dict[str, str]:
     """Text of each option, by label."""
     if question is None:
         return {}

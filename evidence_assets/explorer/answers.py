@@ -147,7 +147,7 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
     results = []
     for answer in answers:
         key = answer["prediction_id"]
-        answer_chains = [chains[c] for c in sorted(chains_of_answer.get(key, []), key=_sort_key(chains)) if c in chains]
+        answer_chains = [chain for chain_id, chain in chains.items() if chain_id in chains_of_answer.get(key, [])]
         answer_chain_ids = {chain["chain_id"] for chain in answer_chains}
         evidence_ids = {e for c in answer_chain_ids for e in evidence_of_chain.get(c, [])} or set(
             answer_evidence.get(key, [])
@@ -169,8 +169,3 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
             )
         )
     return results
-
-
-def _sort_key(chains: dict[str, Row]) -> Any:
-    positions = {chain_id: number for number, chain_id in enumerate(chains)}
-    return lambda chain_id: positions.get(chain_id, len(positions))

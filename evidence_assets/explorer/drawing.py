@@ -1,14 +1,12 @@
-"""Drawings of evidence: a sentence marked in its chunk, cells in their table, a path as a small graph."""
+"""Drawings of evidence: a sentence marked in its chunk, cells in their table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
-from evidence_assets.explorer.paths import WalkedEdge
 from evidence_assets.reasoning.tasks import CAPTION
 
 _CELL = re.compile(r"r(\d+)c(\d+)")
@@ -102,36 +100,3 @@ def build_grid(
         width > MAX_COLUMNS or table["n_rows"] + 1 > MAX_ROWS,
         caption_cell,
     )
-
-
-def draw_path(walk: Sequence[WalkedEdge], reasons: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw a path from top to bottom: nodes with their relevance, arrows with their attention."""
-    relevance = {node["name"]: node.get("relevance") for node in reasons.get("nodes", []) if isinstance(node, dict)}
-    attention = reasons.get("attention", {})
-    attention = attention if isinstance(attention, dict) else {}
-    hops = [list(edges) for _, edges in groupby(walk, key=lambda edge: (edge.start, edge.end))]
-    names = [walk[0].start, *(edges[0].end for edges in hops)]
-    nodes = [{"name": name, "score": _format_score(relevance.get(name))} for name in names]
-    arrows = [
-        {
-            "words": " and ".join(dict.fromkeys(edge.words for edge in edges)),
-            "down": edges[0].along,
-            "score": _format_attention(attention.get(edges[0].edge_id)),
-        }
-        for edges in hops
-    ]
-    longest = max([*(len(name) + 8 for name in names), *(len(str(arrow["words"])) + 18 for arrow in arrows)])
-    return {
-        "width": max(360, min(900, 40 + longest * 8)),
-        "nodes": nodes,
-        "arrows": arrows,
-        "description": "; ".join(f"{edge.head} {edge.words} {edge.tail}" for edge in walk),
-    }
-
-
-def _format_score(value: Any) -> str:
-    return f"{value:.2f}" if isinstance(value, float | int) else ""
-
-
-def _format_attention(value: Any) -> str:
-    return f"{value[0]:.2f} / {value[1]:.2f}" if isinstance(value, list) and len(value) == 2 else ""

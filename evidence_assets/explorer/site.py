@@ -20,9 +20,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer import LOCALHOST
 from evidence_assets.explorer.answer_graph import draw_answer
+from evidence_assets.explorer.answer_view import option_texts
 from evidence_assets.explorer.lake_reader import LakeReader, PageReader
 from evidence_assets.explorer.pages import STATIC, NotFound, Page, link, template_environment
 from evidence_assets.explorer.pages.comparison import comparison
@@ -63,8 +63,7 @@ def describe_answer(row: Mapping[str, Any], answer: str | None) -> str:
     """An answer with the text of its option."""
     if answer is None:
         return "none"
-    labels = option_labels(row["task"], row["options"])
-    text = dict(zip(labels, row["options"], strict=True)).get(answer, answer)
+    text = option_texts(row).get(answer, answer)
     return answer if text == answer else f"{answer}. {text}"
 
 

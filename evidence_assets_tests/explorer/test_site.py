@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.drawing import build_grid, draw_path
+from evidence_assets.explorer.drawing import build_grid
 from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import MAX_WORD, break_words
-from evidence_assets.explorer.paths import WalkedEdge
 from evidence_assets.explorer.site import POLICY, Site, application, listen
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import DERIVED, edge
@@ -294,25 +293,9 @@ def test_breakable_words_keep_their_text_and_have_no_other_markup(text: str) -> 
     assert all(len(unescape(word)) <= MAX_WORD + 1 for word in re.split(r"\s|<wbr>", html))
 
 
-def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
-    walk = [
-        WalkedEdge("1", "gout", "may treat", "allopurinol", False, (), ()),
-        WalkedEdge("2", "gout", "causes", "pain", True, (), ()),
-    ]
-    picture = draw_path(walk, {"nodes": [{"name": "gout", "relevance": 0.5}], "attention": {"1": [0.1, 0.2]}})
-    assert [node["name"] for node in picture["nodes"]] == ["allopurinol", "gout", "pain"] and picture["nodes"][1][
-        "score"
-    ] == "0.50"
-    assert [arrow["down"] for arrow in picture["arrows"]] == [False, True] and picture["arrows"][0][
-        "score"
-    ] == "0.10 / 0.20"
-    table = {
-        "table_id": "t",
-        "caption": "",
-        "header": ["a", "b"],
-        "n_rows": 1,
-        "cells": [{"row": 0, "column": 1, "text": "5"}],
-    }
+def test_a_table_is_drawn_with_its_columns() -> None:
+    cells = [{"row": 0, "column": 1, "text": "5"}]
+    table = {"table_id": "t", "caption": "", "header": ["a", "b"], "n_rows": 1, "cells": cells}
     grid = build_grid(table, [{"locator": "r1c1", "evidence_id": "e"}], {"e"})
     assert (grid.evidence_columns, grid.other_columns) == (["b"], ["a"]) and grid.rows[1][1].state == "used"
 

@@ -66,16 +66,19 @@ def questions(reader: PageReader, query: Mapping[str, str]) -> Page:
     if filters["verdict"] in VERDICTS:
         conditions.append("a.question_id || ' ' || a.variant IN (SELECT unnest($cited))")
         parameters["cited"] = _cited_answers(reader, filters)
-    filtered_answers = f"FROM answers a {join} WHERE {' AND '.join(conditions)}"
+    filtered_answers = (
+        f"FROM answers a LEFT JOIN all_questions q USING (question_id) {join} WHERE {' AND '.join(conditions)}"
+    )
     [count] = reader.answers(f"SELECT count(*) AS n {filtered_answers}", **parameters)
     pager = Pager.of(query.get("page", ""), min(count["n"], MAX_ANSWERS))
     rows = reader.answers(
-        f"SELECT a.* {filtered_answers} ORDER BY coalesce(a.is_right, true), a.confidence DESC NULLS LAST, "
-        f"a.prediction_id LIMIT {PER_PAGE} OFFSET {pager.offset}",
+        f"SELECT a.*, CASE WHEN q.question_id IS NOT NULL THEN q END AS question {filtered_answers} "
+        f"ORDER BY coalesce(a.is_right, true), a.confidence DESC NULLS LAST, a.prediction_id LIMIT {PER_PAGE} "
+        f"OFFSET {pager.offset}",
         **parameters,
     )
     values = {
-        "rows": _attach_questions(reader, rows),
+        "rows": rows,
         "pager": pager,
         "total": count["n"],
         "max_answers": MAX_ANSWERS,
@@ -114,17 +117,6 @@ def _cited_answers(reader: PageReader, filters: Mapping[str, str]) -> list[str]:
         benchmark=filters["benchmark"],
     )
     return [row["answer"] for row in rows] or [""]
-
-
-def _attach_questions(reader: PageReader, rows: list[Row]) -> list[Row]:
-    """Rows with their questions."""
-    ids = sorted({row["question_id"] for row in rows})
-    questions = reader.answers(
-        "SELECT question_id, text, task, options, gold FROM all_questions WHERE question_id IN (SELECT unnest($ids))",
-        ids=ids,
-    )
-    by_id = {row["question_id"]: row for row in questions}
-    return [row | {"question": by_id.get(row["question_id"])} for row in rows]
 
 
 def search(reader: PageReader, query: Mapping[str, str]) -> Page:
