@@ -24,7 +24,7 @@ from evidence_assets.experiment.scores.published_figures import Figure, Publishe
 from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.triple_metrics import count_extracted_entities, diversity, list_entities, novelty
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.systems.kbloom.references import load_references
+from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, collection_folder, list_seed_files
 
 TUPLES = "ent_tuples.json"

@@ -21,7 +21,7 @@ import yaml
 
 from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.lake.store import Lake
-from evidence_assets.systems.kbloom.references import load_references
+from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import Relation, collection_folder, read_seed_folder
 
 MAX_PAIRS, MAX_WORDS = 5, 2

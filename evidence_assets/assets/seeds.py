@@ -25,8 +25,8 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
-from evidence_assets.systems.kbloom.references import load_references
 from evidence_assets.systems.kbloom.rows import build_seed_rows
+from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import Relation, collection_folder, list_seed_files, read_seed_folder
 
 RELATIONS = dg.DynamicPartitionsDefinition(name="relations")

@@ -15,9 +15,8 @@ from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.cli.console import LakeOption, format_cell, out, print_table, report_errors
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.housekeeping import delete_orphans, find_orphans
 from evidence_assets.lake.mirror import fetch_folder
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
 from evidence_assets.reproduction.cells import data_sources
 from evidence_assets.text.spelling import closest_name
 

@@ -42,7 +42,7 @@ from evidence_assets.cli.run_selection import (
 )
 from evidence_assets.definitions import defs
 from evidence_assets.lake.catalogue import project_folder
-from evidence_assets.lake.housekeeping import delete_abandoned_files
+from evidence_assets.lake.store import delete_abandoned_files
 
 HOME_VARIABLE = "DAGSTER_HOME"
 DAGSTER_SETTINGS = Path(__file__).resolve().parent.parent / "project_template" / "dot_dagster" / "dagster.yaml"

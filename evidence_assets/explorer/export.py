@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
 
-from evidence_assets.explorer.answer_graph import draw_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.lake_reader import LakeReader
+from evidence_assets.explorer.layers import draw_answer
 from evidence_assets.explorer.pages import STATIC, template_environment
 from evidence_assets.explorer.site import Site
 from evidence_assets.lake import lineage

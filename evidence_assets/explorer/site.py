@@ -21,15 +21,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from evidence_assets.explorer import LOCALHOST
-from evidence_assets.explorer.answer_graph import draw_answer
 from evidence_assets.explorer.answer_view import option_texts
 from evidence_assets.explorer.lake_reader import LakeReader, PageReader
+from evidence_assets.explorer.layers import draw_answer
 from evidence_assets.explorer.pages import STATIC, NotFound, Page, link, template_environment
 from evidence_assets.explorer.pages.comparison import comparison
-from evidence_assets.explorer.pages.home import home
+from evidence_assets.explorer.pages.home import home, scores
 from evidence_assets.explorer.pages.questions import question, questions, search
 from evidence_assets.explorer.pages.relation import relation
-from evidence_assets.explorer.pages.scores import scores
 from evidence_assets.explorer.pages.source import source
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import UnknownId

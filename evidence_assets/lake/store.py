@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.lake.atomic import mirror_of, replacing_file
+from evidence_assets.lake.atomic import is_abandoned, mirror_of, replacing_file
 from evidence_assets.lake.errors import LakeVersionError
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import check_raw_name
@@ -332,3 +332,35 @@ def _written_tables(footer: bytes) -> bytes | None:
     """The footer's list of tables that were written together, as JSON; None for files of older releases."""
     file = pq.ParquetFile(pa.BufferReader(b"PAR1" + footer))
     return (file.schema_arrow.metadata or {}).get(WRITTEN_TABLES)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else sum(file_sizes(path).values())
+
+
+def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
+    """Folders of assets that are not in ``assets``, and abandoned files, each with its size in bytes."""
+    current = {asset_folder(asset) for asset in assets}
+    folders = [folder for t, a in lake.assets() if (folder := lake.root / t / asset_folder(a)).name not in current]
+    folders += [lake.root / BLOCKS_FOLDER / n for n in child_names(lake.root / BLOCKS_FOLDER) if n not in current]
+    corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
+    folders += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
+    leftovers = [path for path in find_abandoned_files(lake) if not set(folders) & set(path.parents)]
+    return sorted((path, _size(path)) for path in folders + leftovers)
+
+
+def find_abandoned_files(lake: Lake) -> list[Path]:
+    """Temporary files and folders of killed writers."""
+    paths = [path for pattern in (".*.tmp", ".*.old") for path in lake.root.rglob(pattern) if is_abandoned(path)]
+    return [path for path in paths if not set(paths) & set(path.parents)]
+
+
+def delete_abandoned_files(lake: Lake) -> None:
+    """Delete temporary files of killed writers, except those of raw files, whose writers replace them."""
+    delete_orphans([(path, 0) for path in find_abandoned_files(lake) if not path.is_relative_to(lake.root / "raw")])
+
+
+def delete_orphans(paths: Collection[tuple[Path, int]]) -> None:
+    """Delete the paths that ``find_orphans`` returned."""
+    for path, _ in paths:
+        delete_path(path)

@@ -24,7 +24,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reproduction.cells import CellSource
-from evidence_assets.systems.kbloom.references import load_references
+from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets_tests.assets.small_worlds import SmallWorld
 from evidence_assets_tests.benchmarks.graphs.test_readers import TestDrugbank
 from evidence_assets_tests.benchmarks.official import test_choice_readers as choice

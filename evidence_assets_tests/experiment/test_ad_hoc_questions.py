@@ -20,9 +20,8 @@ from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.housekeeping import find_orphans
 from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, find_orphans
 from evidence_assets_tests.conftest import run_python
 
 CITIES = Table("", "c.csv", "", ("City", "People"), (("Paris", "2100"), ("Rome", "2800"), ("Oslo", "700")))

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.answer_graph import MAX_EVIDENCE
 from evidence_assets.explorer.export import evidence_card
-from evidence_assets.explorer.layers import SIZES, Box, Curve, draw_layers
+from evidence_assets.explorer.layers import MAX_EVIDENCE, SIZES, Box, Curve, draw_layers
 from evidence_assets.explorer.pages.relation import MAX_PER_COLUMN
 from evidence_assets.explorer.site import application
 from evidence_assets.lake import connect

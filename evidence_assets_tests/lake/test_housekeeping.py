@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from evidence_assets.lake.atomic import is_abandoned, replacing_file, replacing_folder
-from evidence_assets.lake.housekeeping import delete_abandoned_files, find_abandoned_files
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, delete_abandoned_files, find_abandoned_files
 
 WRITES_AND_DIES = """
 import os, signal, sys

@@ -20,12 +20,11 @@ from evidence_assets.lake.atomic import mirrors, replacing_file, replacing_folde
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput, StoreUnavailable
-from evidence_assets.lake.housekeeping import delete_orphans, find_orphans
 from evidence_assets.lake.input_files import parse_address
 from evidence_assets.lake.lineage import edge, trace
 from evidence_assets.lake.mirror import Mirror, child_names, delete_path, fetch_folder, fetch_path
 from evidence_assets.lake.rows import prepare_rows, version_of
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Completion
 from evidence_assets_tests.lake.stores import faulty_proxy, new_bucket, s3_environment, s3_server

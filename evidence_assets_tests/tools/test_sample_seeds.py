@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.systems.kbloom.references import load_references
+from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import collection_folder, read_seed_folder
 from tools.sample_seeds import draw_pairs, write_seed_files
 

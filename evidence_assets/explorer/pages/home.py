@@ -1,4 +1,4 @@
-"""First page: what the lake contains, what the last run changed, and the answers most worth a look."""
+"""First page: what the lake contains, what the last run changed, and notable answers; and the page of scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENC
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import PageReader
 from evidence_assets.explorer.pages import Page
-from evidence_assets.explorer.scores import SCORES_QUERY, is_headline
+from evidence_assets.explorer.scores import SCORES_QUERY, format_difference, is_headline
 
 MAX_NOTABLE = 5
 """Maximum answers of each kind on the first page."""
@@ -182,3 +182,13 @@ def home(reader: PageReader, query: Mapping[str, str]) -> Page:
         "runs": run.runs,
     }
     return Page("home.html", "Overview", values)
+
+
+def scores(reader: PageReader, query: Mapping[str, str]) -> Page:
+    rows = [row for row in reader.rows(SCORES_QUERY, ["scores"]) if is_headline(row)]
+    by_benchmark: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["scope_kind"] == "benchmark":
+            by_benchmark.setdefault(row["scope_id"], []).append(row | {"difference": format_difference(row)})
+    values = {"scores": by_benchmark, "harvests": [row for row in rows if row["scope_kind"] != "benchmark"]}
+    return Page("scores.html", "Scores", values)

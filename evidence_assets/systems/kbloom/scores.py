@@ -5,17 +5,22 @@ Scores are shares where the paper prints percentages, and pool all relations of 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise, product
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from evidence_assets.benchmarks.graphs.formats import find_format
+from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, normal, without_interval
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.prompt_mining import EntityPair
@@ -31,6 +36,8 @@ from evidence_assets.harvest.triple_metrics import (
     reference_accuracy,
     sampled_precision,
 )
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judge import Judge, Likelihood, StatementForm, verbalise_triple
 
@@ -40,6 +47,52 @@ MAX_REFERENCE_TUPLES = 20_000
 """Reference tuples per relation: as many as 200 rounds of 100 can draw. Larger references are thinned."""
 INSPECTED_RELATION, INSPECTED_TUPLES = "UsedFor", 10
 """Relation whose best tuples the paper prints one by one, and their number."""
+REFERENCES_FILE = Path(__file__).with_name("references.yaml")
+LAMA = "lama"
+
+
+class Reference(BaseModel):
+    """A reference: a collection of relations, and the files with its tuples."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    collection: str
+    """Collection of the relations that it covers."""
+    format: str
+    """A graph format (``benchmarks.graphs.formats``), or ``lama``."""
+    paths: tuple[str, ...]
+    """Paths of its files, relative to the lake's ``raw`` folder."""
+    holds: str
+    """Content of the files and where to obtain them."""
+
+    @property
+    def key(self) -> str:
+        """Key of the raw asset that observes its files."""
+        return f"raw/references/{self.name}"
+
+    def read_pairs(self, raw: Path) -> dict[str, list[EntityPair]]:
+        """Head and tail of every reference tuple by relation id, without tuples labelled false."""
+        pairs: dict[str, list[EntityPair]] = defaultdict(list)
+        if self.format == LAMA:
+            for fact in read_lama_facts(raw / self.paths[0]):
+                pairs[fact.relation].append((fact.subject, fact.object))
+            return dict(pairs)
+        files = [raw / path for path in self.paths]
+        for triple in find_format(self.format, files).read(*files):
+            if triple.label is not False:
+                pairs[triple.relation].append((triple.head, triple.tail))
+        return dict(pairs)
+
+
+@cache
+def load_references() -> dict[str, Reference]:
+    try:
+        return {name: Reference(name=name, **fields) for name, fields in read_yaml_mapping(REFERENCES_FILE).items()}
+    except (TypeError, ValidationError) as error:
+        raise BadInput(
+            f"invalid reference: {error}. Correct the fields that the error names", file=REFERENCES_FILE
+        ) from error
 
 
 @dataclass(frozen=True)

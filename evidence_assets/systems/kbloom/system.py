@@ -36,9 +36,9 @@ from evidence_assets.systems.kbloom.harvesting import (
     harvest_relation,
     mine_relation_prompts,
 )
-from evidence_assets.systems.kbloom.references import Reference, load_references
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, read_entity_names
 from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, read_facts
+from evidence_assets.systems.kbloom.scores import Reference, load_references
 from evidence_assets.systems.kbloom.statement_judge import (
     JUDGE,
     REWORD,

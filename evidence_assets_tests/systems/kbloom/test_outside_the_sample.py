@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 from evidence_assets.lake.rows import prepare_rows
-from evidence_assets.systems.kbloom.references import load_references
 from evidence_assets.systems.kbloom.scores import (
     HarvestedRelations,
     build_inspection_rows,
     build_reference_rows,
     build_size_rows,
+    load_references,
 )
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, Relation, collection_folder, read_seed_folder
 from evidence_assets_tests.systems.kbloom.test_scores import WordJudge, make_triples
