@@ -155,7 +155,6 @@ def main() -> None:
             elif source_path.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source_path, target)
-        shutil.copy(REPOSITORY / "dagster.yaml", lake_root)
         from evidence_assets.cli.console import report_errors
         from evidence_assets.cli.measure import print_measurements
 
