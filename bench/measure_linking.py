@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from bench.minilm import MiniLm
 from evidence_assets.experiment.evidence.question_concepts import LinkedPhrase, link_concepts
 from evidence_assets.experiment.evidence.selection import Question
-from evidence_assets.experiment.scores.metrics import accuracy
+from evidence_assets.experiment.scores.metrics import accuracy, paired_bootstrap
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 
@@ -85,19 +85,48 @@ def names_of(rows: Sequence[dict[str, Any]], facts: Path) -> dict[tuple[str, str
     return names
 
 
-def concepts(
-    question: Marked, names: dict[tuple[str, str], set[str]], encode: MiniLm
-) -> list[tuple[LinkedPhrase, set[str]]]:
-    """What the product finds a question to name, each with its Wikidata ids."""
-    known_names = [key for key, writers in names.items() if writers != {question.question_id}]
-    ids = {uri: number for number, uri in enumerate(dict.fromkeys(uri for _, uri in known_names))}
-    linker = EntityLinker([name for name, _ in known_names], [ids[uri] for _, uri in known_names])
-    near = NameVectors(Rows(encode.encode_sentences([name for name, _ in known_names])), encode.encode_sentences)
-    graph = SimpleNamespace(linker=linker, vectors=SimpleNamespace(encode=encode.encode_sentences), near=near)
-    question_to_link = Question(question.question_id, "mintaka", "kgqa", question.text)
-    (linked_concepts,) = link_concepts([question_to_link], cast(KnowledgeGraph, graph))
-    uris = list(ids)
-    return [(each, {uris[node] for node in each.nodes}) for each in linked_concepts.concepts]
+NEAREST = (0, 1, 3, 10)
+"""Names that stand for a constant without a node of its spelling (``nearest_nodes`` of 4StepFocus)."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that a question may mean, without those that it alone writes, and the Wikidata id of each."""
+
+    uris: list[str]
+    linker: EntityLinker
+    rows: Rows
+    encode: MiniLm
+
+    @classmethod
+    def of(cls, question: Marked, names: dict[tuple[str, str], set[str]], encode: MiniLm) -> Names:
+        known_names = [key for key, writers in names.items() if writers != {question.question_id}]
+        ids = {uri: number for number, uri in enumerate(dict.fromkeys(uri for _, uri in known_names))}
+        linker = EntityLinker([name for name, _ in known_names], [ids[uri] for _, uri in known_names])
+        rows = Rows(encode.encode_sentences([name for name, _ in known_names]))
+        return cls([uri for _, uri in known_names], linker, rows, encode)
+
+    def concepts(self, question: Marked) -> list[tuple[LinkedPhrase, set[str]]]:
+        """What the product finds a question to name, each with its Wikidata ids."""
+        encode = self.encode.encode_sentences
+        near = NameVectors(self.rows, encode)  # type: ignore[arg-type]
+        graph = SimpleNamespace(linker=self.linker, vectors=SimpleNamespace(encode=encode), name_vectors=near)
+        question_to_link = Question(question.question_id, "mintaka", "kgqa", question.text)
+        (linked_concepts,) = link_concepts([question_to_link], cast(KnowledgeGraph, graph))
+        return [(each, self._named(each.nodes)) for each in linked_concepts.concepts]
+
+    def constants(self, question: Marked, nearest: int) -> list[set[str]]:
+        """What 4StepFocus takes for each entity's own words: its nodes by spelling or, if none, the nearest names."""
+        words = [question.text[start:end] for start, end, _ in question.entities]
+        _, rows = self.rows.search(self.encode.encode_sentences(words), nearest)
+        return [
+            self._named(link.nodes) or {self.uris[row] for row in near.tolist()}
+            for link, near in zip(self.linker.link_many(words), rows, strict=True)
+        ]
+
+    def _named(self, nodes: Sequence[int]) -> set[str]:
+        uris = list(dict.fromkeys(self.uris))
+        return {uris[node] for node in nodes}
 
 
 def line(name: str, hits: Sequence[bool]) -> str:
@@ -110,10 +139,31 @@ def main() -> None:
     rows = json.loads((folder / "mintaka" / "mintaka_dev.json").read_text(encoding="utf-8"))
     questions, names, encode = marked(rows), names_of(rows, folder / "lama" / "TREx"), MiniLm()
     print(f"{len(questions)} questions, {sum(len(q.entities) for q in questions)} entities, {len(names):,} names")
+    linked = []
+    for question in questions:
+        question_names = Names.of(question, names, encode)
+        linked.append(
+            (question, question_names.concepts(question), {n: question_names.constants(question, n) for n in NEAREST})
+        )
+    hits = {
+        n: [
+            uri in uris
+            for question, _, constants in linked
+            for (_, _, uri), uris in zip(question.entities, constants[n], strict=True)
+        ]
+        for n in NEAREST
+    }
+    print("constants of triplets")
+    for n, outcomes in hits.items():
+        difference = paired_bootstrap(outcomes, hits[0])
+        print(line(f"an entity's words lead to its node or {n} nearest names", outcomes))
+        print(
+            f"    − spelling: {100 * difference.value:.1f} ({100 * difference.low:.1f} to {100 * difference.high:.1f})"
+        )
     for title, rules in (("all rules", None), ("by spelling alone", {"exact", "normalised", "fuzzy"})):
         touched, led, precise, right = [], [], [], []
-        for question in questions:
-            pairs = [pair for pair in concepts(question, names, encode) if rules is None or pair[0].rule in rules]
+        for question, all_pairs, _ in linked:
+            pairs = [pair for pair in all_pairs if rules is None or pair[0].rule in rules]
             places = [(question.text.find(each.phrase), each, uris) for each, uris in pairs]
             spans = [(start, start + len(each.phrase), uris) for start, each, uris in places if start >= 0]
             for start, end, uri in question.entities:
