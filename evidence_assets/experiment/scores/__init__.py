@@ -1,1 +1,1 @@
-"""Scores of answers and evidence: metrics, score rows, published figures and comparisons."""
+"""Scores of answers and evidence: metrics, score rows, published figures, comparisons and plots."""
