@@ -28,7 +28,7 @@ from bench.bench_scale import resident
 from bench.in_stages import check, keep, run
 from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
 from evidence_assets.graphs import graph_store
-from evidence_assets.graphs.base_rows import edge_rows, node_rows
+from evidence_assets.graphs.merge import edge_rows, node_rows
 from evidence_assets.graphs.passages import node_passages, passage_lineage, passage_table
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id, shard_of

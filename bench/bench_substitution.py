@@ -11,8 +11,8 @@ from collections import defaultdict
 
 import numpy as np
 
+from evidence_assets.graphs.arrays import TypedGraph
 from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute
-from evidence_assets.graphs.typed_graph import TypedGraph
 
 NODE_TYPES, EDGE_TYPES = 10, 18
 

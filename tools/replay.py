@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from evidence_assets.benchmarks import checks
+from evidence_assets.benchmarks import records
 from evidence_assets.benchmarks.json_streams import json_items
 from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.official.choices import find_option_letter
@@ -59,7 +59,7 @@ def score_recording(folder: Path, several: Literal["refuse", "first"] = "first")
     for row in headed_rows(folder / INDEX, columns, "\t", quoted=False):
         letters = [name for name in row.values if len(name) == 1 and name.isupper()]
         options = tuple(row.text(letter) for letter in letters if row.text_or_none(letter))
-        _, question = checks.build_question(
+        _, question = records.build_question(
             row,
             benchmark=row.text("dataset"),
             source_id=row.text("question_id"),

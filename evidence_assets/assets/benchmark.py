@@ -21,8 +21,15 @@ from evidence_assets.assets.system import build_deps
 from evidence_assets.assets.table_asset import table_asset, table_check
 from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.benchmarks.dataset_info import load_datasets
-from evidence_assets.benchmarks.declarations import Declaration, declarations, declarations_of, user_folders
-from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, BenchmarkSubset, benchmarks_of_family
+from evidence_assets.benchmarks.declared_benchmarks import (
+    FAMILIES,
+    BenchmarkSubset,
+    Declaration,
+    benchmarks_of_family,
+    declarations,
+    declarations_of,
+    user_folders,
+)
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord, question_rows, table_rows
 from evidence_assets.experiment.evidence.question_concepts import VERSION

@@ -31,8 +31,8 @@ from evidence_assets.experiment.evidence.sources import open_graph, record_encod
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, report_progress
 from evidence_assets.graphs import graph_store, merge
 from evidence_assets.graphs.arrays import FORMAT
-from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.merge import edge_rows, node_rows
 from evidence_assets.graphs.passages import (
     VERSION,
     OwnerFilter,

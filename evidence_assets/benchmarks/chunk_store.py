@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import UniqueIds
 from evidence_assets.benchmarks.corpora import FileGroup
 from evidence_assets.benchmarks.line_streams import Row
-from evidence_assets.benchmarks.records import Document
+from evidence_assets.benchmarks.records import Document, UniqueIds
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id, shard_of

@@ -21,10 +21,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import UniqueIds, require_items
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, read_text
-from evidence_assets.benchmarks.records import Document
+from evidence_assets.benchmarks.records import Document, UniqueIds, require_items
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import require_file
 

@@ -9,9 +9,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from evidence_assets.benchmarks.checks import LocatedQuestion, build_question
 from evidence_assets.benchmarks.line_streams import Row
-from evidence_assets.benchmarks.records import QuestionRecord, Table, Task
+from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table, Task, build_question
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.text.spelling import closest_name

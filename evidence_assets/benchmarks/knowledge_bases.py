@@ -9,12 +9,11 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
-from evidence_assets.benchmarks.declarations import declarations_of, validate_attributes
-from evidence_assets.benchmarks.declared_benchmarks import RawInput
+from evidence_assets.benchmarks.declared_benchmarks import RawInput, declarations_of, validate_attributes
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows
 from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, read_stark_edges, read_stark_nodes
-from evidence_assets.graphs.base_rows import NODE_SCHEMA, KnowledgeBaseTables
+from evidence_assets.graphs.merge import NODE_SCHEMA, KnowledgeBaseTables
 from evidence_assets.lake.errors import BadInput
 
 NODE_FIELDS = ("node_id", "type", "name", "aliases", "document")

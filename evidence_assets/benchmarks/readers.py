@@ -14,13 +14,21 @@ from pkgutil import iter_modules
 from typing import Any
 
 from evidence_assets.benchmarks import official, user_benchmark
-from evidence_assets.benchmarks.checks import LocatedQuestion, require_items, unique_pairs, unique_questions
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset, load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkSubset
 from evidence_assets.benchmarks.graphs.rows import read_names
 from evidence_assets.benchmarks.official import choices
 from evidence_assets.benchmarks.official.tables import QuestionsWithTables
-from evidence_assets.benchmarks.records import Document, QuestionRecord, Table, table_content_id
+from evidence_assets.benchmarks.records import (
+    Document,
+    LocatedQuestion,
+    QuestionRecord,
+    Table,
+    require_items,
+    table_content_id,
+    unique_pairs,
+    unique_questions,
+)
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 

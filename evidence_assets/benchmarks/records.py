@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from evidence_assets.graphs.base_rows import prefixed_node_id
+from evidence_assets.benchmarks.line_streams import Row
+from evidence_assets.graphs.merge import prefixed_node_id
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.text.negation import asks_for_exception
 
@@ -102,7 +104,7 @@ def question_rows(
 ) -> list[dict[str, Any]]:
     """Rows of the split's questions in one shard; a stable hash of the id decides the shard.
 
-    Gold nodes get the prefix of ``graph``; see ``graphs.base_rows``.
+    Gold nodes get the prefix of ``graph``; see ``graphs.merge``.
     """
     return [
         {
@@ -153,3 +155,92 @@ def table_from_row(row: dict[str, Any]) -> Table:
     for cell in row["cells"]:
         rows[cell["row"]].append(cell["text"])
     return Table(row["benchmark"], row["table_id"], row["caption"], tuple(row["header"]), tuple(tuple(r) for r in rows))
+
+
+# Checks that apply to every question and document, whatever its format
+
+
+Item = TypeVar("Item")
+TableOrNone = TypeVar("TableOrNone")
+MIN_OPTIONS, MAX_OPTIONS = 2, 26
+LocatedQuestion: TypeAlias = tuple[Row, QuestionRecord]
+"""A question with its row, so that later checks can report file and line."""
+
+
+def build_question(row: Row, **fields: Any) -> LocatedQuestion:
+    """Build a :class:`QuestionRecord` and check it.
+
+    Options of a multiple-choice question may have equal texts, as in some official files: their letters differ.
+    """
+    question = QuestionRecord(**fields)
+    if question.task not in TASKS:
+        raise row.error(f"{question.task!r} is not a task; use one of {', '.join(TASKS)}", "task")
+    for field in ("source_id", "text"):
+        if not getattr(question, field).strip():
+            raise row.error("is empty; add a text", field)
+    if question.options or question.task in ("mcqa", "verification"):
+        _check_options(row, question)
+    elif len(set(question.gold)) < len(question.gold):
+        raise row.error("contains an answer twice; remove one", "gold")
+    if question.aliases and len(question.aliases) != len(question.gold):
+        raise row.error(
+            f"{len(question.aliases)} lists of aliases for {len(question.gold)} gold answers; give one list per answer",
+            "aliases",
+        )
+    return row, question
+
+
+def _check_options(row: Row, question: QuestionRecord) -> None:
+    if len(question.options) < MIN_OPTIONS:
+        raise row.error(
+            f"{len(question.options) or 'no'} option(s); a question needs at least {MIN_OPTIONS}", "options"
+        )
+    if len(question.options) > MAX_OPTIONS:
+        raise row.error(f"{len(question.options)} options; the maximum is {MAX_OPTIONS}, one per letter", "options")
+    for position, option in enumerate(question.options):
+        if not option.strip():
+            raise row.error("is empty; add its text", f"options[{position}]")
+    if question.task == "verification" and len(set(question.options)) < len(question.options):
+        raise row.error("contains two equal labels; remove one", "options")
+    for label in question.gold:
+        if label not in question.labels:
+            raise row.error(f"{label!r} is not one of {', '.join(question.labels)}", "gold")
+    if len(set(question.gold)) < len(question.gold):
+        raise row.error("contains a label twice; remove one", "gold")
+
+
+class UniqueIds:
+    """Rejects duplicate ids."""
+
+    def __init__(self, field: str) -> None:
+        self._field, self._ids = field, set[str]()
+
+    def add(self, identifier: str, row: Row) -> None:
+        if identifier in self._ids:
+            message = f"{identifier!r} occurs twice; an id must be unique across all files"
+            raise BadInput(message, file=row.file, line=row.line, field=self._field)
+        self._ids.add(identifier)
+
+
+def unique_questions(located: Iterable[LocatedQuestion]) -> Iterator[QuestionRecord]:
+    """Yield the questions; a duplicate id is an error."""
+    return (question for question, _ in unique_pairs((row, question, None) for row, question in located))
+
+
+def unique_pairs(
+    located: Iterable[tuple[Row, QuestionRecord, TableOrNone]],
+) -> Iterator[tuple[QuestionRecord, TableOrNone]]:
+    """Yield the questions with their tables; a duplicate question id is an error. Questions may share a table."""
+    ids = UniqueIds("source_id")
+    for row, question, table in located:
+        ids.add(question.source_id, row)
+        yield question, table
+
+
+def require_items(items: Iterable[Item], error: Callable[[], BadInput]) -> Iterator[Item]:
+    """Yield the items; raise ``error()`` if there are none."""
+    item = None
+    for item in items:
+        yield item
+    if item is None:
+        raise error()

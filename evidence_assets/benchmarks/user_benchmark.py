@@ -43,12 +43,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import LocatedQuestion, UniqueIds, require_items, unique_questions
-from evidence_assets.benchmarks.checks import build_question as checked_question
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows, open_bytes
 from evidence_assets.benchmarks.official.tables import find_claim_label, read_cell_row, read_cell_rows
-from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table, option_labels
+from evidence_assets.benchmarks.records import (
+    CLAIM_LABELS,
+    GoldEvidence,
+    LocatedQuestion,
+    QuestionRecord,
+    Table,
+    UniqueIds,
+    option_labels,
+    require_items,
+    unique_questions,
+)
+from evidence_assets.benchmarks.records import build_question as checked_question
 from evidence_assets.lake.errors import BadInput
 
 QUESTION_FIELDS = (

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evidence_assets.benchmarks.corpora import corpus_files, group_files
-from evidence_assets.benchmarks.declarations import PACKAGE_DEFS, declarations_of, user_folders, write_declarations
+from evidence_assets.benchmarks.declared_benchmarks import (
+    PACKAGE_DEFS,
+    declarations_of,
+    user_folders,
+    write_declarations,
+)
 from evidence_assets.experiment.corpus_building import TokenStorage, choose_token_storage, open_chunks, update_chunks
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import replacing_folder

@@ -230,8 +230,7 @@ def add_benchmark(
     """
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
-        from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
-        from evidence_assets.cli.published_benchmark import plan_published_benchmark
+        from evidence_assets.cli.add_benchmark import plan_benchmark, plan_published_benchmark, write_benchmark
 
         opened_lake = _use_lake(LakeResource(root=str(lake or "")).open())
         if reader and tables:

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.arrays import GraphArrays, IntArray
+from evidence_assets.graphs.arrays import GraphArrays, IntArray, TypedGraph
 from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors
 from evidence_assets.graphs.passage_files import PassageFiles
-from evidence_assets.graphs.typed_graph import TypedGraph
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows

@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evidence_assets.graphs.arrays import IntArray
-from evidence_assets.graphs.typed_graph import TypedGraph
+from evidence_assets.graphs.arrays import IntArray, TypedGraph
 
 SubstitutionForm = Literal["printed", "corrected"]
 

@@ -13,8 +13,13 @@ import pyarrow as pa
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.dataset_info import load_datasets
-from evidence_assets.benchmarks.declarations import declarations_of
-from evidence_assets.benchmarks.declared_benchmarks import SEED_SEPARATOR, Benchmark, all_benchmarks, all_raw_files
+from evidence_assets.benchmarks.declared_benchmarks import (
+    SEED_SEPARATOR,
+    Benchmark,
+    all_benchmarks,
+    all_raw_files,
+    declarations_of,
+)
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.scores import published_figures
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedName, part_of

@@ -16,7 +16,7 @@ from evidence_assets import profiles
 from evidence_assets.assets import partitions
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks import declared_benchmarks as benchmark
-from evidence_assets.benchmarks.declarations import declarations
+from evidence_assets.benchmarks.declared_benchmarks import declarations
 from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
 

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets.benchmark import Declared
-from evidence_assets.benchmarks.declarations import declarations, declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import declarations, declarations_of
 from evidence_assets.lake.errors import BadInput
 
 

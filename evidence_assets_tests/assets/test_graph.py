@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets.assets import graph as component
 from evidence_assets.assets.graph import Graph, GraphFiles
-from evidence_assets.benchmarks.declarations import declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import declarations_of
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.evidence import sources as inputs
 from evidence_assets.lake.errors import StaleInput

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.checks import build_question, unique_questions
 from evidence_assets.benchmarks.line_streams import Row
+from evidence_assets.benchmarks.records import build_question, unique_questions
 from evidence_assets.lake.errors import BadInput
 
 GOOD = {

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
-from evidence_assets.graphs.base_rows import edge_rows, node_rows
-from evidence_assets.graphs.merge import edge_id
+from evidence_assets.graphs.merge import edge_id, edge_rows, node_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import decode_columns, prepare_rows
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.declarations import declarations
+from evidence_assets.benchmarks.declared_benchmarks import declarations
 from evidence_assets.cli import app
 from evidence_assets.cli.add_benchmark import clear_declaration_caches
 from evidence_assets.cli.add_corpus import add_corpus, corpus_name

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.declarations import declarations_of
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations_of
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli import app
 from evidence_assets.cli.add_corpus import add_corpus

@@ -11,8 +11,7 @@ from evidence_assets.assets.corpus import Corpus
 from evidence_assets.benchmarks import declarations as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
-from evidence_assets.cli.add_benchmark import BenchmarkPlan, write_benchmark
-from evidence_assets.cli.published_benchmark import plan_published_benchmark
+from evidence_assets.cli.add_benchmark import BenchmarkPlan, plan_published_benchmark, write_benchmark
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official.contract import write_files

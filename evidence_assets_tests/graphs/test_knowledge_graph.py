@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.base_rows import extract_definitions
 from evidence_assets.graphs.graph_store import build_arrays, open_graph, tables_version
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.merge import extract_definitions
 from evidence_assets.graphs.paths import SubgraphPaths, shortest_paths
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.schemas import TABLES

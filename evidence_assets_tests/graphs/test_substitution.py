@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence_assets.graphs.arrays import TypedGraph
 from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute, witness_edges
-from evidence_assets.graphs.typed_graph import TypedGraph
 
 TYPES, EDGE_TYPES = 2, 2
 

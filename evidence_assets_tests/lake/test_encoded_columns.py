@@ -9,8 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evidence_assets.graphs.base_rows import edge_rows, prefixed_node_id
-from evidence_assets.graphs.merge import edge_id
+from evidence_assets.graphs.merge import edge_id, edge_rows, prefixed_node_id
 from evidence_assets.lake import rows as row_files
 from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.rows import build_table, check_row_order, decode_columns, prepare_rows, version_of, write_rows

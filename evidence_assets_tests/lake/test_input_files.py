@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks import declarations, knowledge_bases
+from evidence_assets.benchmarks import declared_benchmarks, knowledge_bases
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.line_streams import MAX_EXPANSION, text_lines
 from evidence_assets.benchmarks.readers import read_pairs
@@ -28,7 +28,7 @@ def seeds(folder: Path) -> None:
 
 def uncached(reader: Callable[[Path], object]) -> Callable[[Path], object]:
     def reload(folder: Path) -> object:
-        declarations.declarations.cache_clear()
+        declared_benchmarks.declarations.cache_clear()
         return reader(folder)
 
     return reload

@@ -147,7 +147,7 @@ def stark() -> Target:
 def declarations() -> Iterator[Target]:
     """Profiles, benchmarks, knowledge bases, variants and presets in YAML."""
     from evidence_assets import profiles
-    from evidence_assets.benchmarks import declarations as documents
+    from evidence_assets.benchmarks import declared_benchmarks as documents
     from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
     from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
     from evidence_assets.experiment.variants import presets, variants_of

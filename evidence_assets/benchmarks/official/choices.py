@@ -10,11 +10,10 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import LocatedQuestion
 from evidence_assets.benchmarks.dataset_info import ChoiceFields, DatasetInfo, find_dataset
 from evidence_assets.benchmarks.json_streams import json_rows_at, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
-from evidence_assets.benchmarks.records import Document, GoldEvidence, option_labels
+from evidence_assets.benchmarks.records import Document, GoldEvidence, LocatedQuestion, option_labels
 from evidence_assets.lake.errors import BadInput
 
 OPEN_BOOK_FILE = "Data/Main/openbook.txt"

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evidence_assets.benchmarks.checks import LocatedQuestion
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
 from evidence_assets.benchmarks.json_streams import json_rows, json_rows_at, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows
-from evidence_assets.benchmarks.records import GoldEvidence
+from evidence_assets.benchmarks.records import GoldEvidence, LocatedQuestion
 
 SIMPLEQUESTIONS_COLUMNS = ("subject", "relation", "object", "question")
 FREEBASE_PREFIX = "www.freebase.com/"

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.checks import LocatedQuestion, UniqueIds
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
 from evidence_assets.benchmarks.json_streams import json_items, json_rows, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows
-from evidence_assets.benchmarks.records import Document, GoldEvidence
+from evidence_assets.benchmarks.records import Document, GoldEvidence, LocatedQuestion, UniqueIds
 from evidence_assets.lake.ids import content_id
 
 CORPUS_FILE, QUERIES_FILE = "corpus.jsonl", "queries.jsonl"

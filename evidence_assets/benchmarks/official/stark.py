@@ -17,10 +17,10 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evidence_assets.benchmarks.checks import LocatedQuestion
 from evidence_assets.benchmarks.dataset_info import DatasetInfo
 from evidence_assets.benchmarks.json_streams import json_rows_at
 from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
+from evidence_assets.benchmarks.records import LocatedQuestion
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.errors import BadInput
 

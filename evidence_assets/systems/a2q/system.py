@@ -13,8 +13,8 @@ from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, External
 from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import CustomStages, Method, System
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.graphs.base_rows import extract_definitions
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.merge import extract_definitions
 from evidence_assets.models.protocols import FloatArray, Reranker
 from evidence_assets.models.registry import RELEVANCE_CLASSIFIER_ASSET, get_encoder, get_reranker, get_tuned_classifier
 from evidence_assets.profiles import ModelKind, Profile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,11 +10,24 @@ from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import CustomStages, Method, System
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.models.reader.training import TrainingSettings
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.reader.network import OptionInput
+from evidence_assets.models.reader.training import TrainedReader, TrainingSettings, option_features
 from evidence_assets.models.registry import get_encoder, get_trained_reader
-from evidence_assets.reasoning.tasks import Solver
+from evidence_assets.models.vectors import softmax
+from evidence_assets.reasoning.tasks import (
+    Chain,
+    ChainStep,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Failure,
+    Omission,
+    ReplyCost,
+    Solver,
+)
 from evidence_assets.systems.reader import READER_ASSET, VERSION
-from evidence_assets.systems.reader.solver import ReaderSolver
 from evidence_assets.systems.reader.training import (
     open_chunk_selector,
     reader_folder,
@@ -61,3 +75,79 @@ SYSTEM = System(
         ),
     },
 )
+
+
+# Answers questions with options by a trained reader; its explanation is the facts that the reader was given
+
+
+MIN_SHARE = 0.5
+"""Minimum probability of an answer that counts as supported by its facts."""
+SUPPORT_DIGITS = 9
+
+
+class ReaderSolver:
+    """Weighs each option with its nearest facts; the largest weight wins.
+
+    A chain states the weight of its option, and for each fact the weight without it. Its support is the logistic
+    function of the weight. An answer is supported by its facts if its probability is at least :data:`MIN_SHARE`.
+    """
+
+    name = "reader"
+
+    def __init__(self, reader: TrainedReader, encoder: Encoder) -> None:
+        self._reader, self._encoder = reader, encoder
+        self.model_id = f"{reader.model_id}@{reader.weights_id}"
+        self.version = f"{VERSION}-{reader.revision}-{encoder.revision}"
+
+    def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
+        """One chain per option: all facts that the reader was given, each with the weight without it."""
+        facts = [task.evidence[: self._reader.settings.facts] for task in tasks]
+        inputs: list[OptionInput] = []
+        for task, items in zip(tasks, facts, strict=True):
+            texts = tuple(item.text for item in items)
+            subsets = [texts, *(texts[:i] + texts[i + 1 :] for i in range(len(texts)))]
+            inputs += [OptionInput(task.question, task.option, subset) for subset in subsets]
+        encoded = self._reader.encode(inputs)
+        weights = iter(zip(self._reader.score(inputs, option_features(self._encoder, inputs)), encoded, strict=True))
+        chains: list[Chain | Failure] = []
+        for task, items in zip(tasks, facts, strict=True):
+            weight, tokens = next(weights)
+            without = [float(next(weights)[0]) for _ in items]
+            omissions = (Omission("cut", "facts or question", "the reader's token limit"),) if tokens.is_cut else ()
+            chains.append(
+                Chain(
+                    task.hypothesis,
+                    self._steps(task, items, float(weight), without),
+                    round(1 / (1 + math.exp(-float(weight))), SUPPORT_DIGITS),
+                    reply=ReplyCost(self.model_id, len(tokens.ids), 0, "stop"),
+                    omissions=omissions,
+                )
+            )
+        return chains
+
+    def _steps(
+        self, task: ExplainOption, items: Sequence[EvidenceItem], weight: float, without: Sequence[float]
+    ) -> tuple[ChainStep, ...]:
+        facts = f"with {len(items)} facts" if items else "without any fact"
+        first = ChainStep(f"The reader {self._reader.model_id} weighs “{task.option}” at {weight:+.2f}, {facts}.")
+        fact_steps = (
+            ChainStep(f"Given: {item.text} (without it {other:+.2f})", (item.evidence_id,), (item.text,))
+            for item, other in zip(items, without, strict=True)
+        )
+        return first, *fact_steps
+
+    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+        """The option with the largest weight."""
+        return [self._choice(task) for task in tasks]
+
+    def _choice(self, task: ChooseAnswer) -> Choice:
+        support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
+        limit = 10.0**-SUPPORT_DIGITS
+        clipped = [min(max(support.get(label, 0.0), limit), 1 - limit) for label in task.labels]
+        weights = {label: math.log(p / (1 - p)) for label, p in zip(task.labels, clipped, strict=True)}
+        answer = max(task.labels, key=lambda label: weights[label])
+        probability = softmax(list(weights.values()))[task.labels.index(answer)]
+        is_supported = probability >= MIN_SHARE and bool(task.evidence.get(answer))
+        status = "answered" if is_supported else "insufficient"
+        reply = ReplyCost(self.model_id, 0, 0, "stop")
+        return Choice(answer, (answer,) if is_supported else (), status, weights=weights, reply=reply)

@@ -29,6 +29,7 @@ from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, restore_columns, restore_rows
 from evidence_assets.systems.ucret.columns import (
     BridgeSettings,
+    Floats,
     Lines,
     Measure,
     Rule,
@@ -39,7 +40,6 @@ from evidence_assets.systems.ucret.columns import (
     split_column_text,
     tokenize_columns,
 )
-from evidence_assets.systems.ucret.spherical_kmeans import Floats
 
 _RESERVED_TOKENS = 14  # of an encoder's limit, for its special tokens
 

@@ -38,8 +38,8 @@ from evidence_assets.experiment.evidence.sources import open_benchmark_graph
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
-from evidence_assets.graphs.attention.convolutions import CONVOLUTION_PATTERN
 from evidence_assets.graphs.attention.scorer import (
+    CONVOLUTION_PATTERN,
     AttentionSettings,
     FeatureGraph,
     NodeScores,

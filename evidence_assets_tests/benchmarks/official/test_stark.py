@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
-from evidence_assets.graphs.base_rows import KnowledgeBaseTables
+from evidence_assets.graphs.merge import KnowledgeBaseTables
 from evidence_assets.lake.errors import BadInput
 
 INFO = {

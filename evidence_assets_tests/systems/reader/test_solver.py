@@ -19,7 +19,7 @@ from evidence_assets.models.reader.training import TrainedReader
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems.reader import READER_ASSET
-from evidence_assets.systems.reader.solver import ReaderSolver
+from evidence_assets.systems.reader.system import ReaderSolver
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 

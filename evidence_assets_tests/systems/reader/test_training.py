@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.declarations import declarations
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, declarations
 from evidence_assets.cli import app
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.systems.ucret.spherical_kmeans import cluster
+from evidence_assets.systems.ucret.columns import cluster
 
 
 def test_partition_equals_that_of_faiss() -> None:
