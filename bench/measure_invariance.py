@@ -22,7 +22,7 @@ import torch
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, TransformerEncoder, load_encoder
 from evidence_assets.models.rerankers import CrossEncoderReranker
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
-from evidence_assets_tests.models.tiny_masked import word_piece
+from evidence_assets_tests.models.tiny import word_piece
 from tools.campaign.world import table
 
 WORDS = "the fever aspirin insulin pain of may treat glucose lowers river copper near a in cell".split()  # noqa: SIM905

@@ -26,9 +26,8 @@ from evidence_assets_tests.assets.tiny_lake import (
     recorded_files,
     variants_by_benchmark,
 )
-from evidence_assets_tests.models.test_permuted import make_xlnet
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
-from evidence_assets_tests.models.test_sequence_models import make_bart, make_gpt2, make_t5
+from evidence_assets_tests.models.test_sequence_models import make_bart, make_gpt2, make_t5, make_xlnet
 from evidence_assets_tests.models.test_span_reader import make_reader
 
 

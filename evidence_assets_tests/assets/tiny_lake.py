@@ -32,7 +32,7 @@ from evidence_assets_tests.benchmarks.official import test_open_readers as free
 from evidence_assets_tests.benchmarks.official import test_stark as stark
 from evidence_assets_tests.benchmarks.official import test_table_readers as table
 from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
-from evidence_assets_tests.models.tiny_masked import word_piece
+from evidence_assets_tests.models.tiny import word_piece
 
 CLAIM_WORDS = {"SUPPORTS": "holds", "REFUTES": "is wrong", "NOT ENOUGH INFORMATION": "is open"}
 """Words in the claims of each class, so that each class is answered at least once."""

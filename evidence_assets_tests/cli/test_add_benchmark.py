@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets.assets.graph import Graph, KnowledgeBase
 from evidence_assets.assets.planning import benchmark_size
-from evidence_assets.benchmarks import declarations as declared
+from evidence_assets.benchmarks import declared_benchmarks as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark

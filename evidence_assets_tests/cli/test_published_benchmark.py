@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.assets.corpus import Corpus
-from evidence_assets.benchmarks import declarations as declared
+from evidence_assets.benchmarks import declared_benchmarks as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.cli.add_benchmark import BenchmarkPlan, plan_published_benchmark, write_benchmark

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from evidence_assets import profiles
+from evidence_assets import profiles, systems
 from evidence_assets.assets.system import PRESET_TAG
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.scores.published_figures import figures
 from evidence_assets.experiment.variants import (
     ALL_PRESETS,
     PRESETS_VARIABLE,
+    Variant,
     enabled_presets,
     is_enabled,
     presets,
@@ -88,3 +91,129 @@ def test_every_preset_loads_without_missing_upstream_assets(profile: str, other_
     assert not {k for k in graph.get_all_asset_keys() if not graph.get(k).is_executable}
     tags = {tag for key in graph.materializable_asset_keys for tag in graph.get(key).tags}
     assert {f"{PRESET_TAG}{name}" for name in presets()} <= tags
+
+
+# Each published ablation differs from its base in what its printed row names, and in nothing else
+
+
+TABLES = {
+    "thesis": ("3.3", "3.4", "3.5", "4.1", "5.9", "6.4", "6.5", "7.5", "7.6", "7.7", "7.8"),
+    "a2q": ("2", "3", "4", "6", "7"),
+    "4stepfocus": ("1",),
+    "kaping-background": ("5.1", "5.2", "5.3", "5.4", "5.5", "5.6"),
+}
+"""Tables with ablations, by document."""
+ABLATIONS: dict[str, dict[str, str]] = {
+    "table/ucret_published": {"table/keep_all": "measure", "table/without_explanations": "explain"},
+    "table/ucret_js_published": {"table/keep_all": "measure tau", "table/ucret_js_without_explanations": "explain"},
+    "knowledge/kbloom_printed": {
+        "knowledge/kbloom_initial": "prompts",
+        "knowledge/kbloom_top1": "prompts",
+        "knowledge/kbloom_euclidean": "ground baseline",
+        "knowledge/kbloom_corrected": "fluency baseline",
+        "knowledge/kbloom_entropy": "prompt_choice baseline",
+        "knowledge/kbloom_distance": "final baseline",
+        "knowledge/kbloom_rank_normalised": "final baseline",
+    },
+    "knowledge/kbloom_initial": {"knowledge/kbloom_initial_euclidean": "ground baseline"},
+    "mcqa/ugat_published": {"mcqa/ugat_gcn": "scorer", "mcqa/ugat_unfiltered": "scorer", "mcqa/closed_book": "method"},
+    "mcqa/uscrake_published": {"mcqa/uscrake_published_graph": "parts", "mcqa/uscrake_jsd_chunks": "parts"},
+    "mcqa/uscrake_jsd_chunks": {
+        "mcqa/uscrake_cosine_chunks": "cost",
+        "mcqa/uscrake_euclidean_chunks": "cost",
+        "mcqa/uscrake_moverscore_chunks": "cost",
+    },
+    "mcqa/a2q_full": {
+        "mcqa/a2q_vanilla": "classifier",
+        "mcqa/a2q_no_taxonomy": "taxonomy",
+        "mcqa/a2q_no_classifier": "classifier",
+        "mcqa/a2q_graphembed": "embedding",
+        "mcqa/a2q_word2vec": "embedding",
+        "mcqa/a2q_glove": "embedding",
+        "mcqa/a2q_no_path": "paths",
+        "mcqa/a2q_no_option": "options",
+        "mcqa/a2q_cosine_attention": "score",
+        "mcqa/a2q_one_pass": "passes",
+        "mcqa/a2q_graded_attention": "final_score",
+        "mcqa/a2q_bridged_nodes": "bridges",
+        "mcqa/a2q_text_vectors": "embedding",
+    },
+    "mcqa/a2q_vanilla": {"mcqa/a2q_tinybert": "models"},
+    "graph/a2q_full": {
+        "graph/a2q_vanilla": "classifier",
+        "graph/a2q_no_taxonomy": "taxonomy",
+        "graph/a2q_no_classifier": "classifier",
+        "graph/a2q_no_path": "paths",
+    },
+    "search/vector_search": {"search/multi_vector_search": "search", "search/vector_search_reranked": "rerank grades"},
+    "graph/kg_both": {
+        "graph/kg_graph": "recall",
+        "graph/kg_background": "graph",
+        "graph/kg_both_sentences": "triple_text",
+        "graph/kg_both_shared": "recalled_by",
+    },
+    "graph/kg_none": {"graph/kg_graph": "graph", "graph/kg_background": "recall", "graph/kg_none_reader": "reader"},
+    "graph/kg_graph": {"graph/kg_graph_reader": "reader"},
+    "graph/kg_both_shared": {"graph/kg_both_reader": "reader"},
+}
+"""By base, the variants that change something of it, with the settings that their rows name.
+
+K-Bloom's ``baseline`` says that BertNet's harvest is made beside it. Where all columns are kept, tau is unused. A grade
+between 0 and 1 belongs to the reranker of 4StepFocus.
+"""
+SEVERAL_STEPS = {
+    "search/fourstepfocus_described": "the whole method: print compares it with searches, not with parts of itself",
+    "graph/gold_triples": "a baseline: retrieval at the entities of the dataset",
+}
+"""Variants in these tables that are neither ablations nor their bases, with the reason."""
+
+
+def changed_settings(base: Variant, ablation: Variant) -> set[str]:
+    """Names of the settings of evidence, prompts and answers that differ between two variants."""
+    methods = [systems.load(variant.system).method_of(variant) for variant in (base, ablation)]
+    answer_fields = ("explain", "uses_published_prompts", "prompts", "tokens", "reader")
+    fields = (*answer_fields, "temperature") if not (base.reader or ablation.reader) else answer_fields
+    changed = {name for name in fields if getattr(base, name) != getattr(ablation, name)}
+    if methods[0] is not methods[1]:
+        return changed | {"method"}
+    settings = [method.settings_of(variant) for method, variant in zip(methods, (base, ablation), strict=True)]
+    values: list[dict[str, Any]] = [asdict(each) for each in settings]
+    used_kinds = [set(method.resolve_model_kinds(each)) for method, each in zip(methods, settings, strict=True)]
+    kinds = used_kinds[0] & used_kinds[1]
+    models = [{k: v for k, v in variant.models.items() if k in kinds} for variant in (base, ablation)]
+    return (
+        changed
+        | {name for name in values[0] if values[0][name] != values[1][name]}
+        | ({"models"} if models[0] != models[1] else set())
+    )
+
+
+def variants_by_key() -> dict[str, Variant]:
+    return {variant.key: variant for variant in variants()}
+
+
+@pytest.mark.parametrize("profile", ["paper", "companions"])
+@pytest.mark.parametrize(
+    ("base", "ablation", "names"),
+    [(base, ablation, names) for base, rows in ABLATIONS.items() for ablation, names in rows.items()],
+    ids=lambda value: value.partition("/")[2] or value,
+)
+def test_an_ablation_changes_what_its_row_names(
+    profile: str, base: str, ablation: str, names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
+    declared = variants_by_key()
+    assert changed_settings(declared[base], declared[ablation]) == set(names.split())
+
+
+def test_every_row_of_the_tables_is_an_ablation_or_a_base() -> None:
+    rows = {(f.system, f.variant) for f in figures() if f.table in TABLES.get(f.document, ())}
+    compared = {*ABLATIONS, *(key for ablations in ABLATIONS.values() for key in ablations), *SEVERAL_STEPS}
+    in_tables = {
+        variant.key
+        for variant in variants()
+        if any((name.system, name.variant) in rows for name in variant.published)
+        or any((name.system, name.variant) in rows for name in variant.timed)
+    }
+    assert not in_tables - compared, "name the base of these variants and what they change"
+    assert not compared - {variant.key for variant in variants()}

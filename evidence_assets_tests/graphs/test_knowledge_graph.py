@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import networkx as nx
@@ -14,14 +14,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.graph_store import build_arrays, open_graph, tables_version
+import evidence_assets.lake.blocks
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.graphs import passages as graph_passages
+from evidence_assets.graphs.graph_store import (
+    build_arrays,
+    build_name_vectors,
+    encode_texts,
+    open_graph,
+    tables_version,
+)
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import extract_definitions
+from evidence_assets.graphs.passages import fact_passages, node_passages, passage_lineage, passage_table
 from evidence_assets.graphs.paths import SubgraphPaths, shortest_paths
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.graphs.small_graph import graph_of
+from evidence_assets.models.protocols import FloatArray
+from evidence_assets_tests.graphs.small_graph import graph_of, graph_of_rows, merged, small_graph
+from evidence_assets_tests.lake_rows import as_stored
+from evidence_assets_tests.systems.four_step_focus.test_system import BASE, NAMES
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 RELATIONS, TYPES = ("eats", "made of", "Near"), ("animal", "place")
@@ -243,3 +256,92 @@ def test_definitions_are_first_sentences_by_name_and_alias() -> None:
     assert "tubulin" not in results, "a node without a document defines nothing"
     twice = pl.concat([nodes, nodes.with_columns(pl.lit("Another aspirin.").alias("document")).head(1)])
     assert "aspirin" not in extract_definitions(twice), "a name that means two things is no definition"
+
+
+# Files of a graph: reused vectors, ignored folders of other rows, long texts encoded whole
+
+
+def test_vectors_are_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
+    graph, encoder = small_graph(tmp_path), WordEncoder()
+    names = encoder.encode_sentences(graph.names.to_list())
+    for vectors in (graph.node_vectors, graph.passage_vectors("node")):
+        np.testing.assert_allclose(vectors, names, atol=1e-6)
+    sentences = [graph.sentence(edge) for edge in range(graph.arrays.n_edges)]
+    np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.encode_sentences(sentences), atol=1e-6)
+    with pytest.raises(StaleInput, match="open it with an encoder"):
+        _ = graph_of_rows("plain", *merged(tmp_path)).node_vectors
+
+
+def test_vectors_of_unchanged_names_are_reused(tmp_path: Path) -> None:
+    model = WordEncoder()
+    aliases = pl.Series("aliases", [["b"], []], dtype=pl.List(pl.String))
+    nodes = pl.DataFrame({"name": ["a", "c"]}).with_columns(aliases)
+    assert build_name_vectors(tmp_path / "v", nodes, model, "m", "1", 10**9) == (3, 0)
+    extra_args = nodes.with_columns(pl.Series("name", ["a", "d"]))
+    assert build_name_vectors(tmp_path / "v", extra_args, model, "m", "2", 10**9) == (3, 2)
+    assert model.encoded_texts == ["a", "c", "b", "d"]
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "v" / "vectors.npy"), model.encode_sentences(["a", "d", "b"]).astype(np.float16)
+    )
+    assert build_name_vectors(tmp_path / "v", extra_args, model, "other model", "2", 10**9) == (3, 0)
+
+
+def test_texts_longer_than_the_encoder_reads_are_the_mean_of_their_chunks() -> None:
+    model = WordEncoder()
+    long = " ".join(f"Sentence number {i} speaks of things." for i in range(40))
+    short, full = encode_texts(model, ["One.", long])
+    np.testing.assert_allclose(short, model.encode_sentences(["One."])[0], atol=1e-6)
+    assert abs(np.linalg.norm(full) - 1) < 1e-5
+    assert encode_texts(model, []).shape == (0, model.dimensions)
+
+
+# Texts that stand for nodes and edges: search over them, and encoding only what changed
+
+
+def passages(graph: KnowledgeGraph, previous: pl.DataFrame | None = None) -> tuple[pl.DataFrame, int, WordEncoder]:
+    encoder = WordEncoder()
+    before = as_stored("kg_passages", []) if previous is None else previous
+    table, reused = passage_table(node_passages(graph, encoder), before, encoder, "words@1")
+    rows = as_stored("kg_passages", table)
+    assert len(passage_lineage(table)) == rows.height
+    return rows, reused, encoder
+
+
+def test_only_changed_texts_are_encoded_again() -> None:
+    before, _, _ = passages(BASE)
+    documents = pl.Series([*BASE.documents[:6], "Gout is old."])
+    changed = replace(BASE, node_column=lambda name: documents if name == "document" else BASE.node_column(name))
+    after, reused, encoder = passages(changed, before)
+    assert reused == before.height - 1
+    assert encoder.encoded_texts == ["gout (disease): Gout is old."]
+    fresh, _, _ = passages(changed)
+    assert after.equals(fresh)
+
+
+def test_vectors_encoded_before_a_fault_are_reused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(graph_passages, "TEXTS_PER_BLOCK", 3)
+    monkeypatch.setattr(evidence_assets.lake.blocks, "BLOCK_SECONDS", 0.0)
+    step = StageContext(
+        Lake.create(tmp_path, question_shards=1, corpus_shards=1), "kg_passages", "knowledge/base/passages"
+    )
+    full, _, _ = passages(BASE)
+
+    class Breaks(WordEncoder):
+        def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
+            if len(self.encoded_texts) >= 6:
+                raise OSError("the card fell off the bus")
+            return super().encode_sentences(texts)
+
+    encoder = Breaks()
+    with pytest.raises(OSError, match="fell off"):
+        passage_table(node_passages(BASE, encoder), step.previous_rows(), encoder, "words@1", step.blocks)
+    after, reused, rerun = passages(BASE, step.previous_rows())
+    assert after.equals(full)
+    assert reused == 6 and not set(rerun.encoded_texts) & set(encoder.encoded_texts)
+
+
+def test_passages_of_a_graph_are_names_and_sentences() -> None:
+    output = list(fact_passages(BASE))
+    assert [p.text for p in output[:7]] == list(NAMES)
+    assert {p.text for p in output[7:]} >= {"aspirin treats fever"}
+    assert {p.owner_id for p in output[7:]} == set(BASE.edge_ids)

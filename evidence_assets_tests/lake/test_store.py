@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.lake.atomic import replacing_folder
+from evidence_assets.lake.atomic import is_abandoned, replacing_file, replacing_folder
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import prepare_rows, version_of
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder
+from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, delete_abandoned_files, find_abandoned_files
 from evidence_assets_tests.lake_rows import prediction
 
 
@@ -192,3 +192,87 @@ def test_rows_are_reused_only_with_all_files_of_their_write(lake: Lake) -> None:
     assert step.previous_rows().is_empty() and lake.read("predictions").height == 1
     lake.delete("predictions", "predictions/x")
     assert not lake.is_complete("predictions", "predictions/x", "b|0")
+
+
+# A power cut loses no finished file: content and directory entries are flushed before the rename
+
+
+def state(path: Path) -> list[str]:
+    """What a flush secures: the entries of a folder, or a file's last change."""
+    return [one.name for one in path.iterdir()] if path.is_dir() else [str(path.stat().st_mtime_ns)]
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[str]]:
+    """The state of each inode at its last flush."""
+    real_fsync = os.fsync
+    states: dict[int, list[str]] = {}
+
+    def fsync(handle: int) -> None:
+        real_fsync(handle)
+        path = Path(f"/proc/self/fd/{handle}").resolve()
+        states[path.stat().st_ino] = state(path)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return states
+
+
+def is_flushed(path: Path, flushed: dict[int, list[str]]) -> bool:
+    """Whether a file or folder, its contents and its directory entry are flushed in their current state."""
+    return all(
+        {name for name in state(one) if not name.endswith((".lock", ".tmp"))} <= set(flushed.get(one.stat().st_ino, []))
+        for one in (path.parent, path, *path.rglob("*"))
+    )
+
+
+def test_replaced_files_and_folders_are_flushed_to_disk(tmp_path: Path, flushed: dict[int, list[str]]) -> None:
+    with replacing_file(tmp_path / "a" / "file") as file, replacing_folder(tmp_path / "b" / "folder") as folder:
+        file.write_text("one")
+        (folder / "inner").mkdir()
+        (folder / "inner" / "vectors").write_text("two")
+    assert is_flushed(tmp_path / "a" / "file", flushed) and is_flushed(tmp_path / "b" / "folder", flushed)
+    (tmp_path / "a" / "file").write_text("three")
+    assert not is_flushed(tmp_path / "a" / "file", flushed)
+
+
+# Abandoned files of killed writers are deleted; files of active writers are not
+
+
+WRITES_AND_DIES = """
+import os, signal, sys
+from pathlib import Path
+from evidence_assets.lake.atomic import replacing_file, replacing_folder
+with replacing_file(Path(sys.argv[1]) / "t" / "x.parquet") as file, replacing_folder(Path(sys.argv[1]) / "i") as folder:
+    file.write_text("half"); (folder / "vectors").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_files_of_killed_writers_are_deleted_and_those_of_active_writers_are_not(lake: Lake) -> None:
+    process = subprocess.run([sys.executable, "-c", WRITES_AND_DIES, str(lake.root)], check=False)
+    assert process.returncode == -9
+    with replacing_file(lake.root / "t" / "y.parquet") as file, replacing_folder(lake.root / "j") as folder:
+        file.write_text("new"), (folder / "vectors").write_text("new")
+        assert not is_abandoned(file) and not is_abandoned(folder)
+        abandoned = sorted(path.name.split(".")[1] for path in find_abandoned_files(lake))
+        assert abandoned == ["i", "x"]
+        delete_abandoned_files(lake)
+        assert find_abandoned_files(lake) == []
+    assert (lake.root / "t" / "y.parquet").read_text() == "new" and (lake.root / "j" / "vectors").read_text() == "new"
+
+
+def test_two_writers_of_one_file_keep_their_temporary_files(tmp_path: Path) -> None:
+    code = "import sys\nfrom pathlib import Path\nfrom evidence_assets.lake.atomic import replacing_file\n"
+    code += "with replacing_file(Path(sys.argv[1])) as f:\n"
+    code += " f.write_text('other'); print('on', flush=True); sys.stdin.read()"
+    target = tmp_path / "x.parquet"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", code, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdin is not None and writer.stdout is not None and writer.stdout.readline() == "on\n"
+    with replacing_file(target) as file:
+        file.write_text("own")
+    assert target.read_text() == "own"
+    writer.stdin.close()
+    assert writer.wait(30) == 0
+    assert target.read_text() == "other"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,19 @@ import pytest
 
 from evidence_assets import profiles, systems
 from evidence_assets.experiment.scores.published_figures import PublishedName
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant, variants_of
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.local_generators import QLORA
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning import published_prompts
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem
+from evidence_assets.systems.baselines.recorded_answers import recorded_stages
 from evidence_assets.systems.ucret.columns import Lines, select_lines
+from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
+from evidence_assets_tests.lake_rows import question
 
 UCRET, UCRET_JS, UGAT = "table/ucret_published", "table/ucret_js_published", "mcqa/ugat_published"
 THETAS = {f"ucret_theta{t}_tau{u}": {"theta", "tau"} for t in (55, 65) for u in (20, 30)}
@@ -120,3 +128,57 @@ def test_the_models_of_the_tables_are_those_of_table_3_1_in_four_bits() -> None:
     assert printed_quantization == QLORA
     encoder = next(iter(profiles.load("paper").encoders.values()))
     assert encoder.name == "BAAI/bge-m3"
+
+
+# Scores of recorded answers, compared with manual counts, and errors in such files
+
+
+BENCHMARK = "sample_mcqa"
+HIT, MISS = ["bee", "is a", "insect"], ["cat", "is a", "pet"]
+
+
+def score_files(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, str, str], tuple[float, int]]:
+    """Value and n by system, model and metric, for four questions whose correct option is A (insect)."""
+    lake = Lake.create(root / "lake", question_shards=1)
+    questions = [question(i, BENCHMARK, options=["insect", "fish"], source_id=f"q{i}") for i in range(4)]
+    lake.write("questions/mcqa", f"{BENCHMARK}|0", {"questions": questions})
+    write_files(
+        lake.raw / f"recorded/{BENCHMARK}", {f"{name}.jsonl": json_lines(*rows) for name, rows in files.items()}
+    )
+    (stage,) = recorded_stages(Variant(system="baselines", family="mcqa", name="recorded"), NoSettings())
+    score_rows = stage.run(StageContext(lake, "scores", stage.key, BENCHMARK)).rows
+    assert isinstance(score_rows, list) and {row["reasoner"] for row in score_rows} <= {"recorded"}
+    return {(row["selector"], row["model_id"], row["metric"]): (row["value"], row["n"]) for row in score_rows}
+
+
+def test_a_missing_question_counts_as_wrong(tmp_path: Path) -> None:
+    answers: list[object] = [{"id": "q0", "answer": "A"}, {"id": "q1", "answer": "B"}, {"id": "q2", "answer": "A"}]
+    scores = score_files(tmp_path, {"clever@gpt-4": answers, "clever+small@gpt-4": answers[:1]})
+    assert scores["clever", "gpt-4", "accuracy"] == (0.5, 4)
+    assert scores["clever+small", "gpt-4", "accuracy"] == (0.25, 4)
+    assert scores["clever", "gpt-4", "failed_share"] == (0.25, 4)
+
+
+def test_triples_without_answers_get_retrieval_scores_only(tmp_path: Path) -> None:
+    rows: list[object] = [
+        {"id": "q0", "triples": [HIT]},
+        {"id": "q1", "triples": [MISS, HIT]},
+        {"id": "q2", "triples": [MISS]},
+    ]
+    scores = score_files(tmp_path, {"finder": rows})
+    assert scores["finder", "", "hit@1"] == (0.25, 4) and scores["finder", "", "hit@10"] == (0.5, 4)
+    assert 0 < scores["finder", "", "bertscore"][0] < 1 and ("finder", "", "accuracy") not in scores
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"id": "q9", "answer": "A"}], "q9 is not a question of the benchmark"),
+        ([{"id": "q1", "answer": "A"}, {"id": "q1", "answer": "B"}], "2: id: q1 appears twice"),
+        ([{"id": "q1", "anwser": "A"}], "did you mean 'answer'"),
+        ([{"id": "q1", "triples": [["bee"]]}], r"expected a list of \[head, relation, tail\]"),
+    ],
+)
+def test_invalid_files_are_rejected(rows: list[object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=message):
+        score_files(tmp_path, {"clever": rows})

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import collection_folder, read_seed_folder
+from evidence_assets_tests.benchmarks.official.contract import write_files
+from tools.convert.stark_pickles import convert_folder, to_json
+from tools.mutate_claims import PAGE, ROOT, Mutation, apply_mutation, find_problems, find_tested_claims, read_mutations
 from tools.sample_seeds import draw_pairs, write_seed_files
 
 TUPLES = [(f"thing {number}", f"use{number}") for number in range(40)]
@@ -41,3 +50,67 @@ def test_pairs_of_the_real_files_are_drawn(dev_data: Path, tmp_path: Path) -> No
     relations = read_seed_folder(collection_folder("lama")).relations
     assert len(write_seed_files(relations, tuples, tmp_path, 0)) == 15
     assert not read_seed_folder(tmp_path).errors and len(read_seed_folder(tmp_path).relations) == 5
+
+
+# Pickled dictionaries as JSON: the same data, and nothing of them run
+
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False)
+    | st.text('aé\n"', max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(st.dictionaries(st.integers(0, 99), PLAIN, max_size=9), st.sampled_from([2, 3, 4, 5]))
+@settings(max_examples=60, deadline=None)
+def test_plain_data_are_converted_as_json_writes_them(
+    tmp_path_factory: pytest.TempPathFactory, data: Any, protocol: int
+) -> None:
+    folder = tmp_path_factory.mktemp("pickles")
+    (folder / "a.pkl").write_bytes(pickle.dumps(data, protocol))
+    assert to_json(folder / "a.pkl", folder / "a.json") == len(data)
+    assert json.loads((folder / "a.json").read_text()) == json.loads(json.dumps(data))
+
+
+def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:
+    (tmp_path / "node_info.pkl").write_bytes(pickle.dumps({0: Path("x")}))
+    with pytest.raises(BadInput, match="holds more than plain data"):
+        convert_folder(tmp_path)
+    assert not (tmp_path / "node_info.json").exists()
+
+
+# The script that checks whether the tests of docs/reproduction.md can fail
+
+
+SMALL_PAGE = "| a | – | `t.py::test_x` | – |\n| b | – | `t.py::test_y` | – |\n"
+TESTS = """\
+def test_x():
+    assert open("m.py").read() == "x = 1"
+
+def test_y():
+    pass
+"""
+
+
+def test_green_stale_and_missing_mutations_are_reported(tmp_path: Path) -> None:
+    write_files(tmp_path, {"m.py": "x = 1", "evidence_assets_tests/t.py": TESTS})
+    red = Mutation("a", "t.py::test_x", "m.py", "x = 1", "x = 2")
+    assert find_problems([red], find_tested_claims(SMALL_PAGE), tmp_path) == ["no mutation: b"]
+    stale = red._replace(test="t.py::test_z", old="z")
+    assert find_problems([red, stale], {"a": {red.test}}, tmp_path) == [
+        "not in docs/reproduction.md: t.py::test_z",
+        "m.py: the old text of 'a' occurs 0 times",
+    ]
+    mutations = (red, red._replace(test="t.py::test_y"), stale)
+    assert [apply_mutation(tmp_path, each) for each in mutations] == ["red", "green", "error"]
+    assert (tmp_path / "m.py").read_text() == "x = 1"
+
+
+def test_every_claim_has_a_mutation_that_still_applies() -> None:
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert find_problems(read_mutations(), find_tested_claims(page)) == []

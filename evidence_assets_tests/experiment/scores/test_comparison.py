@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy.stats import binomtest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
+from evidence_assets.experiment.scores import measurement
 from evidence_assets.experiment.scores.comparison import compare
+from evidence_assets.experiment.scores.measurement import VariantTables
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.lake_rows import prediction, question
+from evidence_assets_tests.experiment.scores.test_passage_scores import DOCUMENT_OF, rows
+from evidence_assets_tests.experiment.scores.test_passage_scores import gold as gold_documents
+from evidence_assets_tests.lake_rows import as_stored, chain, prediction, question
 
 
 def write_predictions(root: Path, correct_a: list[bool], correct_b: list[bool]) -> Lake:
@@ -68,3 +73,80 @@ def test_one_table_compares_several_variants_with_one(tmp_path: Path) -> None:
     assert [(row["b"], row["only_a"]) for row in json.loads(result.output)] == [("two", 6), ("mcqa/one", 0)]
     output = CliRunner().invoke(app, ["compare", "one", "two", "mcqa/one", "--lake", str(lake.root)]).output
     assert output.count("quiz") == 2 and "A = one" in output
+
+
+# Metrics of a half, paired differences and baselines, against numbers counted by hand
+
+
+def variant_tables(answers: list[str | None], **tables: list[dict[str, Any]]) -> VariantTables:
+    predictions = [prediction(i, answer) for i, answer in enumerate(answers)]
+    names = ("evidence", "citations", "chains")
+    others = {name: as_stored(name, tables.get(name, [])) for name in names}
+    return VariantTables(as_stored("predictions", predictions), **others, documents=DOCUMENT_OF)
+
+
+def test_metrics_of_a_half_are_those_of_its_questions() -> None:
+    questions = as_stored("questions", [question(i) for i in (3, 1, 0, 2, 4)])
+    halves = {half: measurement.halve(questions, half) for half in ("first", "second")}
+    assert [half["question_id"].to_list() for half in halves.values()] == [["q0", "q1"], ["q2", "q3", "q4"]]
+    assert measurement.halve(questions, "first", other=True).equals(halves["second"])
+    assert measurement.halve(questions, None)["question_id"].to_list() == ["q0", "q1", "q2", "q3", "q4"]
+    tables = variant_tables(["A", "B", "A", "A", None])
+    first, second, all_ = (
+        measurement.measure("mcqa", measurement.halve(questions, h), tables) for h in (*halves, None)
+    )
+    assert [first["accuracy"].value, all_["accuracy"].value] == [0.5, 0.6]
+    assert second["accuracy"].value == pytest.approx(2 / 3) and second["accuracy"].n == 3
+    assert second["answered_share"].value == pytest.approx(2 / 3) and second["supported_accuracy"].n == 2
+    assert len(all_) <= 8 and all(len(names) <= 8 for names in measurement.METRICS.values())
+
+
+def test_the_paired_difference_equals_that_of_compare(tmp_path: Path) -> None:
+    correct = [[True] * 30 + [False] * 10, [True] * 12 + [False] * 26 + [True] * 2]
+    lake = write_predictions(tmp_path, *correct)
+    with connect(lake.root) as connection:
+        (comparison,) = compare(connection, "one", "two")
+    questions = lake.read("questions", "questions/mcqa").sort("question_id").to_dicts()
+    values = [
+        measurement.question_values("mcqa", questions, variant_tables(["A" if hit else "B" for hit in hits]))
+        for hits in correct
+    ]
+    difference = measurement.paired_differences(*values)["accuracy"]
+    assert difference == comparison.difference and measurement.is_better(difference)
+    assert not measurement.is_better(measurement.paired_differences(values[0], values[0])["accuracy"])
+
+
+def test_documents_are_compared_question_by_question() -> None:
+    questions = [question(1, gold_evidence=gold_documents(0)), question(2, gold_evidence=gold_documents(1))]
+    first = variant_tables([], evidence=[*rows(1, [0]), *rows(2, [2])])
+    second = variant_tables([], evidence=[*rows(1, [0]), *rows(2, [9])])
+    values = [measurement.question_values("retrieval", questions, tables) for tables in (first, second)]
+    assert values[1]["recall@5"] == [1.0, 0.0]
+    assert measurement.paired_differences(*values)["recall@5"].value == 0.5
+    metrics = measurement.measure("retrieval", as_stored("questions", questions), second)
+    assert metrics["recall@5"].value == 0.5 and next(iter(metrics)) == "recall@2"
+
+
+def test_baselines_answer_as_their_names_say() -> None:
+    questions = [
+        question(0, text="Which drug treats gout?", options=["water", "a drug for gout"], gold="B"),
+        question(1, text="How long do cats sleep?", options=["thirteen hours in all", "cats sleep long"], gold="A"),
+    ]
+    other_half = [question(i, gold=label) for i, label in enumerate("BBA")]
+    answers = measurement.baseline_answers(questions, other_half)
+    assert answers == {"longest option": ["B", "A"], "association": ["B", "B"], "most frequent": ["B", "B"]}
+    chains = as_stored(
+        "chains",
+        [chain(0, "A", "x", [], support=0.4), chain(0, "B", "y", [], support=0.2), chain(1, "B", "z", [], support=0.1)],
+    )
+    assert measurement.nearest_answers([*questions, question(2)], chains) == ["A", "B", ""]
+    estimate, hits = measurement.count_correct(questions, answers["association"])
+    assert (estimate.value, estimate.n, hits) == (0.5, 2, [1.0, 0.0])
+
+
+def test_claims_have_one_baseline_beside_the_nearest_statement() -> None:
+    claims = [
+        question(i, gold=gold, task="verification", options=["supports", "refutes"]) for i, gold in enumerate("ab")
+    ]
+    assert measurement.baseline_answers(claims, [question(3, gold="b")]) == {"most frequent": ["b", "b"]}
+    assert measurement.baseline_answers(claims, []) == {"most frequent": ["", ""]}

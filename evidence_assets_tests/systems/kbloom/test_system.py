@@ -34,8 +34,7 @@ from evidence_assets.systems.kbloom.harvesting import (
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import as_sentence, fill_prompt
 from evidence_assets_tests.models.test_sequence_models import make_gpt2
-from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
-from evidence_assets_tests.models.tiny_world import WORDINGS, tiny_model, tiny_world
+from evidence_assets_tests.models.tiny import WORDINGS, byte_pair, tiny_model, tiny_world, word_piece
 
 WEIGHT_FORMS: tuple[WeightForm, ...] = ("sentence", "corpus")
 SMALL_SETTINGS = KBloomSettings(n=40, max_prompts=4)

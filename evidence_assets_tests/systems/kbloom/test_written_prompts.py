@@ -15,7 +15,7 @@ from evidence_assets.harvest.prompt_mining import MiningModels, find_substitutes
 from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter
 from evidence_assets.text.prompt_text import MASK_SLOT, as_sentence
 from evidence_assets_tests.harvest.test_prompt_mining import PAIRS, PROMPT, FakeEncoder, FakeMaskedLM
-from evidence_assets_tests.models.test_permuted import make_xlnet
+from evidence_assets_tests.models.test_sequence_models import make_xlnet
 
 SENTENCES = {
     "Paris| {0}| France": "Paris is the {0} of France",

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.variants import variants_of
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.systems import load_settings
-from evidence_assets.systems.ucret.columns import Lines, LineSettings, Selection, select_lines, split_column_text
+from evidence_assets.systems.ucret.column_repair import (
+    TableWords,
+    find_named_cells,
+    restore_columns,
+    restore_rows,
+    score_option_columns,
+)
+from evidence_assets.systems.ucret.columns import (
+    KeptLine,
+    Lines,
+    LineSettings,
+    Selection,
+    cluster,
+    select_lines,
+    split_column_text,
+)
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
 PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{n}").for_columns for n in ("ucret_published", "ucret_js_published"))
@@ -156,3 +173,144 @@ def test_pieces_are_within_the_limit_and_have_all_characters(header: str, cells:
     for cell in cells:
         # A long cell continues in the next piece after the header, so only its characters are compared.
         assert set(cell) <= set(text)
+
+
+# Spherical k-means equals faiss and Euclidean steps, and has defined results for edge cases
+
+
+def test_partition_equals_that_of_faiss() -> None:
+    generator = np.random.default_rng(1)
+    middles = generator.normal(size=(4, 16)) * 4
+    points = unit_rows(np.repeat(middles, 30, axis=0) + generator.normal(size=(120, 16)) * 0.3)
+    model = faiss.Kmeans(16, 4, spherical=True, niter=50, nredo=5, seed=1)
+    model.train(points.astype(np.float32))
+    faiss_labels = model.index.search(points.astype(np.float32), 1)[1][:, 0]
+    runs = [cluster(points, 4, seed=seed) for seed in range(5)]
+    labels, _ = max(runs, key=lambda labels_centroids: float((points @ labels_centroids[1].T).max(axis=1).sum()))
+    assert len(set(zip(labels.tolist(), faiss_labels.tolist(), strict=True))) == len(set(labels.tolist())) == 4
+
+
+@given(st.integers(0, 1000), st.integers(2, 4))
+@settings(max_examples=40, deadline=None)
+def test_a_step_is_a_euclidean_step_on_unit_vectors(seed: int, k: int) -> None:
+    points = unit_rows(np.random.default_rng(seed).normal(size=(12, 4)))
+    assignment, centroids = cluster(points, k, seed=seed)
+    assert np.array_equal(assignment, ((points[:, None] - centroids[None]) ** 2).sum(axis=2).argmin(axis=1))
+    for t in set(assignment.tolist()):
+        assert np.allclose(centroids[t], unit_rows(points[assignment == t].mean(axis=0)[None])[0])
+
+
+def test_equal_points_share_a_cluster_if_there_are_more_clusters_than_points() -> None:
+    assignment, _ = cluster(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 3)
+    assert assignment[0] == assignment[1] != assignment[2]
+
+
+def test_zero_clusters_are_rejected() -> None:
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        cluster(np.eye(3), 0)
+
+
+def test_jsd_clusters_separate_peaked_distributions() -> None:
+    peak_first, peak_last = [0.9, 0.05, 0.05], [0.05, 0.05, 0.9]
+    assignment, _ = cluster(np.array([peak_first, peak_last, peak_first, peak_last]), 2, geometry="jsd")
+    assert assignment.tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
+
+
+# Repair of column and row selections
+
+
+HEADER = ["Animal", "", "Diet", "Weight"]
+COLUMNS = [["Buffalo", "Arctic fox", "Fox"], ["eats", "eats", "eats"], ["plants", "meat", "meat"], ["900", "5", "7"]]
+WORDS = TableWords.of(HEADER, COLUMNS)
+NONE = Selection((), 4)
+
+
+def _rules(selection: Selection) -> dict[int, str]:
+    return {item.line: item.rule for item in selection.kept_lines}
+
+
+def test_a_number_in_the_claim_restores_its_column() -> None:
+    selection = Selection((KeptLine(0, "cluster", 0.7),), 4)
+    assert _rules(restore_columns(selection, WORDS, "The buffalo weighs 900.")) == {0: "cluster", 3: "number"}
+
+
+def test_a_name_and_a_header_restore_their_columns() -> None:
+    assert _rules(restore_columns(NONE, WORDS, "What is the diet of the arctic fox?")) == {0: "entity", 2: "header"}
+
+
+def test_options_restore_their_column() -> None:
+    restored = restore_columns(NONE, WORDS, "What does a fox eat?", ["meat", "plants"])
+    assert _rules(restored) == {0: "entity", 2: "option"}
+    assert set(score_option_columns(WORDS, ["meat", "plants"])) == {2}
+
+
+def test_a_longer_name_hides_the_shorter_one_in_it() -> None:
+    assert list(find_named_cells(WORDS, "the arctic fox")) == [frozenset({"arctic", "fox"})]
+
+
+def test_rows_with_names_are_always_kept() -> None:
+    restored = restore_rows(Selection((KeptLine(0, "cluster", 0.5),), 3), WORDS, "the arctic fox")
+    assert _rules(restored) == {0: "cluster", 1: "entity"}
+
+
+def test_fallback_columns_stay_only_if_nothing_else_is_kept() -> None:
+    fallback = Selection((KeptLine(1, "fallback", 0.1),), 4)
+    assert _rules(restore_columns(fallback, WORDS, "It weighs 900.", row_headers=[0])) == {0: "row_header", 3: "number"}
+    assert _rules(restore_columns(fallback, WORDS, "Nothing here.", row_headers=[0])) == {
+        0: "row_header",
+        1: "fallback",
+    }
+
+
+def test_empty_tables_have_empty_selections() -> None:
+    empty = TableWords.of([], [])
+    assert restore_columns(Selection((), 0), empty, "900", ["meat"]) == Selection((), 0)
+    headed = TableWords.of(["a"], [[]])
+    assert restore_columns(Selection((), 1), headed, "nothing", []) == Selection((), 1)
+
+
+def test_a_column_with_several_exact_options_is_an_option_column() -> None:
+    columns = [["iron ore", "tin ore", "zinc ore"], ["iron", "tin", "clay"], ["red", "grey", "blue"]]
+    words = TableWords.of(["Ore", "Metal", "Colour"], columns)
+    assert {0, 1} <= set(score_option_columns(words, ["iron", "tin", "zinc ore", "lead ore"]))
+    assert 2 not in score_option_columns(words, ["iron", "tin", "zinc ore", "lead ore"])
+
+
+def test_the_best_column_of_each_option_is_kept() -> None:
+    columns = [["Buffalo", "Fox", "Hen"], ["plants", "meat", "grain"], ["herd", "alone", "flock"]]
+    words = TableWords.of(["Animal", "Food", "Lives"], columns)
+    restored = restore_columns(Selection((), 3), words, "What is right?", ["plants", "meat", "grain", "herd"])
+    assert {1, 2} <= set(restored.indices)
+
+
+def test_a_text_in_many_rows_does_not_restore_its_column() -> None:
+    columns = [[f"lake {i}" for i in range(20)], ["north"] * 15 + ["south"] * 5]
+    words = TableWords.of(["Lake", "Side"], columns)
+    assert restore_columns(Selection((), 2), words, "north").indices == ()
+    assert restore_columns(Selection((), 2), words, "south").indices == (1,)
+
+
+def test_a_name_of_a_row_without_an_option_is_kept() -> None:
+    columns = [["Como", "Garda", "Iseo"], ["425", "346", "251"], ["Lombardy", "Veneto", "Lombardy"]]
+    words = TableWords.of(["Lake", "Depth", "Region"], columns)
+    restored = restore_columns(Selection((), 3), words, "How much deeper is Como than Garda?", ["251", "79"])
+    assert _rules(restored) == {0: "entity", 1: "option"}
+
+
+WORD = st.sampled_from(["red", "green", "blue", "north", "south", "old", "new", "tin", "iron"])
+TABLE = st.integers(1, 5).flatmap(
+    lambda height: st.lists(st.lists(WORD, min_size=height, max_size=height), min_size=1, max_size=5)
+)
+
+
+@given(TABLE, st.lists(WORD, min_size=1, max_size=6), st.lists(WORD, min_size=1, max_size=4))
+def test_with_options_rows_are_distinguishable_and_all_options_are_kept(
+    columns: list[list[str]], text: list[str], options: list[str]
+) -> None:
+    words = TableWords.of([""] * len(columns), columns)
+    indices = restore_columns(Selection((), len(columns)), words, " ".join(text), options).indices
+    differing = [j for j, column in enumerate(columns) if len(column) == 1 or len(set(column)) > 1]
+    assert len(set(indices) & set(differing)) >= min(2, len(differing))
+    for option in options:
+        homes = {j for j, column in enumerate(columns) if option in column}
+        assert not homes or homes & set(indices)
