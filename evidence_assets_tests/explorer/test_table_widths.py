@@ -97,12 +97,6 @@ def test_no_table_of_a_comparison_scrolls_sideways(show: Callable[..., Any]) -> 
     assert page.locator("table").count() == 1 and page.evaluate(SCROLLING) == []
 
 
-def test_the_pages_have_tables_of_fifty_rows(show: Callable[[str], Any]) -> None:
-    for path in ("/relation/may_treat", "/source/table/t1"):
-        rows = "Math.max(...[...document.querySelectorAll('table')].map(t => t.rows.length))"
-        assert show(path).evaluate(rows) == 51
-
-
 def test_many_options_share_one_column(show: Callable[[str], Any]) -> None:
     headers = "[...document.querySelectorAll('table.answers th')].map(th => th.textContent)"
     names = show("/question/q1").evaluate(headers)

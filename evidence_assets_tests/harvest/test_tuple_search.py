@@ -165,11 +165,3 @@ def test_stored_children_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     model = TableModel(1, len(words))
     search_tuples(model, words, (1.0,), n=20, shapes=[(2, 2)], max_occurrences=None, batch_size=8)
     assert max(stored) < model.queries * 100 / 4
-
-
-def test_children_beyond_the_expansion_limit_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuple_search, "_CHILDREN_PER_EXPANSION", 2)
-    model = TableModel(7, len(WORDS))
-    everything = every_pair(model, WORDS, (1.0,), SHAPES, "kbloom")
-    results = search_tuples(model, WORDS, (1.0,), n=15, max_occurrences=None)
-    assert_same(results, select_best(everything, 15, "kbloom"))

@@ -16,7 +16,7 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
-from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
+from evidence_assets.reasoning.tasks import Choice, ChooseAnswer
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port
 from evidence_assets_tests.systems.small_models import CompletionStore
 
@@ -58,12 +58,6 @@ def test_refused_request_is_one_failed_row(server: FaultyServer) -> None:
         and completions[0].finish_reason == "refused by the server (400): the 400 you asked for"
     )
     assert completions[1].text == "B"
-    server.default_behaviour = "400"
-    cache = CompletionStore()
-    (choice,) = PromptedSolver(LanguageModel(make_client(server), cache)).choose(
-        [ChooseAnswer("x", ("A", "B"), ("x", "y"), ())]
-    )
-    assert choice == Failure("refused by the server (400): the 400 you asked for") and not cache
 
 
 def test_a_rejected_optional_field_is_sent_only_once(server: FaultyServer) -> None:

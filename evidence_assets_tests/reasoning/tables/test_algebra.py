@@ -14,6 +14,7 @@ from evidence_assets.reasoning.tables import operations
 from evidence_assets.reasoning.tables.cells import parse_values
 from evidence_assets.reasoning.tables.lexicon import find_degree_words, load_adjectives, load_lexicon, pattern
 from evidence_assets.reasoning.tables.operations import Outcome
+from evidence_assets.reasoning.tables.questions import rate_match
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.reasoning.tables.text_analysis import Condition
 
@@ -94,3 +95,52 @@ def test_every_lexicon_pattern_compiles_and_every_adjective_has_degrees() -> Non
         assert not pattern(name).fullmatch("")
     for adjective, (direction, _) in load_adjectives().items():
         assert [d.direction for d in find_degree_words(f"It is the most {adjective} one.")][:1] == [direction]
+
+
+# Match of an option and a cell: words, amounts and bounds
+
+
+@pytest.mark.parametrize(
+    ("option", "cell", "match"),
+    [
+        ("12Kg", "12", 1.0),
+        ("12 kilograms", "12", 1.0),
+        ("nine", "9", 1.0),
+        ("1,021 m", "1021 m", 1.0),
+        ("5.0", "5", 1.0),
+        ("about 8 kg", "8 kg", 1.0),
+        ("7", "5; 7", 1.0),
+        ("9 days", "7 days", 0.0),
+        ("2 kilograms", "12 kilograms", 0.0),
+        ("75Kg", "12", 0.0),
+        ("1 kilogram", "less than 1", 0.5),
+        ("less than 1 kilogram", "less than 1", 1.0),
+        ("over 1", "less than 1", 0.5),
+        ("less than 2", "less than 1", 0.0),
+    ],
+)
+def test_amounts_are_compared_as_numbers_with_their_bounds(option: str, cell: str, match: float) -> None:
+    assert rate_match(option, cell) == match
+
+
+def test_amounts_in_different_units_are_compared_by_their_words() -> None:
+    assert 0.0 < rate_match("5 miles", "5 feet") < 1.0
+
+
+@pytest.mark.parametrize(
+    ("option", "cell"),
+    [
+        ("10 (2)", "10 (3)"),
+        ("10 ± 2", "10 ± 3"),
+        ("5 A", "5 kg"),
+        ("5 hundred", "5"),
+        ("1990s", "1990"),
+        ("1A", "1"),
+        ("3D", "3"),
+        ("20s", "20"),
+        ("3rd", "3"),
+        ("3.1", "3.14"),
+    ],
+)
+def test_similar_amounts_do_not_match_fully(option: str, cell: str) -> None:
+    assert rate_match(option, cell) < 1.0

@@ -170,12 +170,6 @@ def test_a_good_file(tmp_path: Path) -> None:
     )
 
 
-def test_a_relation_may_have_more_seed_pairs_than_the_published_five(tmp_path: Path) -> None:
-    more = "".join(f"  - [head {n}, tail {n}]\n" for n in range(40))
-    relation = read_seed_file(write(tmp_path, GOOD.replace("  - [Paris, France]\n", more)))
-    assert len(relation.pairs) == 42
-
-
 @pytest.mark.parametrize(
     ("change", "line", "field", "message"),
     [

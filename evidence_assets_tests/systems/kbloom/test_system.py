@@ -249,26 +249,3 @@ def test_each_published_ablation_changes_one_setting() -> None:
         settings = settings_of(name)
         assert {key for key in settings if settings[key] != printed[key]} == expected, name
     assert settings_of("kbloom_initial_euclidean") == settings_of("kbloom_initial") | {"ground": "euclidean"}
-
-
-def test_models_that_are_named_write_and_propose_the_prompts() -> None:
-    replaced_words: list[str] = []
-
-    class Proposer:
-        vocabulary = ("feeds", "sings", "the")
-
-        def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
-            return np.zeros((len(texts), 3))
-
-        def log_similarities(self, word: str) -> npt.NDArray[np.float64]:
-            replaced_words.append(word)
-            return np.array([0.0, -9.0, -9.0])
-
-    def write(texts: Sequence[str]) -> list[list[str]]:
-        return [[f"it is known that {text.replace('| ', ' ')} here"] for text in texts]
-
-    settings = replace(SMALL_SETTINGS, prompt_choice="printed")
-    mined = mine_relation_prompts(make_relation(), make_models(write=write, propose=Proposer()), settings)
-    texts = {one.text for one in mined}
-    assert replaced_words == ["eats"] and "it is known that <HEAD> feeds <TAIL> here" in texts
-    assert "it is known that <HEAD> eats <TAIL> here" in texts, "a sentence of the writer"

@@ -73,14 +73,6 @@ def test_equals_the_plain_loops(column_settings: LineSettings) -> None:
         assert rules == {"lexical", "cluster", "fallback"}
 
 
-@given(st.lists(st.integers(0, 500), min_size=1, max_size=12, unique=True))
-@settings(max_examples=25, deadline=None)
-def test_a_pair_does_not_depend_on_its_neighbours(seeds: list[int]) -> None:
-    pairs = [_pair(seed) for seed in seeds]
-    for pair, selection in zip(pairs, _select(pairs, SHARP_JS), strict=True):
-        assert _select([pair], SHARP_JS) == [selection]
-
-
 def test_published_settings_are_as_printed() -> None:
     assert (PUBLISHED.clusters, PUBLISHED.gate, PUBLISHED.jaccard, PUBLISHED.fallback) == (2, 0.60, 0.25, 2)
     assert (PUBLISHED_JS.clusters, PUBLISHED_JS.gate, PUBLISHED_JS.jaccard) == (2, 0.30, 0.20)

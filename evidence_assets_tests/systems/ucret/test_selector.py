@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
-from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.tables.cell_text import stem_content_words
 from evidence_assets.reasoning.tables.questions import rate_match
 from evidence_assets.reasoning.tables.solver import TableSolver, build_view
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows
 from evidence_assets.systems.ucret.system import CollapsedTableSelector, TableQuestion, collapse_tables
@@ -96,48 +93,6 @@ def test_a_cell_outside_relevant_rows_is_cited_by_its_column() -> None:
     assert isinstance(chain, Chain)
     cited = {(c.evidence_id, c.quoted, c.verdict) for c in check_citations(chain, items)}
     assert {("c1", depth, "verified") for _, depth in rows[:3]} <= cited
-
-
-@pytest.mark.dev_data
-def test_real_questions_have_the_same_answers_from_fewer_evidence_rows(dev_data: Path) -> None:
-    tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
-    questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[::8]
-    table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
-    settings, rows, cells, n_uncited_cells = load_settings("table/ucret"), 0, 0, 0
-    collapsed_tables = collapse_tables(table_questions, tables, settings, HashedWords())
-    selector = CollapsedTableSelector({k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
-    selections = selector.select(
-        [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id or "") for q in questions]
-    )
-    for question, collapsed, evidence in zip(questions, collapsed_tables, selections, strict=True):
-        every = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text) for c in collapsed.cells)
-        choices = []
-        for items in (every, _items(evidence)):
-            tasks = [
-                ExplainOption(question.text, *pair, items, "table_qa")
-                for pair in zip(question.labels, question.options, strict=True)
-            ]
-            chains = tuple(chain for chain in TableSolver().explain(tasks) if isinstance(chain, Chain))
-            assert {c.verdict for chain in chains for c in check_citations(chain, items)} <= {"verified"}
-            task = ChooseAnswer(
-                question.text,
-                question.labels,
-                question.options,
-                chains,
-                dict.fromkeys(question.labels, items),
-                "table_qa",
-            )
-            choices += [(TableSolver().choose([task])[0], [each.cited for chain in chains for each in chain.steps])]
-        (all_choice, all_cited), (choice, cited) = choices
-        assert isinstance(choice, Choice) and choice == all_choice
-        # What is not cited as a cell is a header, or a line of its column.
-        citation_pairs = [
-            pair for full, reduced in zip(all_cited, cited, strict=True) for pair in zip(full, reduced, strict=True)
-        ]
-        assert all(a == b or b == "c" + a.partition("c")[2] for a, b in citation_pairs)
-        n_uncited_cells += sum(a != b and not a.startswith("r0") for a, b in citation_pairs)
-        rows, cells = rows + len(evidence), cells + len(every)
-    assert rows < cells / 4 and n_uncited_cells <= 4
 
 
 @pytest.mark.parametrize(("header", "rows"), [((), ()), ((), ((),)), (("",), (("",),))])

@@ -232,15 +232,6 @@ def test_a_column_is_split_only_if_it_exceeds_the_encoder_limit() -> None:
         assert all(any(f"it sleeps for {i} hours" in text for text in notes) for i in range(60)) and collapsed.cells
 
 
-def test_variants_have_the_published_settings() -> None:
-    columns = load_settings("table/ucret_k4").for_columns
-    assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.60, 0.25)
-    columns = load_settings("table/ucret_theta55_tau30").for_columns
-    assert (columns.clusters, columns.gate, columns.jaccard) == (2, 0.55, 0.3)
-    columns = load_settings("table/ucret_js_temperature05").for_columns
-    assert (columns.measure, columns.gate, columns.jaccard, columns.temperature) == ("jsd", 0.3, 0.2, 0.05)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
