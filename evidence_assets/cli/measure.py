@@ -100,7 +100,7 @@ def _read_tables(lake: Lake, stages: Mapping[str, Stage], benchmark: Benchmark) 
     inputs = {each.key.partition("/")[0]: each.key for each in stages["scores"].inputs}
     keys = {table: stage.key for table, stage in stages.items()} | inputs
     tables = {
-        table: _read(lake, table, keys.get(table, ""), benchmark.name)
+        table: _read(lake, table, keys.get(table, table), benchmark.name)  # without a stage, no asset has this key
         for table in ("predictions", "evidence", "citations", "chains")
     }
     documents: dict[str, str] = {}

@@ -18,10 +18,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.cli import COMMANDS, app
+from evidence_assets.cli.measure import BenchmarkRows
+from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.cli.test_demo import invoke
 from evidence_assets_tests.conftest import World, run_python
+from evidence_assets_tests.lake_rows import chunk, evidence, question
 
 HEAVY = {"dagster", "faiss", "polars", "scipy", "sentence_transformers", "sklearn", "torch", "transformers"}
 READERS = {"duckdb", "numpy", "pyarrow"}
@@ -136,3 +140,17 @@ def test_sigterm_ends_a_measurement_that_the_next_call_finishes(world: World) ->
 def test_a_measurement_without_options_has_no_baselines(world: World) -> None:
     result = world.invoke("measure", "sample_skb", "graph_cosine", "--baselines")
     assert result.exit_code == 1 and "has no options to choose from: remove --baselines" in result.output
+
+
+def test_rows_of_a_retrieval_benchmark_have_no_predictions(lake: Lake, other_settings: pytest.MonkeyPatch) -> None:
+    bm25 = next(variant for variant in variants() if variant.key == "retrieval/bm25")
+    score = {"score_id": "s", "scope_kind": "benchmark", "scope_id": "quiz", "selector": "bm25", "reasoner": "", "n": 1}
+    score |= {"model_id": "", "metric": "mrr", "value": 1.0, "low": 1.0, "high": 1.0}
+    lake.write("scores/retrieval/bm25", "quiz", {"scores": [score]})
+    lake.write("questions/retrieval", "quiz|0", {"questions": [question(1, task="retrieval")]})
+    lake.write("evidence/retrieval/bm25", "quiz|0", {"evidence": [evidence(1, 1, "Bees buzz.", source_id="k1")]})
+    lake.write("corpus/c/chunks", "0", {"chunks": [chunk(1, "Bees buzz.", doc_id="bees")]})
+    other_settings.setenv("EVIDENCE_LAKE", str(lake.root))
+    rows = BenchmarkRows.read(Benchmark(name="quiz", task="retrieval", corpus="c"), [bm25])
+    tables = rows.tables["bm25"]
+    assert tables.predictions.is_empty() and tables.evidence.height == 1 and tables.documents == {"k1": "bees"}
