@@ -9,6 +9,7 @@
 # make lint   style, retired words, types, import contracts, image and compose files
 # make audit  known vulnerabilities and licences of all dependencies, an SBOM in build/
 # make bench  speed, as ratios against named baselines
+# make peers  retrieval, transport, graphs and lineage beside other libraries, in an environment of their own
 # make gpu    compare every GPU path with the CPU; PYTHON names an interpreter with torch for CUDA
 # make check-served  send every system's prompts to real model servers (downloads 1 GB of packages)
 # make cluster  run Postgres, an S3 server, Ray and Dagster on this machine, and inject faults
@@ -21,7 +22,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test test-all ui explore docs dist tour lint audit bench measure check-served gpu cluster clean
+.PHONY: demo test test-all ui explore docs dist tour lint audit bench peers measure check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -85,6 +86,15 @@ audit: $(VENV)/.audit
 bench: $(VENV)/.dev
 	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python -m bench.$$(basename $$script .py); done
 
+.peers/.installed: pyproject.toml
+	$(PYTHON) -m venv .peers
+	.peers/bin/pip install --quiet --disable-pip-version-check --editable '.[peers]'
+	@touch $@
+
+peers: .peers/.installed
+	@set -e; for script in peers.retrieval peers.transport peers.graphs bench_graph_attention bench_trace; do \
+	  echo "== $$script"; .peers/bin/python -m bench.$$script; done
+
 measure: $(VENV)/.dev
 	$(BIN)/python -m bench.measure_all
 
@@ -108,4 +118,4 @@ cluster: $(VENV)/.cluster
 	$(BIN)/python -m tools.cluster --folder "$$(mktemp -d)/cluster" --benchmark sample_mcqa --variants bm25 $(foreach drill,postgres worker store cancel twice ten,--drill $(drill))
 
 clean:
-	rm -rf $(VENV) .served .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .served .peers .dagster .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

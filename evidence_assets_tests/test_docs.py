@@ -31,7 +31,8 @@ def test_files_and_links_of_a_page_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:[\w<>-]+/)+[\w.-]+\.(?:py|yaml|csv|json|md|jsonl))`", text))
     files = {name for name in named if not re.search(f"<|data_lake|{INVENTED}", name)}
-    files |= {f"bench/{name}.py" for name in re.findall(r"python (?:-m )?bench[/.](\w+)", text)}
+    modules = re.findall(r"python (?:-m )?bench[/.](\w+(?:\.\w+)*)", text)
+    files |= {f"bench/{module.replace('.', '/').removesuffix('/py')}.py" for module in modules}
     missing = [f for f in files if not ((REPOSITORY / f).exists() or (REPOSITORY / "evidence_assets" / f).exists())]
     links = [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not (page.parent / link).exists()]
     assert not missing and not links
