@@ -139,12 +139,12 @@ LINKERS = {
 def run(
     modules: Sequence[str], build: Callable[[Any], Callable[[Any], Any]], data: Any, queries: Sequence[Any]
 ) -> tuple[list[Any], Used, Used]:
-    """Results, and what building and asking used."""
+    """Results, and what building and searching used."""
     for module in modules:
         import_module(module)
     ask, building = measured(build, data)
-    results, asking = measured(lambda: [ask(query) for query in queries])
-    return results, building, asking
+    results, searching = measured(lambda: [ask(query) for query in queries])
+    return results, building, searching
 
 
 def compare(peers: dict[str, Any], data: Any, queries: Sequence[Any], title: str) -> None:
@@ -154,11 +154,11 @@ def compare(peers: dict[str, Any], data: Any, queries: Sequence[Any], title: str
         if reason := missing(*modules):
             print(f"{name}: not run: {reason}")
             continue
-        results, building, asking = in_new_process(run, modules, build, data, queries)
+        results, building, searching = in_new_process(run, modules, build, data, queries)
         expected = expected or results
         assert results == expected, f"{name} differs from {next(iter(peers))}"
-        found, megabytes = sum(map(len, results)), max(building.megabytes, asking.megabytes)
-        print(f"| {name} | {building} | {asking.each(len(queries))} | {megabytes:.0f} | {found:,} |", flush=True)
+        count, megabytes = sum(map(len, results)), max(building.megabytes, searching.megabytes)
+        print(f"| {name} | {building} | {searching.each(len(queries))} | {megabytes:.0f} | {count:,} |", flush=True)
 
 
 def main() -> None:

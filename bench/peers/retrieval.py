@@ -176,13 +176,13 @@ def max_sim(data: Texts, encoder: Encoder) -> Search:
     text_of = torch.from_numpy(np.repeat(np.arange(len(data.texts)), np.diff(data.offsets)))
 
     def search(queries: Sequence[str]) -> Rankings:
-        found = []
+        tops = []
         for query in encoder.encode_tokens(queries):
             cosines = torch.nn.functional.normalize(torch.from_numpy(query.vectors)) @ tokens.T
             best = torch.full((len(cosines), len(data.texts)), -1.0)
             best.scatter_reduce_(1, text_of.expand(len(cosines), -1), cosines, "amax")
-            found.append(torch.topk(best.mean(0), min(K, len(data.texts))))
-        return _pairs([top.indices for top in found], [top.values for top in found])
+            tops.append(torch.topk(best.mean(0), min(K, len(data.texts))))
+        return _pairs([top.indices for top in tops], [top.values for top in tops])
 
     return search
 
@@ -240,9 +240,9 @@ def run_ours(name: str, lake: Lake, collection: str, questions: pl.DataFrame) ->
     context = AdHocContext(lake, "evidence", f"evidence/{variant.key}", source=QuestionSource(corpus=collection))
     get_encoder(context.profile.encoder).encode_sentences(["warm up"])
     selector, opening = measured(method.open_selector, context, method.settings_of(variant))
-    asked = build_questions(questions)
-    list(selector.select(asked[:1]))
-    selected, selecting = measured(lambda: list(selector.select(asked)))
+    question_list = build_questions(questions)
+    list(selector.select(question_list[:1]))
+    selected, selecting = measured(lambda: list(selector.select(question_list)))
     return [[item.parents[0].id for item in items] for items in selected], opening, selecting
 
 
