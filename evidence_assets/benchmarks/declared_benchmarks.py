@@ -300,7 +300,7 @@ def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
 
 def _read_folder(folder: Path) -> Iterator[Declaration]:
     for path in sorted(fetch_folder(folder).rglob("*.yaml")):
-        for document in parse_yaml_file(path, lambda text: [d for d in yaml.safe_load_all(text) if d]):
+        for document in parse_yaml_file(path, lambda text, loader: [d for d in yaml.load_all(text, loader) if d]):
             if not isinstance(document, dict):
                 raise BadInput("every document must be a mapping with a type and attributes", file=path)
             attributes = document.get("attributes") or {}

@@ -104,12 +104,12 @@ class LoadedModel:
 
 
 def _load_packaged(folder: Path, device: str, dtype: torch.dtype) -> LoadedModel:
-    """The packaged MiniLM, without sentence-transformers: importing it doubles the time to load the encoder."""
+    """The packaged MiniLM, without transformers: its import would double the time of a first answer."""
     import torch
-    from transformers import BertModel
 
-    with explain_load_errors(f"the encoder {EMBEDDED_ENCODER!r}"):
-        network = BertModel.from_pretrained(folder, dtype=dtype, local_files_only=True).eval().to(device)
+    from evidence_assets.models.bert import Bert
+
+    network = Bert(folder, dtype).eval().to(device)
     settings = json.loads((folder / "sentence_bert_config.json").read_text(encoding="utf-8"))
 
     def pool(hidden: torch.Tensor) -> torch.Tensor:

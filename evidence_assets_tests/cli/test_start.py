@@ -59,6 +59,19 @@ def test_commands_that_read_rows_import_no_heavy_package(command: str, argument:
     assert "duckdb" in packages and not packages & HEAVY
 
 
+@pytest.mark.parametrize("options", [(), ("Anna Schmidt", "Carlos Ruiz")])
+def test_a_first_question_imports_no_package_that_it_does_not_need(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "team.txt").write_text("The billing system is maintained by Carlos Ruiz.", encoding="utf-8")
+    question = ("Who maintains the billing system?", *options)
+    packages = imported_packages(
+        "ask", *question, "--folder", str(tmp_path / "notes"), "--lake", str(tmp_path / "lake")
+    )
+    assert "torch" in packages
+    # sympy comes with torch's compiler
+    assert not packages & {"dagster", "matplotlib", "sentence_transformers", "sympy", "transformers"}
+
+
 def test_the_list_of_commands_shows_the_first_line_of_each_help() -> None:
     group = typer.main.get_command(app)
     context = typer.Context(group)

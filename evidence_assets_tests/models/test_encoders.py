@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models import encoders, inference
 from evidence_assets.models import registry as registry
+from evidence_assets.models.bert import Bert
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.inference import find_minilm_folder, map_single_threaded
 from evidence_assets.models.protocols import Encoder
@@ -110,6 +111,22 @@ def test_equals_sentence_transformers_and_the_raw_network() -> None:
     odd = encoder.encode_tokens(["a [SEP] b", "x \ud800 y"])
     assert odd[0].tokens == ("a", "[", "sep", "]", "b"), "control tokens in a text are text"
     assert odd[1].offsets[-1].tolist() == [4, 5]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_packaged_network_has_the_bits_of_transformers(dtype: torch.dtype) -> None:
+    from transformers import BertModel
+
+    folder = find_minilm_folder()
+    theirs, ours = BertModel.from_pretrained(folder, dtype=dtype).eval(), Bert(folder, dtype)
+    for rows, length in ((1, 3), (5, 17), (2, 130)):
+        ids = torch.randint(1000, 30000, (rows, length), generator=torch.Generator().manual_seed(length))
+        with torch.inference_mode():
+            expected = theirs(input_ids=ids, output_hidden_states=True).hidden_states
+            output = ours(ids, output_hidden_states=True)
+        assert output.hidden_states is not None and len(output.hidden_states) == len(expected)
+        assert all(map(torch.equal, expected, output.hidden_states))
+        assert torch.equal(output.last_hidden_state, expected[-1])
 
 
 def test_cls_pooling_is_applied(tiny: Path, tmp_path: Path) -> None:

@@ -157,14 +157,14 @@ def locate_error(error: BadInput, text: str, relation: Relation, folders: Sequen
 
 def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
     """The relation and the YAML nodes of a seed file. All values are read as text (no, 1999)."""
-    root = parse_yaml_file(path, lambda text: yaml.compose(text, yaml.BaseLoader))
+    root = parse_yaml_file(path, lambda text, _: yaml.compose(text, yaml.BaseLoader))
     if not isinstance(root, yaml.MappingNode):
         raise BadInput("must be a mapping with keys such as id, prompt and pairs", file=path, line=1)
     keys = [key.value for key, _ in root.value]
     if duplicates := [key for position, key in enumerate(keys) if key in keys[:position]]:
         line = next(key.start_mark.line + 1 for key, _ in reversed(root.value) if key.value == duplicates[0])
         raise BadInput("appears twice in the file. Remove one of them", file=path, line=line, field=str(duplicates[0]))
-    fields = parse_yaml_file(path, lambda text: yaml.BaseLoader(text).get_single_data())
+    fields = parse_yaml_file(path, lambda text, _: yaml.BaseLoader(text).get_single_data())
     try:
         return TypeAdapter(Relation).validate_python({"template": fields.get("prompt"), **fields}), root
     except ValidationError as invalid:
