@@ -20,6 +20,9 @@ _ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
 # Possessive quantifiers: backtracking over a page of dots would take quadratic time.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’）]*+|\n\s*\n")
 _WORD_BEFORE = re.compile(r"([\w.]+)\.$")
+_AMBIGUOUS = frozenset(("a.m", "p.m"))
+"""Abbreviations that may end a sentence, like a single letter: "at 7 p.m. It …", "vitamin C. They …"."""
+_FIRST_WORD = re.compile(r"\s*(?:However|In|It|Its|The|Their|There|These|They|This)\s")
 
 
 def sentence_spans(text: str) -> list[Span]:
@@ -38,7 +41,9 @@ def sentence_spans(text: str) -> list[Span]:
             next_character = text[end : end + 40].lstrip()[:1]
             is_initial = len(word) == 1 and word.isalpha() and match.group() == "."
             is_one_stop = match.group().rstrip("\"'”’)]") == "."
-            if is_one_stop and (word in _ABBREVIATIONS or is_initial or next_character.islower()):
+            may_end = (is_initial or word in _AMBIGUOUS) and _FIRST_WORD.match(text, end)
+            is_abbreviation = (word in _ABBREVIATIONS or is_initial) and not may_end
+            if is_one_stop and (is_abbreviation or next_character.islower()):
                 continue
         spans.append((start, end))
         start = end
