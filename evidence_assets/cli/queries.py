@@ -70,6 +70,9 @@ def query(
         out.print(f"{len(rows):,} rows")
 
 
+_FIRST_RELATIONS = {lineage.CITED: 0, lineage.USED: 1}
+
+
 def _format_node(node: Any) -> Any:
     content = ", ".join(f"{k}: {' '.join(str(v).split())}" for k, v in node.content.items() if v is not None)
     line = Text()
@@ -81,6 +84,7 @@ def _format_node(node: Any) -> Any:
 
 
 def _build_tree(root: Any, max_children: int) -> Tree:
+    """The rows as a tree; a row that occurs twice is expanded at its first place, and cited rows come first."""
     tree = Tree(_format_node(root))
     stack = [(root, tree)]
     visited: set[int] = set()
@@ -89,8 +93,8 @@ def _build_tree(root: Any, max_children: int) -> Tree:
         if id(node.next) in visited:
             continue
         visited.add(id(node.next))
-        for child in node.next[:max_children]:
-            stack.append((child, branch.add(_format_node(child))))
+        ordered = sorted(node.next, key=lambda child: _FIRST_RELATIONS.get(child.relation, 2))
+        stack += reversed([(child, branch.add(_format_node(child))) for child in ordered[:max_children]])
         if len(node.next) > max_children:
             branch.add(f"… and {len(node.next) - max_children} more (use --most or --json)")
     return tree
