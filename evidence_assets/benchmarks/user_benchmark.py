@@ -1,35 +1,6 @@
 """Reader of a user's benchmark: JSON lines of questions and, if needed, JSON lines of tables.
 
-Fields of a question (``source_id``, ``task`` and ``text`` are required, an unknown field is an error):
-
-``source_id`` (or ``question_id``)
-    Its id, unique in the file.
-``split``
-    ``test`` by default.
-``task``
-    ``mcqa``, ``verification``, ``table_qa``, ``kgqa`` or ``skb_search``; ``mcqa`` if there are options and no task.
-``text``
-    The question or the claim.
-``options``
-    2 to 26 texts; for ``verification`` the labels themselves, by default SUPPORTS, REFUTES, NOT ENOUGH INFORMATION.
-``gold``, ``gold_also``
-    With options: a letter, the text of an option or its number counted from 0, or a list of such. Without: answer
-    strings or node ids. ``gold_also`` has further right ones. No gold means that no answer is known. The label of a
-    claim may have any usual spelling (supports, NOT ENOUGH INFO).
-``table_id``, ``topic_entities``, ``negated``
-    The question's table; names of its entities; whether it asks for the option that is *false*.
-``aliases`` or ``gold_aliases``
-    Other accepted forms: a list for each gold answer in turn, or an object of such lists by answer.
-``gold_evidence``
-    A list of ``{kind, source, locator, text}``. ``locator`` is a text, ``{doc_id, char_start, char_end}`` (read as
-    ``12:57``), ``{table_id, row, column}`` counted from 0 below the header (read as ``r3c1``, where ``r0`` is the
-    header: row 2, column 1) or a path's list of triples (read as its JSON); by default the whole source.
-    Items with the same ``fact`` are alternatives: one is enough.
-``answerable``, ``hops``, ``operation``, ``shape``
-    Descriptions for human readers; ignored.
-
-Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty or null), ``rows`` (a list of lists;
-cells are strings, numbers or null).
+``docs/own-data.md`` describes their fields; an unknown field is an error.
 """
 
 from __future__ import annotations
@@ -48,6 +19,7 @@ from evidence_assets.benchmarks.line_streams import Row, delimited_rows, open_by
 from evidence_assets.benchmarks.official.tables import find_claim_label, read_cell_row, read_cell_rows
 from evidence_assets.benchmarks.records import (
     CLAIM_LABELS,
+    TASKS,
     GoldEvidence,
     LocatedQuestion,
     QuestionRecord,
@@ -94,7 +66,9 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
         if "source_id" in row.values and "question_id" in row.values:
             raise row.error("source_id and question_id are synonyms; remove one", "question_id")
         options = _optional_texts(row, "options")
-        task = row.text("task") if "task" in row.values or not options else "mcqa"
+        if "task" not in row.values and not options:
+            raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
+        task = row.text("task") if "task" in row.values else "mcqa"
         negated = row.values.get("negated")
         if not isinstance(negated, bool | None):
             raise row.error(f"{negated!r} is neither true nor false", "negated")

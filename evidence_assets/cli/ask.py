@@ -41,7 +41,7 @@ def ask(
         list[str] | None,
         typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without it, questions are read from standard input."),
     ] = None,
-    options: Annotated[list[str] | None, typer.Option(help="An answer option; repeat for each.")] = None,
+    options: Annotated[list[str] | None, typer.Option(help="Answer options: `--options A B C`.")] = None,
     corpus: Annotated[
         str,
         typer.Option(

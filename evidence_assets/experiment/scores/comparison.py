@@ -95,7 +95,10 @@ def compare(
             f"{benchmark!r} was not answered by both variants; common benchmarks: {', '.join(shared) or 'none'}"
         )
     if not shared:
-        raise BadInput(f"{variant_a} and {variant_b} have no benchmark in common: answer one with both")
+        raise BadInput(
+            f"{variant_a} and {variant_b} have no benchmark in common: answer one with both, "
+            f"`evidence run BENCHMARK --variants {variant_a},{variant_b}`"
+        )
     selected = [benchmark] if benchmark is not None else shared
     questions = _questions(connection, selected)
     return [_compare_on(name, questions[name], first, second) for name in selected]
