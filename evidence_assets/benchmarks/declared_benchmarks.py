@@ -1,4 +1,4 @@
-"""Declarations of benchmarks and their subsets: files, reader, corpus and graph.
+"""YAML declarations of components, read without Dagster; those of benchmarks and their subsets.
 
 A subset is answered and scored as a separate benchmark, so its scores are never mistaken for those of the benchmark.
 """
@@ -25,6 +25,8 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.lake.mirror import fetch_folder
 
+Model = TypeVar("Model", bound=BaseModel)
+PACKAGE_DEFS = Path(__file__).resolve().parent.parent / "defs"
 Family = Literal["mcqa", "table", "graph", "search", "retrieval"]
 FAMILIES: dict[Family, str] = {
     "mcqa": "multiple-choice questions",
@@ -43,6 +45,67 @@ FAMILY_OF_TASK: dict[str, Family] = {
 }
 SEED_SEPARATOR = "-seed"
 """Separates the name of a random sample from its seed; the papers omit the seed."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One YAML document: a component and its attributes."""
+
+    file: Path
+    type: str
+    attributes: dict[str, Any]
+
+    @property
+    def component(self) -> str:
+        """Name of the component's class."""
+        return self.type.rpartition(".")[2]
+
+
+def user_folders(lake: Path | None = None) -> tuple[Path, ...]:
+    """The folders of users' declarations: the lake's and the project's."""
+    return (lake or find_lake()) / DECLARATIONS_FOLDER, project_folder() / DECLARATIONS_FOLDER
+
+
+@lru_cache
+def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
+    """Read every document below ``folder``, in file order; by default those of package, lake and project."""
+    folders = (PACKAGE_DEFS, *user_folders()) if folder is None else (folder,)
+    return tuple(document for directory in folders for document in _read_folder(directory))
+
+
+def _read_folder(folder: Path) -> Iterator[Declaration]:
+    for path in sorted(fetch_folder(folder).rglob("*.yaml")):
+        for document in parse_yaml_file(path, lambda text, loader: [d for d in yaml.load_all(text, loader) if d]):
+            if not isinstance(document, dict):
+                raise BadInput("every document must be a mapping with a type and attributes", file=path)
+            attributes = document.get("attributes") or {}
+            if not isinstance(attributes, dict):
+                raise BadInput("is not a mapping", file=path, field="attributes")
+            yield Declaration(path, str(document.get("type", "")), attributes)
+
+
+def validate_attributes(model: type[Model], document: Declaration) -> Model:
+    """Validate the attributes of a document; the error names file and field."""
+    try:
+        return model.model_validate(document.attributes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(first["msg"], file=document.file, field=".".join(str(key) for key in first["loc"])) from error
+
+
+def declarations_of(component: str, folder: Path | None = None) -> list[Declaration]:
+    """Find the declarations of one component class, such as ``Corpus``."""
+    return [document for document in declarations(folder) if document.component == component]
+
+
+def write_declarations(folder: Path, *entries: tuple[str, dict[str, Any]]) -> None:
+    """Write a folder of declarations atomically: components such as ``corpus.Corpus`` with their attributes."""
+    documents = [{"type": f"evidence_assets.assets.{name}", "attributes": attributes} for name, attributes in entries]
+    with replacing_folder(folder) as temporary:
+        text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
+        (temporary / "defs.yaml").write_text(text, encoding="utf-8")
+    (folder.parent / f".{folder.name}.lock").unlink(missing_ok=True)
+    declarations.cache_clear()
 
 
 class ExpectedSize(BaseModel):
@@ -263,71 +326,3 @@ def benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
 def benchmarks_of_family(family: str) -> list[Benchmark]:
     """Benchmarks of the active profile in one family, by name."""
     return [b for _, b in sorted(benchmarks().items()) if b.family == family]
-
-
-# YAML declarations of components, read without Dagster
-
-
-Model = TypeVar("Model", bound=BaseModel)
-PACKAGE_DEFS = Path(__file__).resolve().parent.parent / "defs"
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """One YAML document: a component and its attributes."""
-
-    file: Path
-    type: str
-    attributes: dict[str, Any]
-
-    @property
-    def component(self) -> str:
-        """Name of the component's class."""
-        return self.type.rpartition(".")[2]
-
-
-def user_folders(lake: Path | None = None) -> tuple[Path, ...]:
-    """The folders of users' declarations: the lake's and the project's."""
-    return (lake or find_lake()) / DECLARATIONS_FOLDER, project_folder() / DECLARATIONS_FOLDER
-
-
-@lru_cache
-def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
-    """Read every document below ``folder``, in file order; by default those of package, lake and project."""
-    folders = (PACKAGE_DEFS, *user_folders()) if folder is None else (folder,)
-    return tuple(document for directory in folders for document in _read_folder(directory))
-
-
-def _read_folder(folder: Path) -> Iterator[Declaration]:
-    for path in sorted(fetch_folder(folder).rglob("*.yaml")):
-        for document in parse_yaml_file(path, lambda text, loader: [d for d in yaml.load_all(text, loader) if d]):
-            if not isinstance(document, dict):
-                raise BadInput("every document must be a mapping with a type and attributes", file=path)
-            attributes = document.get("attributes") or {}
-            if not isinstance(attributes, dict):
-                raise BadInput("is not a mapping", file=path, field="attributes")
-            yield Declaration(path, str(document.get("type", "")), attributes)
-
-
-def validate_attributes(model: type[Model], document: Declaration) -> Model:
-    """Validate the attributes of a document; the error names file and field."""
-    try:
-        return model.model_validate(document.attributes)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(first["msg"], file=document.file, field=".".join(str(key) for key in first["loc"])) from error
-
-
-def declarations_of(component: str, folder: Path | None = None) -> list[Declaration]:
-    """Find the declarations of one component class, such as ``Corpus``."""
-    return [document for document in declarations(folder) if document.component == component]
-
-
-def write_declarations(folder: Path, *entries: tuple[str, dict[str, Any]]) -> None:
-    """Write a folder of declarations atomically: components such as ``corpus.Corpus`` with their attributes."""
-    documents = [{"type": f"evidence_assets.assets.{name}", "attributes": attributes} for name, attributes in entries]
-    with replacing_folder(folder) as temporary:
-        text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
-        (temporary / "defs.yaml").write_text(text, encoding="utf-8")
-    (folder.parent / f".{folder.name}.lock").unlink(missing_ok=True)
-    declarations.cache_clear()

@@ -21,7 +21,6 @@ from evidence_assets.cli import app
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
-from evidence_assets_tests.explorer.test_site import files
 
 pytestmark = [*BROWSER_MARKS, pytest.mark.slow]
 TEXTS = {
@@ -179,18 +178,3 @@ def test_every_kind_of_page_fits_the_screen(page: Any, width: int, root: Path) -
     for kind in kinds:
         page.goto(kind)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, kind
-
-
-def test_browsing_changes_nothing_in_the_lake(page: Any, root: Path) -> None:
-    hashes, visited, waiting = files(Lake(root)), set[str](), ["/"]
-    while waiting and len(visited) < 60:
-        address = waiting.pop(0)
-        if address in visited:
-            continue
-        visited.add(address)
-        reply = page.goto(address)
-        assert reply.status == 200, address
-        waiting += page.evaluate(
-            "[...document.querySelectorAll('main a[href^=\"/\"]')].map(a => a.getAttribute('href'))"
-        )
-    assert len(visited) > 15 and files(Lake(root)) == hashes
