@@ -7,13 +7,16 @@ import json
 import os
 import random
 import re
+import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -105,11 +108,21 @@ def test_the_check_fails_if_cached_replies_are_requested_again(monkeypatch: pyte
     assert len(faults) == 1 and "requests asked again, though" in faults[0]
 
 
-def test_a_server_that_ends_early_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
-    proxy = Proxy("http://127.0.0.1:9")
-    with proxy.running() as url:
-        command = ["-c", "import sys, httpx2; print(httpx2.post(sys.argv[1], content='{}').status_code)", url]
-        assert subprocess.check_output([sys.executable, *command], env=os.environ, text=True) == "502\n"
+@pytest.mark.parametrize("start_of_reply", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"])
+def test_a_server_that_is_killed_is_reported_without_a_traceback(
+    start_of_reply: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def end_early() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(1 << 16)
+            connection.sendall(start_of_reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=end_early, daemon=True).start()
+        proxy = Proxy(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        with proxy.running() as url:
+            assert httpx2.post(url, content="{}").status_code == 502
     assert len(proxy.refused) == 1 and "no reply" in proxy.refused[0] and capfd.readouterr().err == ""
 
 
