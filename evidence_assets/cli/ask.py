@@ -67,10 +67,10 @@ def ask(
 
     with report_errors():
         folder = _parse_folder(corpus)
-        opened_lake = _open_lake(lake, create=folder is not None)
+        question_table = _read_table(table)
+        opened_lake = _open_lake(lake, create=folder is not None or table is not None)
         if folder is not None:
             corpus = add_folder(opened_lake, folder)
-        question_table = _read_table(table)
         table_id = question_table.table_id if question_table else ""
         source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table_id)
         all_options = [*(options or []), *(texts or [])[1:]]

@@ -69,7 +69,7 @@ def test_a_first_question_imports_no_package_that_it_does_not_need(options: tupl
     )
     assert "torch" in packages
     # sympy comes with torch's compiler
-    assert not packages & {"dagster", "matplotlib", "sentence_transformers", "sympy", "transformers"}
+    assert not packages & {"dagster", "matplotlib", "sentence_transformers", "sympy", "transformers", "uvicorn"}
 
 
 def test_the_list_of_commands_shows_the_first_line_of_each_help() -> None:
