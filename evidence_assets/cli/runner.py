@@ -11,13 +11,14 @@ import os
 import re
 import resource
 import signal
+import sys
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from graphlib import TopologicalSorter
@@ -45,6 +46,8 @@ from evidence_assets.lake.catalogue import project_folder
 from evidence_assets.lake.store import delete_abandoned_files
 
 HOME_VARIABLE = "DAGSTER_HOME"
+FORKED_LIBRARIES = ("dagster", "torch", "transformers.models.bert.modeling_bert")
+"""Libraries that child processes share; importing them takes four seconds of CPU time."""
 DAGSTER_SETTINGS = Path(__file__).resolve().parent.parent / "project_template" / "dot_dagster" / "dagster.yaml"
 
 
@@ -168,14 +171,21 @@ def make_unit_runner(
     return materialize
 
 
-_child_runners: list[UnitRunner] = []
-"""The function that runs units in a child process."""
+_child_tags: dict[str, str] = {}
+"""Tags of the runs of a child process."""
+
+
+@cache
+def _child_runner() -> UnitRunner:
+    return make_unit_runner(defs(), _child_tags)
 
 
 def _start_child(tags: dict[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all processes; the parent ends its children
     Thread(target=_end_with_parent, daemon=True).start()
-    _child_runners.append(make_unit_runner(defs(), tags))
+    _child_tags.update(tags)
+    with suppress(Exception):  # the parent reports errors in definitions
+        _child_runner()
 
 
 def _end_with_parent() -> None:
@@ -186,17 +196,22 @@ def _end_with_parent() -> None:
 
 
 def _run_in_child(unit: Unit) -> UnitResult:
-    return _child_runners[0](unit)
+    return _child_runner()(unit)
 
 
 @contextmanager
 def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor]:
     """Child processes that run units; they end with this process, or at once if it fails.
 
-    They are spawned: a fork would save five seconds of CPU, but hangs if this process has used Polars' threads.
+    On Linux they are forks of a server that has imported only large libraries that can be forked. A fork of a process
+    that has used Polars' threads hangs. They load the definitions while this process does.
     """
-    pool = ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), _start_child, (tags,))
+    context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
+    context.set_forkserver_preload(list(FORKED_LIBRARIES))
+    pool = ProcessPoolExecutor(number, context, _start_child, (tags,))
     try:
+        for _ in range(number):
+            pool.submit(os.getpid)  # starts a process
         yield pool
     except BaseException as error:
         for child in multiprocessing.active_children():
@@ -219,18 +234,18 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
     start = time.monotonic()
     home = dagster_home()
     delete_abandoned_files(LakeResource().open())
-    definitions = defs()
-    graph = definitions.resolve_asset_graph()
-    planned_batches = list(batches(graph, selection))
-    if processes > 1:
-        planned_batches = [component for batch in planned_batches for component in split_independent(graph, batch)]
-    with dg.DagsterInstance.get() as instance, liveness_lock(home) as tags:
+    with dg.DagsterInstance.get() as instance, liveness_lock(home) as tags, ExitStack() as stack:
+        pool = stack.enter_context(_children(processes, tags)) if processes > 1 else None
+        definitions = defs()
+        graph = definitions.resolve_asset_graph()
+        planned_batches = list(batches(graph, selection))
         fail_killed_runs(instance, home, _print_message)
-        run_queue = RunQueue(graph, planned_batches, selection, instance)
-        if processes > 1:
+        if pool:
+            planned_batches = [component for batch in planned_batches for component in split_independent(graph, batch)]
             set_pool_limits(instance)
-            with _children(processes, tags) as pool:
-                run_queue.work(lambda unit: pool.submit(_run_in_child, unit), processes)
+        run_queue = RunQueue(graph, planned_batches, selection, instance)
+        if pool:
+            run_queue.work(lambda unit: pool.submit(_run_in_child, unit), processes)
         else:
             materialize = make_unit_runner(definitions, tags, run_queue.print_progress)
 
