@@ -139,7 +139,7 @@ def print_report(report: Report, command: str) -> None:
     memory = sum(report.peaks.values())
     out.print(
         f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
-        f"rows reused {report.rows_reused:,}, computed {report.rows_computed:,}; peak memory {memory:.2f} GiB"
+        f"rows unchanged {report.rows_unchanged:,}, computed {report.rows_computed:,}; peak memory {memory:.2f} GiB"
     )
     if report.warnings:
         out.print("\nThese assets were materialized with warnings:", style="yellow")

@@ -82,13 +82,14 @@ class Failure:
 class Report:
     """Result of materializing a selection.
 
+    ``rows_unchanged``: Reused rows, and those of files whose bytes are unchanged.
     ``skipped`` are assets or partitions that were not materialized because an upstream asset failed; ``warnings`` are
     checks that failed without blocking.
     """
 
     assets: int = 0
     materializations: int = 0
-    rows_reused: int = 0
+    rows_unchanged: int = 0
     rows_computed: int = 0
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
@@ -100,7 +101,7 @@ class Report:
     def add(self, other: Report) -> None:
         """Add the counts of another report."""
         self.materializations += other.materializations
-        self.rows_reused += other.rows_reused
+        self.rows_unchanged += other.rows_unchanged
         self.rows_computed += other.rows_computed
         self.failures += other.failures
         self.warnings += other.warnings
@@ -378,9 +379,10 @@ def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[R
             metadata = _metadata(event)
             materialized.add(event.step_materialization_data.materialization.asset_key)
             report.materializations += 1
-            rows = int(metadata.get("dagster/row_count", 0) or 0)
-            report.rows_reused += int(metadata.get("rows_reused", 0))
-            report.rows_computed += int(metadata.get("rows_computed", rows))
+            # Assets that are cheaper to compute than to compare row by row reuse nothing or all.
+            rows, changed = int(metadata.get("dagster/row_count", 0) or 0), metadata.get("file_changed", True)
+            report.rows_unchanged += int(metadata.get("rows_reused", 0 if changed else rows))
+            report.rows_computed += int(metadata.get("rows_computed", rows if changed else 0))
     failed_checks = set()
     for evaluation in result.get_asset_check_evaluations():
         if not evaluation.passed:
