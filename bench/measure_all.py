@@ -53,10 +53,12 @@ def main() -> None:
 
 
 def command(entry: dict[str, Any], lakes: Path, profile: Path | None) -> list[str]:
-    """The module and its arguments: variants on a benchmark, or answers against baselines from lakes made before."""
+    """The module and its arguments: variants on a benchmark, or what is read from lakes made before."""
     if "answers" in entry:
         places = [f"{lakes / place.partition(':')[0] / 'lake'}:{place.partition(':')[2]}" for place in entry["answers"]]
         return ["-m", "bench.measure_answers", *places]
+    if "confidence" in entry:
+        return ["-m", "bench.fit_confidence", *(str(lakes / name / "lake") for name in entry["confidence"])]
     lake = lakes / Path(entry.get("world", "sample")).stem
     lake.mkdir(parents=True, exist_ok=True)
     options = ["--lake", str(lake), "--metrics", ",".join(entry["metrics"])]

@@ -120,19 +120,6 @@ def fitted_findings(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
     return np.asarray(minimize(loss, np.zeros(4)).x.reshape(2, 2))
 
 
-def temperature(questions: list[dict[str, Any]]) -> float:
-    """The temperature that makes the stored probabilities most likely, as a factor of the profile's."""
-    logs = []
-    for q in questions:
-        prediction = q["prediction"]
-        if prediction["probabilities"]:
-            p = np.log(np.maximum(prediction["probabilities"], 1e-9))
-            logs.append((p, prediction["ranked_answers"].index(q["labels"][q["gold"]])))
-    grid = np.arange(0.2, 3.01, 0.05)
-    losses = [sum(float(np.logaddexp.reduce(p / t) - p[gold] / t) for p, gold in logs) for t in grid]
-    return float(grid[int(np.argmin(losses))])
-
-
 def format_row(name: str, questions: list[dict[str, Any]]) -> list[str]:
     """A row of the table: the second half, served, beside its baselines."""
     first, half = questions[: len(questions) // 2], questions[len(questions) // 2 :]
@@ -195,7 +182,6 @@ def main() -> None:
         else:
             firsts += first
     if options.fit and firsts:
-        print(f"temperature: {temperature(firsts):.2f} of the present one")
         print({name: round(float(weight), 2) for name, weight in zip(FEATURES, fitted(firsts), strict=True)})
     table = Table(*heads)
     for row in rows:

@@ -133,10 +133,10 @@ def answer_by_overlap(grid: Grid, question: QuestionRecord) -> Result:
                 if match and match + context > best[0]:
                     best = (match + context, o, (i, j))
     if not best[0]:
-        return Result(question, None, Choice(None, (), "insufficient", 0.0))
+        return Result(question, None, Choice(None, (), "insufficient"))
     label = question.labels[best[1]]
     steps = (ChainStep("", (f"r{best[2][0]}c{best[2][1]}",)),)
-    return Result(question, None, Choice(label, (label,), "answered", 0.0), (Chain(label, steps),))
+    return Result(question, None, Choice(label, (label,), "answered"), (Chain(label, steps),))
 
 
 def format_mcq_line(name: str, results: Sequence[Result]) -> str:

@@ -104,6 +104,34 @@ def train_reader(
     out.print(f"Next: `evidence run {on} --variants reader`.")
 
 
+@training.command("confidence")
+def train_confidence() -> None:
+    """Fit the confidence of answers on the graded questions of the lake.
+
+    Each family of questions and each model has its own fit, on the first half of each benchmark by question id. The
+    next run of a benchmark uses it; without it, answers of the embedded models use the packaged fit.
+    """
+    with report_errors():
+        import dagster as dg
+
+        from evidence_assets.cli.run_selection import RunSelection, enable_presets
+
+        enable_presets({"reader"})
+        from evidence_assets.cli.runner import run_all
+        from evidence_assets.experiment.scores.calibration import CONFIDENCE_ASSET, read_fits
+        from evidence_assets.reasoning.confidence import FAMILIES, packaged_fits
+
+        keys = frozenset(dg.AssetKey([*CONFIDENCE_ASSET.split("/"), family]) for family in FAMILIES)
+        report = run_all(RunSelection(keys))
+    print_report(report, "evidence train confidence")
+    fits = {key: fit for key, fit in read_fits(Lake(find_lake())).items() if fit != packaged_fits().get(key)}
+    rows = [(*key, sum(fit.sets.values()), ", ".join(fit.sets)) for key, fit in fits.items()]
+    print_table(("questions", "model", "n", "fitted on"), rows)
+    out.print(
+        "Next: `evidence run BENCHMARK`." if fits else "Too few graded answers: `evidence run` a benchmark first."
+    )
+
+
 def _print_training(benchmark: str) -> None:
     """Print loss and held-out accuracy of each epoch of a reader's training."""
     from evidence_assets.models.reader.training import read_card

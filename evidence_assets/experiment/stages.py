@@ -32,6 +32,7 @@ from evidence_assets.experiment.evidence.selection import (
 )
 from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
+from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
 from evidence_assets.experiment.scores.metrics import Estimate, mean
 from evidence_assets.experiment.stage import InputPartitions, Stage, StageContext, StageOutput
@@ -102,7 +103,7 @@ def build_answerer(plan: Plan, context: StageContext) -> Answerer:
         solver = _open_own_solver(plan, context) or solvers.build_choosing_solver(
             variant.family, context, plan.style, explained=variant.explain
         )
-        return OptionAnswerer(solver, questions, evidence, chains, plan.temperature)
+        return OptionAnswerer(solver, questions, evidence, chains)
     if method.open_answerer:
         return method.open_answerer(context, plan.settings, evidence)
     problems = method.preparation_problems(context, plan.settings) if method.preparation_problems else None
@@ -114,7 +115,8 @@ def build_answerer(plan: Plan, context: StageContext) -> Answerer:
 
 def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
     questions = build_questions(context.read_input("questions"))
-    return prediction_rows(build_answerer(plan, context), plan.selector, questions, context.previous_output)
+    fits = read_fits(context.lake)
+    return prediction_rows(build_answerer(plan, context), plan.selector, questions, context.previous_output, fits)
 
 
 def answer_counterfactuals(plan: Plan, context: StageContext) -> StageOutput:

@@ -16,6 +16,7 @@ from evidence_assets.experiment.system import Method, System, is_answered_by_mod
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.ids import key_for_model
 from evidence_assets.profiles import ModelKind
+from evidence_assets.reasoning.confidence import packaged_version
 from evidence_assets.reasoning.prompted_solver import PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
 
@@ -55,12 +56,6 @@ class Plan:
     def style(self) -> PromptStyle:
         """Prompt style of the language model."""
         return STYLES[self.method.published_style if self.variant.uses_published_prompts else ""]
-
-    @property
-    def temperature(self) -> float:
-        """Calibration temperature of option probabilities."""
-        calibration = self.variant.profile.calibration
-        return calibration.table if self.variant.family == "table" else calibration.mcqa
 
     # Names and inputs -----------------------------------------------------------------------------------------------
 
@@ -150,8 +145,8 @@ class Plan:
             reasoning = f"{profile.encoder.name}@{profile.encoder.revision}"
         else:
             reasoning = reasoning_version(variant.family, profile, self.style, prompts_of, reader=variant.reader)
-        calibration = f":{self.temperature}" if table == "predictions" and self.explains_options else ""
-        return f"{citations}:{reasoning}{calibration}"
+        confidence = f":{packaged_version()}" if table == "predictions" else ""
+        return f"{citations}:{reasoning}{confidence}"
 
     def pool(self, table: str) -> str | None:
         """Concurrency pool of a stage, by the models that it uses."""

@@ -16,6 +16,7 @@ from evidence_assets.explorer.paths import WalkedEdge, explain_path, parse_reaso
 from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.row_locations import id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
+from evidence_assets.reasoning.confidence import RAW_SHARE
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 
 MAX_CELLS = 10
@@ -117,14 +118,14 @@ class ChainView:
 
 @dataclass(frozen=True)
 class OptionView:
-    """An option of the question with its support and probability."""
+    """An option of the question with its support and its share of the solver's weights."""
 
     label: str
     text: str
     notes: list[str]
     is_gold: bool
     support: float | None
-    probability: float | None
+    share: float | None
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class AnswerView:
     def options(self) -> list[OptionView]:
         answer = self.prediction
         gold = self.question["gold"] if self.question else []
-        probabilities = dict(zip(answer["ranked_answers"], answer["probabilities"] or (), strict=False))
+        shares = dict(zip(answer["ranked_answers"], answer["probabilities"] or (), strict=False))
         support = {chain["hypothesis"]: chain["support"] for chain in self.rows.chains}
         return [
             OptionView(
@@ -161,10 +162,15 @@ class AnswerView:
                 ["the answer"] * (label == answer["answer"]) + ["gold"] * (label in gold),
                 label in gold,
                 support.get(label),
-                probabilities.get(label),
+                shares.get(label),
             )
             for label, text in option_texts(self.question).items()
         ]
+
+    @property
+    def confidence_name(self) -> str:
+        """``probability`` if the confidence is calibrated, else ``share``."""
+        return "share" if self.prediction.get("confidence_basis") in (None, RAW_SHARE) else "probability"
 
     @property
     def answer_text(self) -> str:
@@ -291,7 +297,7 @@ class AnswerView:
             "options": question.get("options", []),
             "source_id": question.get("source_id"),
             **_columns(self.prediction, "prediction_id question_id answer supported_answers status confidence error"),
-            **_columns(self.prediction, "selector reasoner model_id"),
+            **_columns(self.prediction, "confidence_basis selector reasoner model_id"),
             "variant": self.rows.variant,
             "answer_text": self.answer_text,
             "chains": [_columns(chain, "hypothesis support steps status") for chain in self.rows.chains],

@@ -174,13 +174,6 @@ class PoolResources(_StrictModel):
     other: StepResources = StepResources()
 
 
-class Calibration(_StrictModel):
-    """Softmax temperatures of option weights by task family, fitted on development data."""
-
-    mcqa: float = Field(1.0, gt=0)
-    table: float = Field(1.0, gt=0)
-
-
 class Profile(_StrictModel):
     """A validated profile."""
 
@@ -201,7 +194,6 @@ class Profile(_StrictModel):
     retrieval: Retrieval
     harvesting: Harvesting
     ugat: GraphPaths
-    calibration: Calibration = Field(default_factory=Calibration)
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
     automation: bool = Field(
         False, description="Whether the sensors also re-materialize assets that call a language model."
@@ -268,6 +260,7 @@ def _merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
 
 REMOVED_KEYS = {
     ("calls_a_day",): "`automation: true` alone lets changed inputs call language models; set budgets at the server",
+    ("calibration",): "confidence is fitted on graded answers (`evidence train confidence`)",
     ("harvesting", "seed_folders"): "copy the seed files to raw/seeds of the lake",
 }
 """Paths of keys that earlier releases read, each with its replacement."""

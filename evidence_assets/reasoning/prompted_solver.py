@@ -176,18 +176,20 @@ def _check_script(question: str, reply: str) -> None:
 
 def build_choice(task: ChooseAnswer, answer: str | None, *, requires_support: bool = False) -> Choice:
     """A model's choice with the verdicts of its citations; ``requires_support`` withholds unsupported answers."""
-    shares = {}
-    for chain in task.chains:
-        verdicts = [citation.verdict for citation in check_citations(chain, task.evidence.get(chain.hypothesis, ()))]
-        shares[chain.hypothesis] = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
-    supported = tuple(label for label in task.labels if shares.get(label, 0) > 0)
+    verified_labels = {
+        chain.hypothesis
+        for chain in task.chains
+        for citation in check_citations(chain, task.evidence.get(chain.hypothesis, ()))
+        if citation.verdict == "verified"
+    }
+    supported = tuple(label for label in task.labels if label in verified_labels)
     if requires_support and answer == NOT_ENOUGH_INFORMATION and task.task == "verification":
         # "Not enough information" is an answer that needs no citation.
-        return Choice(answer, (answer,), "insufficient", round(shares.get(answer, 0.0), 6))
+        return Choice(answer, (answer,), "insufficient")
     is_unsupported = requires_support and bool(task.chains) and any(task.evidence.values()) and not supported
     if answer is None or is_unsupported:
-        return Choice(None, supported, "insufficient", 0.0)
-    return Choice(answer, supported, "answered", round(shares.get(answer, 0.0), 6))
+        return Choice(None, supported, "insufficient")
+    return Choice(answer, supported, "answered")
 
 
 AnswerTask = PromptedTask[ChooseAnswer, tuple[Choice, Chain]]
@@ -213,8 +215,7 @@ class PromptedSolver:
     """Answers the typed tasks with a language model, in the default style or a paper's.
 
     The model selects the label. An option is supported if its chain has a verified citation. In the default style, the
-    status is ``insufficient`` if there is evidence but no chain has a verified citation. The confidence is the share of
-    verified citations in the selected chain, 0 without a chain.
+    status is ``insufficient`` if there is evidence but no chain has a verified citation.
     """
 
     name = "prompted"

@@ -151,7 +151,6 @@ class Choice:
     answer: str | None
     supported: tuple[str, ...]
     status: str
-    confidence: float | None = None
     error: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
     """Log odds of each label up to a constant; larger is better. Empty if the solver has no scores."""

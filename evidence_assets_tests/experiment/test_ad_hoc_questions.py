@@ -92,7 +92,7 @@ def test_without_options_the_answer_is_a_span_of_a_sentence_or_none(lake: Lake, 
     assert "No answer found with confidence. Closest statement: “" in " ".join(unanswered_text.split())
     assert "\nevidence\n" not in unanswered_text, "no evidence is behind an answer that was not given"
     text = format_answer(view)
-    assert "answer: Maria Lopez (answered, probability 0." in text
+    assert "answer: Maria Lopez (answered, share 0." in text
     assert text.count("[") == 1 and "“bakery” (bakery.txt, characters 0–39)" in text, "one row is behind the answer"
     assert view.as_dict()["counterfactual"] == (
         "Without its evidence there would be no answer; with only that evidence, “Maria Lopez”. "

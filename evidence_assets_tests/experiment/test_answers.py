@@ -53,7 +53,7 @@ class CountingSolver:
             ranking = sorted(task.chains, key=lambda c: (-sign * (c.support or 0), c.hypothesis))
             has_lead = ranking[0].support != ranking[1].support
             choices.append(
-                Choice(ranking[0].hypothesis if has_lead else None, (), "answered" if has_lead else "insufficient", 1)
+                Choice(ranking[0].hypothesis if has_lead else None, (), "answered" if has_lead else "insufficient")
             )
         return choices
 
@@ -181,7 +181,7 @@ class PartialSolver(CountingSolver):
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         self.choices += tasks
-        return [Choice(task.chains[0].hypothesis, (), "answered", 1) for task in tasks]
+        return [Choice(task.chains[0].hypothesis, (), "answered") for task in tasks]
 
 
 def predict(solver: PartialSolver, question: Question = PLAIN) -> dict[str, Any]:

@@ -48,17 +48,17 @@ def test_a_chain_cites_by_number_and_keeps_unknown_numbers() -> None:
 def test_the_model_selects_the_label_and_citations_decide_support() -> None:
     for reply in ("A", '{"answer": "A"}'):
         (choice,) = scripted_solver(reply).choose([CHOOSE])
-        assert choice == Choice("A", ("A",), "answered", 0.5)
+        assert choice == Choice("A", ("A",), "answered")
     (choice,) = scripted_solver("B").choose([CHOOSE])
-    assert choice == Choice("B", ("A",), "answered", 0.0)
+    assert choice == Choice("B", ("A",), "answered")
 
 
 def test_insufficient_if_the_model_says_so_or_no_citation_is_verified() -> None:
     (choice,) = scripted_solver("INSUFFICIENT").choose([CHOOSE])
-    assert choice == Choice(None, ("A",), "insufficient", 0.0)
+    assert choice == Choice(None, ("A",), "insufficient")
     unfounded = dataclasses.replace(CHOOSE, chains=CHAINS[1:])
     (choice,) = scripted_solver("B").choose([unfounded])
-    assert choice == Choice(None, (), "insufficient", 0.0)
+    assert choice == Choice(None, (), "insufficient")
 
 
 def test_claims_have_no_extra_label() -> None:

@@ -50,7 +50,7 @@ def test_the_model_selects_the_answer_regardless_of_its_citations(style: str, ta
     (choice,) = scripted_solver(reply, STYLES[style]).choose([task])
     assert isinstance(choice, Choice)
     assert (choice.answer, choice.status) == (reply.removeprefix("Answer: "), "answered")
-    assert choice.supported == () and choice.confidence == 0.0
+    assert choice.supported == ()
 
 
 def test_chains_are_prose_from_numbered_evidence_and_compared_without_it() -> None:
@@ -308,7 +308,7 @@ def test_answer_and_explanation_come_from_one_call_with_all_passages() -> None:
     request = published_prompts.passages_request(CHOOSE)
     assert in_order(request.user, "What treats pain?", "A) aspirin", "[Passage 1] Aspirin may", "[Passage 2] gold is")
     choice, chain = parse_answer_and_explanation("Answer: A) aspirin\nExplanation: It treats pain [Passage 1].", CHOOSE)
-    assert (choice.answer, choice.status, choice.supported, choice.confidence) == ("A", "answered", ("A",), 1.0)
+    assert (choice.answer, choice.status, choice.supported) == ("A", "answered", ("A",))
     assert (chain.hypothesis, chain.steps[0].cited) == ("A", ("e1",))
     choice, chain = parse_answer_and_explanation("Answer: insufficient\nExplanation: No passage tells.", CHOOSE)
     assert (choice.answer, choice.status, chain.hypothesis) == (None, "insufficient", "")

@@ -88,7 +88,7 @@ def test_an_empty_cell_is_cited_as_absent_evidence() -> None:
 
 def test_verification_returns_exactly_one_label() -> None:
     solver, generator = _solver("SUPPORTS")
-    assert solver.choose([VERIFY]) == [Choice("SUPPORTS", ("SUPPORTS",), "answered", 1.0)]
+    assert solver.choose([VERIFY]) == [Choice("SUPPORTS", ("SUPPORTS",), "answered")]
     request = generator.requests[0]
     assert request.choices == LABELS and request.max_tokens == 32
     assert "<<< case for SUPPORTS " in request.user and "[r2c1] 346" in request.user

@@ -31,12 +31,12 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.citations import check_citations
+from evidence_assets.reasoning.confidence import choice_signals
 from evidence_assets.reasoning.model_calls import LanguageModel, find_cut
 from evidence_assets.reasoning.prompted_solver import AnswerTask
-from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, Failure
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Failure
 
-VERSION = "3"
+VERSION = "4"
 
 
 class OneCallAnswerer:
@@ -103,14 +103,16 @@ class OneCallAnswerer:
                 yield Answer.failed(row["error"], used, omissions=omissions)
                 continue
             answer = row["hypothesis"] or None
-            verdicts = [c.verdict for c in check_citations(chain_from_row(row), self._task_of(question).facts)]
-            share = round(verdicts.count("verified") / len(verdicts), 6) if verdicts else 0.0
-            supported = (answer,) if answer and share else ()
+            task = replace(self._task_of(question), chains=(chain_from_row(row),))
+            choice = Choice(answer, (), "answered" if answer else "insufficient")
+            signals = choice_signals(task, choice, {})
+            supported = (answer,) if answer and signals["verified"] else ()
             yield Answer(
                 answer,
-                "answered" if answer else "insufficient",
+                choice.status,
                 supported,
-                confidence=share,
+                confidence=signals["verified"],
+                signals=signals if answer else {},
                 used_rows=used,
                 omissions=omissions,
             )

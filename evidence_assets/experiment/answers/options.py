@@ -27,6 +27,7 @@ from evidence_assets.experiment.answers.predictions import (
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import probabilities
 from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.confidence import choice_signals
 from evidence_assets.reasoning.table_prompts import TABLE_TASKS
 from evidence_assets.reasoning.tasks import (
     TABLE_CELL_KINDS,
@@ -40,6 +41,9 @@ from evidence_assets.reasoning.tasks import (
     Solver,
 )
 
+VERSION = "2"
+"""Bump when equal choices give other predictions."""
+
 
 def _supported_answer(choice: Choice) -> str:
     """The answer if the evidence supports it, else the status."""
@@ -50,25 +54,19 @@ class OptionAnswerer:
     """Chooses among options from their chains or, without chains, from the evidence.
 
     An answer cites the evidence of its chain; the answer to a question for the exception cites that of all chains.
-    Probabilities are the softmax of the solver's weights over ``temperature``, rounded to six decimals. If some options
+    Probabilities are the softmax of the solver's weights, rounded to six decimals. If some options
     have no chain, the others are compared; if none has, the question fails, since without chains the solver would be
     asked another question.
     """
 
     def __init__(
-        self,
-        solver: Solver,
-        questions: Sequence[Question],
-        evidence: pl.DataFrame,
-        chains: pl.DataFrame,
-        temperature: float = 1.0,
+        self, solver: Solver, questions: Sequence[Question], evidence: pl.DataFrame, chains: pl.DataFrame
     ) -> None:
-        self._solver, self._evidence, self._temperature = solver, evidence_items(evidence), temperature
+        self._solver, self._evidence = solver, evidence_items(evidence)
         self._questions = {q.question_id: q for q in questions}
         ordered = chains.sort("question_id", "hypothesis")
         self._chains = ordered.rows_by_key("question_id", named=True, include_key=True)
-        self.name, self.model_id = solver.name, solver.model_id
-        self.version = f"{solver.version}-{temperature}"
+        self.name, self.model_id, self.version = solver.name, solver.model_id, f"{VERSION}-{solver.version}"
 
     def _chains_of(self, question: Question) -> list[dict[str, Any]]:
         return self._chains.get(question.question_id, [])
@@ -114,16 +112,17 @@ class OptionAnswerer:
             if isinstance(choice, Failure):
                 yield Answer.failed(choice.reason, used_rows, choice.reply, omissions)
             else:
-                exact = probabilities(choice.weights, self._temperature) if choice.weights else {}
+                exact = probabilities(choice.weights) if choice.weights else {}
                 shares = {label: round(p, 6) for label, p in exact.items()}
-                confidence = shares[choice.answer] if choice.answer and shares else choice.confidence
+                signals = choice_signals(self._task(question), choice, shares) if choice.answer else {}
                 yield Answer(
                     choice.answer,
                     choice.status,
                     tuple(choice.supported),
                     tuple(shares),
                     tuple(shares.values()),
-                    confidence,
+                    shares[choice.answer] if choice.answer and shares else signals.get("verified"),
+                    signals,
                     choice.error or None,
                     used_rows,
                     choice.reply,

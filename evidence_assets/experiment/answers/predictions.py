@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
@@ -14,6 +14,15 @@ from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
+from evidence_assets.reasoning.confidence import (
+    FAMILIES,
+    RAW_SHARE,
+    Fit,
+    Fits,
+    Signals,
+    confidence_family,
+    packaged_fits,
+)
 from evidence_assets.reasoning.tasks import Omission, Reasoner, ReplyCost
 
 FactRequest = tuple[str, tuple[str, ...]]
@@ -62,6 +71,9 @@ class Answer:
     ranked_answers: tuple[str, ...] = ()
     probabilities: tuple[float, ...] = ()
     confidence: float | None = None
+    """The reasoner's own share or probability; null without one."""
+    signals: Signals = field(default_factory=dict)
+    """Signals that the probability of the answer is computed from."""
     error: str | None = None
     used_rows: tuple[UsedRow, ...] = ()
     reply: ReplyCost | None = None
@@ -116,13 +128,31 @@ class CounterfactualAnswerer(Answerer, Protocol):
 
 
 def prediction_rows(
-    answerer: Answerer, selector: str, questions: Sequence[Question], previous: PreviousOutput | None = None
+    answerer: Answerer,
+    selector: str,
+    questions: Sequence[Question],
+    previous: PreviousOutput | None = None,
+    fits: Fits | None = None,
 ) -> StageOutput:
-    """One prediction per question; predictions with unchanged inputs are reused."""
+    """One prediction per question; predictions with unchanged inputs are reused.
+
+    ``fits``: Confidence by family and model; the packaged ones by default.
+    """
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
+    fits = packaged_fits() if fits is None else fits
+    fit_by_family = {family: fits.get((family, answerer.model_id)) for family in FAMILIES}
+
+    def find_fit(question: Question) -> Fit | None:
+        return fit_by_family.get(confidence_family(question.task, question.options))
+
     inputs = {
         prediction_id: content_id(
-            question.question_id, answerer.name, answerer.version, answerer.input_hash(question), LINEAGE
+            question.question_id,
+            answerer.name,
+            answerer.version,
+            answerer.input_hash(question),
+            LINEAGE,
+            fit.fit_id if (fit := find_fit(question)) else RAW_SHARE,
         )
         for prediction_id, question in by_id.items()
     }
@@ -131,6 +161,7 @@ def prediction_rows(
     answers = (answer for batch in batches for answer in answerer.answer([by_id[each] for each in batch]))
     for prediction_id, answer in zip(writer.todo, answers, strict=True):
         question, omissions = by_id[prediction_id], omission_column(answer.omissions)
+        confidence, basis = _calibrate(answer, find_fit(question))
         content = (
             answer.answer,
             answer.ranked_answers,
@@ -150,6 +181,9 @@ def prediction_rows(
             model_id=answerer.model_id,
             ranked_answers=list(answer.ranked_answers),
             probabilities=list(answer.probabilities) or None,
+            confidence=confidence,
+            confidence_basis=basis,
+            signals=[{"name": n, "value": v} for n, v in sorted(answer.signals.items())] or None,
             supported_answers=list(answer.supported_answers),
             omissions=omissions,
             content_hash=content_id("prediction", *content),
@@ -166,6 +200,13 @@ def prediction_rows(
         writer.checkpoint()
     notes: dict[str, Any] = getattr(answerer, "notes", {})
     return writer.finish(**notes)
+
+
+def _calibrate(answer: Answer, fit: Fit | None) -> tuple[float | None, str | None]:
+    """The confidence of an answer, and what it is based on."""
+    if fit and answer.answer is not None and fit.applies_to(answer.signals):
+        return fit.probability(answer.signals), fit.basis
+    return answer.confidence, None if answer.confidence is None else RAW_SHARE
 
 
 def counterfactual_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,8 +21,9 @@ from evidence_assets.experiment.answers.predictions import (
 from evidence_assets.experiment.evidence.selection import Question, is_sourced, selection_details
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import USED
+from evidence_assets.reasoning.confidence import logit
 from evidence_assets.reasoning.extractive import TEXT_KINDS
-from evidence_assets.reasoning.short_answers import ShortAnswerSolver, ShortFact, ShortTask
+from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Omission
 
 
@@ -43,6 +45,15 @@ def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> Shor
         elif row["kind"] in TEXT_KINDS:
             texts.append(EvidenceItem(row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"]))
     return ShortTask(question.text, tuple(facts), tuple(texts))
+
+
+def _signals(answer: ShortAnswer, task: ShortTask) -> dict[str, float]:
+    """Signals of a short answer; the share of a path of facts is ``path_share``, as its scale is another."""
+    is_fact = any(fact.sourced and fact.evidence_id in answer.evidence_ids for fact in task.facts)
+    signals = {"rows": round(math.log1p(len(answer.evidence_ids)), 6), "answered": float(answer.status == "answered")}
+    if answer.confidence is not None:
+        signals["path_share" if is_fact else "share"] = round(logit(answer.confidence), 6)
+    return signals
 
 
 class PreparationProblems(NamedTuple):
@@ -89,10 +100,8 @@ class ShortAnswerer:
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         answerable = [q for q in questions if q.question_id not in self._errors]
-        tasks = [build_short_task(q, self._evidence.get(q.question_id, [])) for q in answerable]
-        results = dict(
-            zip([q.question_id for q in answerable], self._solver.answer(tasks) if answerable else [], strict=True)
-        )
+        tasks = {q.question_id: build_short_task(q, self._evidence.get(q.question_id, [])) for q in answerable}
+        results = dict(zip(tasks, self._solver.answer(list(tasks.values())) if tasks else [], strict=True))
         for question in questions:
             omissions = self._omissions.get(question.question_id, ())
             if question.question_id in self._errors:
@@ -109,6 +118,7 @@ class ShortAnswerer:
                 result.status,
                 tuple(result.supported),
                 confidence=result.confidence,
+                signals=_signals(result, tasks[question.question_id]) if result.answer else {},
                 used_rows=used_rows,
                 reply=result.reply,
                 given_rows=tuple(as_used_rows(rows.values())),

@@ -185,13 +185,13 @@ MOST_CONFIDENT_PERCENT = (25, 50, 75)
 BINS = 10
 
 
-def probabilities(weights: Mapping[str, float], temperature: float = 1.0) -> dict[str, float]:
-    """``softmax(w / T)``, most probable label first; ties keep their order.
+def probabilities(weights: Mapping[str, float]) -> dict[str, float]:
+    """``softmax(w)``, most probable label first; ties keep their order.
 
     >>> probabilities({"A": 0.0, "B": 0.0})
     {'A': 0.5, 'B': 0.5}
     """
-    shares = dict(zip(weights, softmax(list(weights.values()), temperature).tolist(), strict=True))
+    shares = dict(zip(weights, softmax(list(weights.values())).tolist(), strict=True))
     return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
 

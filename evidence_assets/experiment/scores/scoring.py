@@ -34,6 +34,7 @@ from evidence_assets.experiment.scores.metrics import (
 from evidence_assets.experiment.scores.published_figures import PublishedName, add_published_figures
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.reasoning.confidence import RAW_SHARE
 
 
 def is_correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
@@ -126,10 +127,9 @@ def score_rows(
     confident = [
         (prediction["confidence"], r)
         for q, r in zip(questions, outcomes, strict=True)
-        if q["options"]
-        and q["gold"]
+        if q["gold"]
         and (prediction := predictions.get(q["question_id"]))
-        and prediction["probabilities"]
+        and (prediction["probabilities"] or prediction["confidence_basis"] not in (None, RAW_SHARE))
     ]
     metrics |= confidence_metrics([confidence for confidence, _ in confident], [r for _, r in confident])
     ranking = [(q, predictions.get(q["question_id"])) for q in questions if q["task"] == "skb_search"]

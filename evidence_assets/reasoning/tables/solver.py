@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import fsum, log
+from math import log
 
 from evidence_assets.reasoning.tables import claims, questions
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableView
@@ -105,7 +105,7 @@ class TableSolver:
             return Failure(f"there is no chain for {', '.join(missing_labels)}")
         support = {label: support[label] for label in task.labels}
         if not support:
-            return Choice(None, (), "insufficient", 0.0)
+            return Choice(None, (), "insufficient")
         return _choose_label(support) if task.task == "verification" else _choose_option(task, support)
 
 
@@ -115,8 +115,7 @@ def _choose_label(support: dict[str, float]) -> Choice:
     is_settled = claims.is_settled(support)
     supported = (best,) if is_settled or best == claims.NOT_ENOUGH else ()
     weights = {label: log(max(share, _MIN_PROBABILITY)) for label, share in support.items()}
-    confidence = support[best] / max(fsum(support.values()), _MIN_PROBABILITY)
-    return Choice(best, supported, "answered" if is_settled else "insufficient", confidence, weights=weights)
+    return Choice(best, supported, "answered" if is_settled else "insufficient", weights=weights)
 
 
 def _choose_option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
@@ -128,9 +127,9 @@ def _choose_option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
     first = max(ties, key=lambda label: (sign * round(support[label], 9), -task.labels.index(label)))
     weights = {label: sign * questions.LOG_ODDS_PER_SUPPORT * share for label, share in support.items()}
     if highest <= questions.MAX_UNRELATED_SUPPORT:
-        return Choice(first, (), "insufficient", 0.0, weights=weights)
+        return Choice(first, (), "insufficient", weights=weights)
     status = "ambiguous" if len(ties) > 1 else "answered"
-    return Choice(first, ties, status, highest / len(ties), weights=weights)
+    return Choice(first, ties, status, weights=weights)
 
 
 def _cite_evidence(chain: TableChain, view: TableView, ids: dict[CellLocation, str]) -> Chain:

@@ -1,0 +1,217 @@
+"""Fit the packaged confidence on first halves of the development sets, and measure it on the other halves.
+
+    python -m bench.fit_confidence LAKE … [--short-answers LAKE] [--write] [--markdown FILE]
+
+Lakes are those of ``bench.measure_all``; short answers come from EVIDENCE_DEV_DATA. Questions are halved by their ids.
+Printed are, for the second halves: the calibration error of the raw share, of the fit, of the fit without the set, and
+of confidences that are exactly right (by simulation: an error below it is noise); the accuracy of all answers, of the
+most confident quarter and half, by fit and by raw share. Then the answered status beside a threshold of the
+probability, chosen on the first halves so that as many are answered. Then the log loss of other signals
+on the first halves, in five folds and with each set left out. Last, whether the packaged file is this fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from bench.short_answer_questions import build_lake, read_development_sets, run_stages
+from evidence_assets.experiment.scores.calibration import (
+    AnswersByModel,
+    GradedAnswer,
+    Reliability,
+    by_set,
+    fit_answers,
+    fits_without_each_set,
+    measure_reliability,
+    read_graded_answers,
+)
+from evidence_assets.experiment.scores.metrics import calibration_error, exact_match
+from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning import confidence
+from evidence_assets.reasoning.confidence import FITTED, MAX_LOGIT, Fit, fit_weights, packaged_fits
+
+FILE = Path(confidence.__file__).with_name(confidence.PACKAGED_FILE)
+SIMULATIONS = 200
+TRIED = (
+    ("share",),
+    *FITTED[:1],
+    ("share", "margin"),
+    ("share", "support"),
+    ("share", "rows"),
+    ("share", "verified"),
+    ("share", "answered", "margin", "support", "lead", "agreement", "rows", "verified"),
+)
+"""Sets of signals whose log loss is printed."""
+HEADS = (
+    "set",
+    "n",
+    "error: raw",
+    "fit",
+    "set left out",
+    "exact",
+    "accuracy",
+    "quarter",
+    "half",
+    "quarter, raw",
+    "half, raw",
+)
+
+
+def read_short_answers(folder: Path) -> tuple[AnswersByModel, AnswersByModel]:
+    """Answers to the questions of EVIDENCE_DEV_DATA on texts, by half."""
+    corpora, questions = read_development_sets()
+    halves: tuple[AnswersByModel, AnswersByModel] = {}, {}
+    for question, rows in run_stages(build_lake(folder, corpora), questions, "predictions"):
+        for row in rows:
+            if "share" in {each["name"] for each in row["signals"] or ()}:
+                answer = GradedAnswer(
+                    "hotpotqa" if question.kind == "hotpot" else "squad",
+                    row["question_id"],
+                    "nearest",
+                    {each["name"]: each["value"] for each in row["signals"]},
+                    bool(question.golds) and exact_match(row["answer"], question.golds),
+                    row["status"],
+                )
+                halves[question.half - 1].setdefault(("short_answers", row["model_id"]), []).append(answer)
+    return halves
+
+
+def raw_share(answer: GradedAnswer) -> float:
+    """The share of the answer before calibration."""
+    value = answer.signals.get("share", -MAX_LOGIT)
+    return float(1 / (1 + np.exp(-value)))
+
+
+def expected_error(confidences: list[float]) -> float:
+    """Mean calibration error of answers that are correct with exactly these probabilities."""
+    generator, values = np.random.default_rng(0), np.array(confidences)
+    draws = generator.random((SIMULATIONS, len(values))) < values
+    return float(np.mean([calibration_error(confidences, draw.tolist()) for draw in draws]))
+
+
+def reliability_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAnswer]) -> list[list[str]]:
+    """A row per set and variant, and one of all."""
+    without = fits_without_each_set(first)
+    groups: dict[str, list[GradedAnswer]] = defaultdict(list)
+    for name, group in by_set(second).items():
+        for answer in group:
+            groups[f"{name}:{answer.variant.rpartition('/')[2]}"].append(answer)
+    groups["all"] = second
+    rows = []
+    for label, answers in groups.items():
+        left_out = measure_reliability(without, answers) if ":" in label else {}
+        correct, values = [a.is_correct for a in answers], [fit.probability(a.signals) for a in answers]
+        ours, raw = Reliability.of(values, correct), Reliability.of([raw_share(a) for a in answers], correct)
+        figures = [raw.calibration_error, ours.calibration_error]
+        rows.append(
+            [
+                label,
+                str(len(answers)),
+                *(f"{value:.3f}" for value in figures),
+                "".join(f"{each.calibration_error:.3f}" for each in left_out.values()),
+                f"{expected_error(values):.3f}",
+                *(f"{v:.1%}" for v in (ours.accuracy, ours.accuracy_of_quarter, ours.accuracy_of_half)),
+                *(f"{v:.1%}" for v in (raw.accuracy_of_quarter, raw.accuracy_of_half)),
+            ]
+        )
+    return rows
+
+
+def status_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAnswer]) -> list[list[str]]:
+    """Answered answers by set: by today's status, and by the probability that answers as many on the first halves."""
+    values = sorted((fit.probability(a.signals) for a in first), reverse=True)
+    n_answered = sum(a.status == "answered" for a in first)
+    threshold = values[n_answered - 1] if n_answered else 1.1
+    rows = []
+    for name, group in by_set(second).items():
+        today = [a.is_correct for a in group if a.status == "answered"]
+        ours = [a.is_correct for a in group if fit.probability(a.signals) >= threshold]
+        cells = [f"{np.mean(hits):.1%} of {len(hits)}" if hits else "none" for hits in (today, ours)]
+        rows.append([name, str(len(group)), *cells, f"{threshold:.3f}"])
+    return rows
+
+
+def log_losses(answers: list[GradedAnswer], names: tuple[str, ...]) -> list[str]:
+    """Log loss of a fit of these signals: in five folds by question, and on each set with the fit of the others."""
+    rows = np.array([[answer.signals.get(name, 0.0) for name in names] for answer in answers])
+    correct = np.array([answer.is_correct for answer in answers])
+    folds = np.array([int(answer.question_id[:8], 16) % 5 for answer in answers])
+    sets = np.array([answer.benchmark for answer in answers])
+
+    def loss(groups: npt.NDArray[Any], tested: list[Any]) -> float:
+        total, n = 0.0, 0
+        for group in tested:
+            train, test = groups != group, groups == group
+            intercept, *weights = fit_weights(rows[train].tolist(), correct[train].tolist(), [1.0] * int(train.sum()))
+            odds = intercept + rows[test] @ np.array(weights)
+            total += float(np.logaddexp(0, np.where(correct[test], -odds, odds)).sum())
+            n += int(test.sum())
+        return total / n
+
+    named = sorted(set(sets.tolist()))
+    left_out = [f"{name} {loss(sets, [name]):.4f}" for name in named] if len(named) > 1 else []
+    return [", ".join(names), f"{loss(folds, list(range(5))):.4f}", ", ".join(left_out)]
+
+
+def print_table(title: str, heads: tuple[str, ...], rows: list[list[str]], markdown: Path | None) -> None:
+    table = Table(*heads, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=180, highlight=False).print(table)
+    if markdown:
+        lines = ["", title, "", *(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))]
+        with markdown.open("a", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lakes", type=Path, nargs="+")
+    parser.add_argument(
+        "--short-answers", type=Path, help="Lake of short answers to reuse; a temporary one by default."
+    )
+    parser.add_argument("--write", action="store_true", help="Write the packaged file, fitted on the first halves.")
+    parser.add_argument("--markdown", type=Path, help="a file to write the tables to")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = read_short_answers(options.short_answers or Path(folder))
+    for lake in map(Lake, options.lakes):
+        for answers, half in ((first, "first"), (second, "second")):
+            for key, group in read_graded_answers(lake, half).items():
+                answers.setdefault(key, []).extend(group)
+    if options.markdown:
+        options.markdown.unlink(missing_ok=True)
+    fits = {}
+    for (family, model), answers in sorted(first.items()):
+        if not family or len({a.question_id for a in answers}) < 50:
+            continue
+        fits[family, model] = fit = fit_answers(answers)
+        print(f"{family}, {model}: {dict(fit.weights)}, {dict(fit.sets)}")
+        others = second[family, model]
+        print_table(f"{family}, {model}", HEADS, reliability_rows(fit, answers, others), options.markdown)
+        heads = ("set", "n", "answered today", "answered by probability", "threshold")
+        print_table(f"status: {family}, {model}", heads, status_rows(fit, answers, others), options.markdown)
+        losses = [log_losses(answers, names) for names in TRIED if family != "short_answers" or "support" not in names]
+        print_table(f"signals: {family}, {model}", ("signals", "log loss", "left out"), losses, options.markdown)
+    if options.write:
+        content: dict[str, dict[str, object]] = defaultdict(dict)
+        for (family, model), fit in fits.items():
+            content[family][model] = {"sets": dict(fit.sets), "weights": dict(fit.weights)}
+        header = "# Output of `python -m bench.fit_confidence LAKE … --write`: first halves by question id.\n"
+        FILE.write_text(header + yaml.safe_dump(dict(content), sort_keys=True), encoding="utf-8")
+    packaged_fits.cache_clear()
+    print("The packaged file is this fit." if packaged_fits() == fits else "The packaged file is another fit.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Confidence fitted on graded answers of a lake, and how well it is calibrated on the other half of the questions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from evidence_assets.experiment.scores.measurement import Half, halve
+from evidence_assets.experiment.scores.metrics import BINS, accuracy, calibration_error, order_by_confidence
+from evidence_assets.experiment.scores.scoring import is_correct
+from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.confidence import (
+    FITTED,
+    Fit,
+    Fits,
+    Signals,
+    confidence_family,
+    fit_weights,
+    fitted_signals,
+    packaged_fits,
+)
+
+CONFIDENCE_ASSET = "models/confidence"
+"""Prefix of the assets with the fits of a lake, one per family."""
+
+
+@dataclass(frozen=True)
+class GradedAnswer:
+    """An answer with the signals of its confidence, and whether it is correct."""
+
+    benchmark: str
+    question_id: str
+    variant: str
+    signals: Signals
+    is_correct: bool
+    status: str = "answered"
+
+
+AnswersByModel = dict[tuple[str, str], list[GradedAnswer]]
+"""Graded answers by family and ``model_id``, as in :data:`Fits`."""
+
+
+def read_fits(lake: Lake) -> Fits:
+    """The fits of the lake, and the packaged ones of other families and models."""
+    rows = lake.read("confidence_fits").iter_rows(named=True)
+    stored = {
+        (row["family"], row["model_id"]): Fit(
+            {each["name"]: each["value"] for each in row["weights"]}, {each["name"]: each["n"] for each in row["sets"]}
+        )
+        for row in rows
+    }
+    return {**packaged_fits(), **stored}
+
+
+def read_graded_answers(lake: Lake, half: Half) -> AnswersByModel:
+    """Answers of all variants to the questions with gold answers, on one half of each benchmark by question id."""
+    questions = lake.read("questions").unique("question_id")
+    halves = (halve(group, half) for group in questions.partition_by("benchmark"))
+    graded = {row["question_id"]: row for group in halves for row in group.iter_rows(named=True) if row["gold"]}
+    answers: AnswersByModel = {}
+    for asset in sorted(asset for table, asset in lake.assets() if table == "predictions"):
+        for row in lake.read("predictions", asset).iter_rows(named=True):
+            question = graded.get(row["question_id"])
+            if question is None:
+                continue
+            signals = {each["name"]: each["value"] for each in row["signals"] or ()}
+            if not fitted_signals(signals):
+                continue
+            key = confidence_family(question["task"], question["options"]), row["model_id"]
+            answer = GradedAnswer(
+                row["benchmark"],
+                row["question_id"],
+                asset.removeprefix("predictions/"),
+                signals,
+                is_correct(question, row),
+                row["status"],
+            )
+            answers.setdefault(key, []).append(answer)
+    return answers
+
+
+def fit_answers(answers: Sequence[GradedAnswer]) -> Fit:
+    """The fit of answers with the best signals; the variants of a question together weigh as much as one."""
+    available = {fitted_signals(answer.signals) for answer in answers}
+    names = next(names for names in FITTED if names in available)
+    answers = [answer for answer in answers if fitted_signals(answer.signals) == names]
+    variants = Counter((answer.benchmark, answer.question_id) for answer in answers)
+    weights = fit_weights(
+        [[answer.signals[name] for name in names] for answer in answers],
+        [answer.is_correct for answer in answers],
+        [1 / variants[answer.benchmark, answer.question_id] for answer in answers],
+    )
+    sets = Counter(benchmark for benchmark, _ in variants)
+    return Fit(dict(zip(("intercept", *names), weights, strict=True)), dict(sorted(sets.items())))
+
+
+def fits_without_each_set(answers: Sequence[GradedAnswer]) -> dict[str, Fit]:
+    """By benchmark, the fit on all other benchmarks; none if there is only one."""
+    sets = sorted({answer.benchmark for answer in answers})
+    return {
+        left_out: fit_answers([answer for answer in answers if answer.benchmark != left_out])
+        for left_out in sets
+        if len(sets) > 1
+    }
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How well confidences are calibrated, and how well they rank the answers."""
+
+    n: int
+    calibration_error: float
+    accuracy: float
+    accuracy_of_quarter: float
+    accuracy_of_half: float
+
+    @classmethod
+    def of(cls, confidences: Sequence[float], correct: Sequence[bool]) -> Reliability:
+        """The reliability of at least one answer."""
+        ordered = order_by_confidence(confidences, correct)
+        quarter, half = (accuracy(ordered[: -(-len(ordered) // part)]).value for part in (4, 2))
+        error = calibration_error(confidences, correct)
+        return cls(len(correct), error, accuracy(correct).value, quarter, half)
+
+
+def by_set(answers: Iterable[GradedAnswer]) -> dict[str, list[GradedAnswer]]:
+    """Answers by benchmark, in the order of the names."""
+    groups: dict[str, list[GradedAnswer]] = {}
+    for answer in sorted(answers, key=lambda answer: (answer.benchmark, answer.variant, answer.question_id)):
+        groups.setdefault(answer.benchmark, []).append(answer)
+    return groups
+
+
+def measure_reliability(fits: Mapping[str, Fit], answers: Iterable[GradedAnswer]) -> dict[str, Reliability]:
+    """Reliability by benchmark; ``fits`` has the fit of each."""
+    groups = by_set(a for a in answers if a.benchmark in fits and fits[a.benchmark].applies_to(a.signals))
+    return {
+        name: Reliability.of([fits[name].probability(a.signals) for a in group], [a.is_correct for a in group])
+        for name, group in groups.items()
+    }
+
+
+def draw_reliability(fit: Fit, answers: Iterable[GradedAnswer]) -> str:
+    """SVG with a line per benchmark: accuracy over mean confidence, in ten equally large bins."""
+    lines = ['<line x1="0" y1="200" x2="200" y2="0" stroke="grey"/>']
+    for number, (benchmark, group) in enumerate(by_set(answers).items()):
+        pairs = sorted((fit.probability(answer.signals), float(answer.is_correct)) for answer in group)
+        bins = (np.mean(rows, axis=0) * 200 for rows in np.array_split(np.array(pairs), min(BINS, len(pairs))))
+        points, colour = " ".join(f"{x:.1f},{200 - y:.1f}" for x, y in bins), f"hsl({number * 67 % 360},70%,40%)"
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}"/>')
+        lines.append(f'<text x="210" y="{20 + 16 * number}" font-size="12" fill="{colour}">{escape(benchmark)}</text>')
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-5 -5 400 210" width="800">{"".join(lines)}</svg>'

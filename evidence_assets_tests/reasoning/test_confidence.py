@@ -1,0 +1,148 @@
+"""Confidence: signals of predictions, monotone and bounded probabilities, and fits that reproduce."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.experiment.scores.metrics import calibration_error, order_by_confidence
+from evidence_assets.reasoning.confidence import (
+    FAMILIES,
+    Fit,
+    choice_signals,
+    confidence_family,
+    fit_weights,
+    fitted_signals,
+    packaged_fits,
+)
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem
+
+
+def fact(number: int, score: float) -> EvidenceItem:
+    return EvidenceItem(f"e{number}", "chunk", f"s{number}", "0:4", f"fact {number}", score)
+
+
+def task(question: str = "What?", *, negated: bool = False) -> ChooseAnswer:
+    """A is supported by .8 with two facts, B by .5 with one; C has nothing."""
+    chains = (
+        Chain("A", (ChainStep("so", ("e1",), ("fact 1",)), ChainStep("and", ("e2",), ("fact 9",))), 0.8),
+        Chain("B", (ChainStep("so", ("e3",), ("fact 3",)),), 0.5),
+        Chain("C", (), 0.0),
+    )
+    evidence = {"A": (fact(1, 3.0), fact(2, 1.0)), "B": (fact(3, 2.0),), "C": ()}
+    return ChooseAnswer(question, ("A", "B", "C"), ("x", "y", "z"), chains, evidence, negated=negated)
+
+
+def test_signals_are_what_the_prediction_knows() -> None:
+    choice, shares = Choice("A", ("A",), "answered"), {"A": 0.6, "B": 0.3, "C": 0.1}
+    logit = {label: math.log(p / (1 - p)) for label, p in shares.items()}
+    assert choice_signals(task(), choice, shares) == pytest.approx(
+        {
+            "share": logit["A"],
+            "margin": logit["A"] - logit["B"],
+            "support": 0.8,
+            "lead": 0.3,
+            "rows": math.log(3),
+            "agreement": 0.5,  # its best fact has a higher score than those of both others
+            "verified": 0.5,  # the second quotation is not in its row
+            "answered": 1.0,
+        },
+        abs=1e-6,
+    )
+
+
+def test_evidence_against_the_answer_lowers_its_signals() -> None:
+    signals = choice_signals(task(), Choice("B", (), "insufficient"), {"A": 0.3, "B": 0.6, "C": 0.1})
+    assert (signals["lead"], signals["agreement"], signals["answered"]) == (-0.3, 0.0, 0.0)
+    exception = choice_signals(task(negated=True), Choice("C", (), "answered"), {"C": 0.6, "A": 0.3, "B": 0.1})
+    assert (exception["lead"], exception.get("agreement")) == (0.8, None)
+    assert exception == choice_signals(
+        task("Which is not it?"), Choice("C", (), "answered"), {"C": 0.6, "A": 0.3, "B": 0.1}
+    )
+
+
+def test_without_evidence_and_shares_few_signals_are_left() -> None:
+    signals = choice_signals(ChooseAnswer("?", ("A", "B"), ("x", "y"), ()), Choice("A", (), "answered"), {})
+    assert signals == {"rows": 0.0, "answered": 1.0, "verified": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("question_task", "options", "family"),
+    [
+        ("mcqa", ["Yes", "no", "maybe"], "yes_no"),
+        ("mcqa", ["yes", "x"], "options"),
+        ("verification", ["SUPPORTS", "REFUTES"], "claims"),
+        ("table_qa", ["1", "2"], "table_questions"),
+        ("kgqa", [], "short_answers"),
+        ("skb_search", [], ""),
+    ],
+)
+def test_families_of_questions(question_task: str, options: list[str], family: str) -> None:
+    assert confidence_family(question_task, options) == family and family in (*FAMILIES, "")
+
+
+def simulate(n: int, seed: int) -> tuple[list[list[float]], list[bool]]:
+    """Answers whose log odds are 1.5·share + answered − 1; the third column misleads."""
+    rng = random.Random(seed)
+    rows, correct = [], []
+    for _ in range(n):
+        share, answered = rng.uniform(-2, 2), float(rng.random() < 0.4)
+        correct.append(rng.random() < 1 / (1 + math.exp(-(1.5 * share + answered - 1))))
+        rows.append([share, answered, rng.gauss(-0.5 if correct[-1] else 0.5, 2)])
+    return rows, correct
+
+
+def test_a_fit_is_calibrated_ranks_and_needs_its_signals() -> None:
+    (rows, correct), (unseen, labels) = simulate(2000, 1), simulate(2000, 2)
+    intercept, share, answered, misleading = weights = fit_weights(rows, correct, [1.0] * 2000)
+    assert weights == fit_weights(rows, correct, [1.0] * 2000), "the same answers give the same fit"
+    assert (intercept, share, answered) == pytest.approx((-1, 1.5, 1), abs=0.3)
+    assert misleading == 0, "more of a signal never lowers the probability"
+    fit = Fit({"intercept": intercept, "share": share, "answered": answered}, {"made": 2000})
+    signals = [{"share": each[0], "answered": each[1]} for each in unseen]
+    confidences = [fit.probability(each) for each in signals]
+    assert calibration_error(confidences, labels) < 0.05
+    assert sum(order_by_confidence(confidences, labels)[:500]) / 500 > sum(labels) / 2000 + 0.3
+    broken = [fit.probability(each | {"share": 0.0}) for each in signals]
+    assert sum(order_by_confidence(broken, labels)[:500]) / 500 < sum(labels) / 2000 + 0.25
+
+
+def test_questions_count_by_their_weight() -> None:
+    rows, correct = [[1.0], [-1.0], [1.0], [-1.0]], [True, False, False, True]
+    assert fit_weights(rows, correct, [1.0, 1.0, 0.0, 0.0])[1] > 0
+    assert fit_weights(rows, correct, [0.0, 0.0, 1.0, 1.0]) == [0.0, 0.0]
+
+
+def test_answers_that_are_all_correct_get_an_intercept_only() -> None:
+    intercept, share = fit_weights([[1.0]] * 9, [True] * 9, [1.0] * 9)
+    assert share == 0 and Fit({"intercept": intercept, "share": share}, {}).probability({"share": -9.0}) > 0.99
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.tuples(*[st.floats(-10, 10)] * 2), st.lists(st.floats(0, 50), min_size=2, max_size=2), st.floats(0, 20))
+def test_probabilities_are_bounded_and_monotone(values: tuple[float, float], weights: list[float], more: float) -> None:
+    fit = Fit({"intercept": -1.0, "share": weights[0], "answered": weights[1]}, {})
+    signals = {"share": values[0], "answered": values[1], "rows": 1.0}
+    assert 0 <= fit.probability(signals) <= fit.probability(signals | {"share": values[0] + more}) <= 1
+
+
+def test_a_fit_applies_to_answers_with_its_signals() -> None:
+    fit = Fit({"intercept": 0.1, "share": 1.0, "answered": 0.0}, {})
+    assert fit.applies_to({"share": 1.0, "answered": 1.0, "rows": 2.0}) and not fit.applies_to({"answered": 1.0})
+    assert fitted_signals({"share": 1.0, "answered": 1.0, "verified": 1.0}) == ("share", "answered")
+    assert fitted_signals({"answered": 1.0, "verified": 1.0}) == ("verified", "answered")
+    assert fitted_signals({"path_share": 1.0, "answered": 1.0}) == ()
+
+
+def test_the_packaged_fits_are_monotone_and_of_the_embedded_models() -> None:
+    assert (
+        {"options", "yes_no", "claims", "table_questions"} <= {family for family, _ in packaged_fits()} <= {*FAMILIES}
+    )
+    for (family, model), fit in packaged_fits().items():
+        assert "extractive" in model or model.startswith("table"), family
+        assert all(weight >= 0 for name, weight in fit.weights.items() if name != "intercept"), family
+        assert fit.sets and fit.fit_id in fit.basis
