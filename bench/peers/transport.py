@@ -14,9 +14,10 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,21 +48,24 @@ def pot_batch(reg: float, costs: Array, a: Array, b: Array) -> Array:
     return ot.solve_batch(c, reg=reg * costs[costs > 0].mean(), a=query, b=masses).value_linear.numpy()
 
 
-def ott_jax(reg: float, costs: Array, a: Array, b: Array) -> Array:
+@cache
+def _ott_solver() -> Any:
+    """Compiled once in a process."""
     import jax
     from ott.geometry.geometry import Geometry
     from ott.problems.linear.linear_problem import LinearProblem
     from ott.solvers.linear.sinkhorn import Sinkhorn
 
     jax.config.update("jax_enable_x64", True)
-    epsilon = float(reg * costs[costs > 0].mean())
 
-    @jax.jit
-    @jax.vmap
-    def solve(c: Array, masses: Array) -> Array:
+    def solve(epsilon: float, a: Array, c: Array, masses: Array) -> Any:
         return Sinkhorn()(LinearProblem(Geometry(c, epsilon=epsilon), a, masses)).primal_cost
 
-    return np.asarray(solve(costs, b))
+    return jax.jit(jax.vmap(solve, in_axes=(None, None, 0, 0)))
+
+
+def ott_jax(reg: float, costs: Array, a: Array, b: Array) -> Array:
+    return np.asarray(_ott_solver()(reg * costs[costs > 0].mean(), a, costs, b))
 
 
 def geomloss(reg: float, costs: Array, a: Array, b: Array) -> Array:
