@@ -1,8 +1,8 @@
 """Fit the packaged confidence on first halves of the development sets, and measure it on the other halves.
 
-    python -m bench.fit_confidence LAKE … [--short-answers LAKE] [--write] [--markdown FILE]
+    python -m bench.fit_confidence LAKE … [--write] [--markdown FILE]
 
-Lakes are those of ``bench.measure_all``; short answers come from EVIDENCE_DEV_DATA. Questions are halved by their ids.
+Lakes are those of ``bench.measure_all``. Questions are halved by their ids.
 Printed are, for the second halves: the calibration error of the raw share, of the fit, of the fit without the set, and
 of confidences that are exactly right (by simulation: an error below it is noise); the accuracy of all answers, of the
 most confident quarter and half, by fit and by raw share. Then the answered status beside a threshold of the
@@ -13,7 +13,6 @@ on the first halves, in five folds and with each set left out. Last, whether the
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from bench.short_answer_questions import build_lake, read_development_sets, run_stages
 from evidence_assets.experiment.scores.calibration import (
     AnswersByModel,
     GradedAnswer,
@@ -35,7 +33,7 @@ from evidence_assets.experiment.scores.calibration import (
     measure_reliability,
     read_graded_answers,
 )
-from evidence_assets.experiment.scores.metrics import calibration_error, exact_match
+from evidence_assets.experiment.scores.metrics import calibration_error
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning import confidence
 from evidence_assets.reasoning.confidence import FITTED, MAX_LOGIT, Fit, fit_weights, packaged_fits
@@ -65,25 +63,6 @@ HEADS = (
     "quarter, raw",
     "half, raw",
 )
-
-
-def read_short_answers(folder: Path) -> tuple[AnswersByModel, AnswersByModel]:
-    """Answers to the questions of EVIDENCE_DEV_DATA on texts, by half."""
-    corpora, questions = read_development_sets()
-    halves: tuple[AnswersByModel, AnswersByModel] = {}, {}
-    for question, rows in run_stages(build_lake(folder, corpora), questions, "predictions"):
-        for row in rows:
-            if "share" in {each["name"] for each in row["signals"] or ()}:
-                answer = GradedAnswer(
-                    "hotpotqa" if question.kind == "hotpot" else "squad",
-                    row["question_id"],
-                    "nearest",
-                    {each["name"]: each["value"] for each in row["signals"]},
-                    bool(question.golds) and exact_match(row["answer"], question.golds),
-                    row["status"],
-                )
-                halves[question.half - 1].setdefault(("short_answers", row["model_id"]), []).append(answer)
-    return halves
 
 
 def raw_share(answer: GradedAnswer) -> float:
@@ -177,14 +156,11 @@ def print_table(title: str, heads: tuple[str, ...], rows: list[list[str]], markd
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lakes", type=Path, nargs="+")
-    parser.add_argument(
-        "--short-answers", type=Path, help="Lake of short answers to reuse; a temporary one by default."
-    )
     parser.add_argument("--write", action="store_true", help="Write the packaged file, fitted on the first halves.")
     parser.add_argument("--markdown", type=Path, help="a file to write the tables to")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        first, second = read_short_answers(options.short_answers or Path(folder))
+    first: AnswersByModel = {}
+    second: AnswersByModel = {}
     for lake in map(Lake, options.lakes):
         for answers, half in ((first, "first"), (second, "second")):
             for key, group in read_graded_answers(lake, half).items():
@@ -201,7 +177,7 @@ def main() -> None:
         print_table(f"{family}, {model}", HEADS, reliability_rows(fit, answers, others), options.markdown)
         heads = ("set", "n", "answered today", "answered by probability", "threshold")
         print_table(f"status: {family}, {model}", heads, status_rows(fit, answers, others), options.markdown)
-        losses = [log_losses(answers, names) for names in TRIED if family != "short_answers" or "support" not in names]
+        losses = [log_losses(answers, names) for names in TRIED]
         print_table(f"signals: {family}, {model}", ("signals", "log loss", "left out"), losses, options.markdown)
     if options.write:
         content: dict[str, dict[str, object]] = defaultdict(dict)
