@@ -206,10 +206,7 @@ def add_corpus(
 def add_benchmark(
     name: Annotated[str, typer.Argument(help="Lowercase letters, digits and '_'.")],
     questions: Annotated[
-        Path,
-        typer.Option(
-            help="JSON lines; evidence_assets/benchmarks/user_benchmark.py lists the fields. With --reader, a folder."
-        ),
+        Path, typer.Option(help="JSON lines with source_id, text, options or task, and gold. With --reader, a folder.")
     ],
     reader: Annotated[
         str, typer.Option(help="Dataset whose published files these are, such as obqa; an unknown name lists all.")
