@@ -82,28 +82,6 @@ class ExpansionSettings:
     max_neighbours: int = 200
 
 
-MOST_LAYERS, SAMPLED_NODES, SAMPLED_EDGES = 5, 200, 10_000
-
-
-def fit_to_graph(graph: GraphArrays, node_vectors: FloatArray, heads: int, target_nodes: int) -> tuple[float, int]:
-    """λ and θ from statistics of a graph, without labels; the published constants without edges.
-
-    λ is the standard deviation of the similarity of linked nodes: one step costs as much as similarity varies. θ is the
-    least number of layers, at most ``MOST_LAYERS``, in which the median node reaches ``target_nodes`` nodes. Nodes and
-    edges are sampled evenly by their numbers.
-    """
-    if not graph.n_edges:
-        return ExpansionSettings.penalty, ExpansionSettings.theta
-    edges = np.arange(0, graph.n_edges, max(1, graph.n_edges // SAMPLED_EDGES))
-    ends = (unit_rows(_split_heads(node_vectors[nodes[edges]], heads)) for nodes in (graph.heads, graph.tails))
-    similarity = np.multiply(*ends).sum(axis=2).mean(axis=0)
-    linked = np.flatnonzero(graph.degree(np.arange(graph.n_nodes)))
-    starts = linked[:: max(1, len(linked) // SAMPLED_NODES)].tolist()
-    reached = (graph.neighbourhood([start], MOST_LAYERS, max_nodes=target_nodes + 1) for start in starts)
-    layers = [int(part.hop.max()) if len(part.nodes) > target_nodes else MOST_LAYERS for part in reached]
-    return round(float(similarity.std()), 4), max(1, int(np.median(layers)))
-
-
 def expand(
     graph: GraphArrays, start: int, phrase: FloatArray, node_vectors: FloatArray, settings: ExpansionSettings
 ) -> Neighbourhood:

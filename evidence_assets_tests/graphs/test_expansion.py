@@ -55,15 +55,6 @@ def test_expansion_follows_the_best_score_and_pays_for_distance() -> None:
     assert expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(theta=1, heads=1)).nodes.tolist() == [0, 1, 2]
 
 
-def test_lambda_and_theta_come_from_the_graph() -> None:
-    """λ is the spread of the cosine of linked nodes; the median node of the line reaches four nodes in two layers."""
-    cosines = [np.cos(ANGLES[head] - ANGLES[tail]) for head, tail in [(0, 1), (2, 0), (1, 3), (2, 4), (3, 5)]]
-    assert expansion.fit_to_graph(LINE, VECTORS, 1, 3) == (pytest.approx(np.std(cosines), abs=1e-4), 2)
-    assert expansion.fit_to_graph(LINE, VECTORS, 1, 1)[1] == 1
-    assert expansion.fit_to_graph(LINE, VECTORS, 1, 100)[1] == expansion.MOST_LAYERS
-    assert expansion.fit_to_graph(graph_of(2, []), VECTORS[:2], 1, 3) == (0.2, 3)
-
-
 def test_theta_counts_layers_or_expanded_nodes() -> None:
     """With λ = 0.3 the nearer node 2 comes before 3: three nodes are expanded, none three steps away is seen yet."""
     by = {

@@ -150,7 +150,6 @@ class A2Q:
         self._graph = graph
         self._nodes = graph.passage_vectors("node") if nodes is None else nodes
         self._encoder, self._reranker, self._settings = encoder, reranker, settings or A2QSettings()
-        self.notes = {"lambda": self._settings.penalty, "theta": self._settings.theta}
         self._definitions = {key.casefold(): text for key, text in (definitions or {}).items()}
         self.version = content_id(
             "a2q",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, External
 from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import CustomStages, Method, System
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.graphs.expansion import fit_to_graph
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import extract_definitions
 from evidence_assets.models.protocols import FloatArray, Reranker
@@ -54,7 +51,7 @@ def _model_kinds(settings: A2QSettings) -> tuple[ModelKind, ...]:
     return ("encoder", "reranker") if settings.classifier == "reranker" else ("encoder",)
 
 
-def _open_a2q(context: StageContext, settings: A2QSettings, *, fitted: bool = False) -> Selector:
+def _open_a2q(context: StageContext, settings: A2QSettings) -> Selector:
     taxonomy = context.benchmark.taxonomy if settings.taxonomy else ""
     graph, nodes = open_benchmark_graph(context), None
     definitions = extract_definitions(context.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
@@ -68,10 +65,6 @@ def _open_a2q(context: StageContext, settings: A2QSettings, *, fitted: bool = Fa
         joined_vectors, joined_nodes = _open_vectors(context, graph, joined_kind)
         nodes = join_vectors(np.asarray(graph.passage_vectors("node")), joined_nodes)
         vectors = JoinedVectors(vectors, joined_vectors)
-    if fitted:
-        node_vectors = graph.passage_vectors("node") if nodes is None else nodes
-        penalty, theta = fit_to_graph(graph.arrays, node_vectors, settings.heads, settings.kept_nodes)
-        settings = replace(settings, penalty=penalty, theta=theta)
     return A2Q(graph, vectors, _open_classifier(context, settings), settings, definitions, nodes)
 
 
@@ -97,19 +90,17 @@ def _open_linked_paths(context: StageContext, settings: PathSettings) -> Selecto
     return LinkedPaths(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
 
 
-_A2Q = Method(
-    settings=A2QSettings,
-    open_selector=_open_a2q,
-    sources=("graph", "graph_passages", "taxonomy"),
-    extra_inputs=_a2q_inputs,
-    model_kinds=_model_kinds,
-)
 SYSTEM = System(
     "a2q",
     VERSION,
     {
-        "a2q": _A2Q,
-        "a2q_from_graph": replace(_A2Q, open_selector=partial(_open_a2q, fitted=True)),
+        "a2q": Method(
+            settings=A2QSettings,
+            open_selector=_open_a2q,
+            sources=("graph", "graph_passages", "taxonomy"),
+            extra_inputs=_a2q_inputs,
+            model_kinds=_model_kinds,
+        ),
         "nearest_triples": Method(
             settings=TripleSettings,
             open_selector=_open_nearest_triples,
