@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Family
@@ -34,7 +35,7 @@ from evidence_assets.experiment.evidence.sources import missing_source_reason, r
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
-from evidence_assets.experiment.scores.metrics import Estimate, mean
+from evidence_assets.experiment.scores.metrics import Estimate, mean, without_interval
 from evidence_assets.experiment.stage import InputPartitions, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variant_plan import Plan
@@ -62,6 +63,20 @@ def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
 # Answers ------------------------------------------------------------------------------------------------------------
 
 
+def _read_evidence(plan: Plan, context: StageContext) -> pl.DataFrame:
+    """The evidence to answer from: without that of a graph which misleads, for a variant that checks it."""
+    evidence = context.read_input("evidence")
+    if not plan.variant.checks_graph or _development_signal(plan, context, context.partition) >= graph_stages.CHANCE:
+        return evidence
+    return evidence.filter(~pl.col("kind").is_in(graph_stages.GRAPH_KINDS))
+
+
+def _development_signal(plan: Plan, context: StageContext, partition: str) -> float:
+    """Signal of the graph on the development half of a partition, of all its questions."""
+    questions, evidence = (context.read(table, plan.key(table), partition) for table in ("questions", "evidence"))
+    return graph_stages.development_signal(questions, evidence)
+
+
 def _is_prompted(plan: Plan, context: StageContext) -> bool:
     """Whether a language model answers the questions with options."""
     return is_answered_by_model(plan.variant) and solvers.has_model(context)
@@ -72,7 +87,7 @@ def _build_one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | No
     if plan.style.answer is None or not _is_prompted(plan, context):
         return None
     model = solvers.open_language_model(context, context.profile.generator)
-    questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
+    questions, evidence = build_questions(context.read_input("questions")), _read_evidence(plan, context)
     return OneCallAnswerer(model, plan.style.answer, questions, evidence, chains)
 
 
@@ -87,14 +102,14 @@ def explain_options(plan: Plan, context: StageContext) -> StageOutput:
     if not plan.variant.explain or (_is_prompted(plan, context) and plan.style.explain is None):
         return StageOutput([])
     solver = _open_own_solver(plan, context) or solvers.build_solver(plan.variant.family, context, plan.style)
-    questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
+    questions, evidence = build_questions(context.read_input("questions")), _read_evidence(plan, context)
     return chain_rows(solver, plan.selector, questions, evidence, context.previous_output)
 
 
 def build_answerer(plan: Plan, context: StageContext) -> Answerer:
     """Build the answerer of a partition, for predictions or counterfactuals."""
     variant, method = plan.variant, plan.method
-    questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
+    questions, evidence = build_questions(context.read_input("questions")), _read_evidence(plan, context)
     if plan.explains_options:
         chains = context.read_input("chains")
         if one_call := _build_one_call(plan, context, chains):
@@ -154,6 +169,10 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
     extra_metrics |= _recall_limit(context, questions.to_dicts(), evidence)
     if plan.uses_graph:
         extra_metrics |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], evidence)
+    if variant.checks_graph:
+        signals = np.array([_development_signal(plan, context, shard) for shard in context.shards])
+        for name, values in (("development_signal", signals), ("weight", signals >= graph_stages.CHANCE)):
+            extra_metrics[f"graph_{name}"] = without_interval(float(values.mean()), len(values))
     rows = scoring.score_rows(
         benchmark,
         plan.selector,

@@ -5,10 +5,15 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.evidence.selection import find_evidence_errors
 from evidence_assets.experiment.evidence.sources import missing_source_reason
+from evidence_assets.experiment.scores import graph_stages
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.stages import build_stages
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
 
@@ -55,6 +60,22 @@ def test_scores_measure_linking_losses_and_the_graphs_signal(lake: Lake) -> None
     assert values["graph_linked"] >= values["graph_right_found"] > 0 and values["graph_signal"] > 0.5
     assert values["graph_right_kept"] == values["graph_right_linked"]
     assert set(scores.filter(pl.col("metric").str.starts_with("graph_"))["scope_id"]) == {"sample_graph"}
+
+
+def test_a_graph_that_misleads_has_no_weight_and_the_scores_report_it(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variant = next(v for v in variants_of("ugat") if v.key == "mcqa/ugat").model_copy(update={"checks_graph": True})
+    stages = {stage.table: stage for stage in build_stages(systems.load("ugat"), variant)}
+
+    def run(table: str, partition: str) -> pl.DataFrame:
+        return pl.DataFrame(stages[table].run(StageContext(lake, table, f"{table}/checked", partition)).rows)
+
+    for chance, weight in ((0.5, 1.0), (1.1, 0.0)):
+        monkeypatch.setattr(graph_stages, "CHANCE", chance)
+        scores = dict(run("scores", "sample_graph").select("metric", "value").iter_rows())
+        assert scores["graph_weight"] == weight and 0.5 < scores["graph_development_signal"] <= 1
+        assert (run("chains", PARTITION)["support"] > 0).any() == bool(weight)
 
 
 def test_the_missing_sources_of_a_benchmark() -> None:

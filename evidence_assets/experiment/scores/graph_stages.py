@@ -14,10 +14,14 @@ import polars as pl
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
+from evidence_assets.experiment.scores.measurement import halve
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
 from evidence_assets.text.words import name_key
 
 VERSION = "2"
+GRAPH_KINDS = ("path", "triple")
+CHANCE = 0.5
+"""Signal of a graph that does not tell options apart; below it, the graph supports wrong options more."""
 
 
 def graph_stages(
@@ -44,9 +48,7 @@ def graph_stages(
     for question in questions:
         if len(question["gold"]) != 1 or question["negated"] or question["question_id"] not in subgraph_by_question:
             continue
-        labels = option_labels(question["task"], question["options"])
-        options = dict(zip(labels, question["options"], strict=True))
-        support = option_support(options, rows.get(question["question_id"], []))
+        support = _support(question, rows)
         scores = _linking_scores(question, subgraph_by_question[question["question_id"]])
         scores |= _discrimination_scores(question["gold"][0], support)
         scores |= _relevance_scores(rows.get(question["question_id"], []))
@@ -81,6 +83,24 @@ def option_support(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
             score = best[label]
             best[label] = row["score"] if score is None else max(score, row["score"])
     return best
+
+
+def development_signal(questions: pl.DataFrame, evidence: pl.DataFrame) -> float:
+    """``graph_signal`` of the first half of the questions, by their ids; chance (.5) without a question to compare."""
+    rows = evidence.filter(pl.col("kind").is_in(GRAPH_KINDS)).rows_by_key("question_id", named=True, include_key=True)
+    signals = [
+        scores["signal"]
+        for question in halve(questions, "first").iter_rows(named=True)
+        if len(question["gold"]) == 1 and not question["negated"]
+        if (scores := _discrimination_scores(question["gold"][0], _support(question, rows)))
+    ]
+    return mean(signals).value if signals else CHANCE
+
+
+def _support(question: Mapping[str, Any], rows: Mapping[Any, Sequence[Mapping[str, Any]]]) -> dict[str, float | None]:
+    labels = option_labels(question["task"], question["options"])
+    options = dict(zip(labels, question["options"], strict=True))
+    return option_support(options, rows.get(question["question_id"], []))
 
 
 def _linking_scores(question: Mapping[str, Any], subgraph: Mapping[str, Any]) -> dict[str, float]:
