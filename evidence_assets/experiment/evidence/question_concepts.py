@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -142,17 +142,6 @@ def _add_nodes(arrays: GraphArrays, subgraph: Subgraph, targets: IntArray) -> Su
     hop = np.concatenate([subgraph.hop, np.full(len(added), UNREACHED_HOP)])
     order = np.argsort(nodes)
     return arrays.subgraph(nodes[order], hop[order], arrays.edges_among(nodes[order]), subgraph.dropped)
-
-
-def gate_concepts(
-    questions: Sequence[Question], subgraphs: Mapping[str, QuestionSubgraph], graph: KnowledgeGraph
-) -> dict[str, QuestionSubgraph]:
-    """The questions with the linked key phrases as their only concepts, as published."""
-    concepts = {links.question_id: links.concepts for links in link_concepts(questions, graph, names=False)}
-    return {
-        name: replace(subgraph, links=replace(subgraph.links, concepts=concepts[name]))
-        for name, subgraph in subgraphs.items()
-    }
 
 
 # Rows -------------------------------------------------------------------------------------------------------------

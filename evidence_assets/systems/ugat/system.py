@@ -22,7 +22,7 @@ from evidence_assets.experiment.evidence.question_concepts import (
     MIN_DEPTH,
     LinkedPhrase,
     QuestionSubgraph,
-    gate_concepts,
+    link_concepts,
     linked_nodes,
     load_question_subgraphs,
 )
@@ -55,7 +55,6 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import PathFact, path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
-from evidence_assets.systems.ugat.fallback import FallbackPaths
 
 ConvolutionName = Annotated[str, StringConstraints(pattern=CONVOLUTION_PATTERN)]
 CANDIDATES_PER_PASSAGE = 3
@@ -177,14 +176,11 @@ class PathSelector:
         settings: UgatSettings,
         device: str = "cpu",
     ) -> None:
-        self.graph, self.subgraphs, self._vocabulary = graph, subgraphs, vocabulary
+        self._graph, self._subgraphs, self._vocabulary = graph, subgraphs, vocabulary
         self._settings, self._device = settings, device
         self.version = content_id("graph_paths", VERSION, asdict(settings), graph.version)
         self.notes = {"nodes_cut": 0} if settings.whole else {}
         """Nodes that ``most_nodes`` removed from the subgraphs of all questions."""
-
-    def with_subgraphs(self, subgraphs: Mapping[str, QuestionSubgraph]) -> PathSelector:
-        return PathSelector(self.graph, subgraphs, self._vocabulary, self._settings, self._device)
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         # A subgraph without caps may be as large as the graph, so only one is in memory.
@@ -193,7 +189,7 @@ class PathSelector:
             group = [question.question_id for question in questions[start : start + batch]]
             selections = {
                 selection.question_id: selection
-                for selection in self.select_paths([self.subgraphs[q] for q in group if q in self.subgraphs])
+                for selection in self.select_paths([self._subgraphs[q] for q in group if q in self._subgraphs])
             }
             if self._settings.whole:
                 self.notes["nodes_cut"] += sum(len(selection.subgraph.dropped) for selection in selections.values())
@@ -203,10 +199,10 @@ class PathSelector:
         """Ranked paths of each question; the node scorers of all questions are trained together."""
         settings = self._settings
         subgraphs = [self._subgraph(question) for question in questions]
-        features = [self.graph.node_vectors[subgraph.nodes].astype(np.float32) for subgraph in subgraphs]
+        features = [self._graph.node_vectors[subgraph.nodes].astype(np.float32) for subgraph in subgraphs]
         node_scores: Sequence[NodeScores | None] = [None] * len(questions)
         if settings.attention is not None:
-            relations = self.graph.arrays.relations
+            relations = self._graph.arrays.relations
             graphs = [
                 FeatureGraph(q.links.question_id, vectors, part.heads, part.tails, relations[part.edges])
                 for q, part, vectors in zip(questions, subgraphs, features, strict=True)
@@ -226,15 +222,15 @@ class PathSelector:
         """The subgraph of a question: the stored one, or all nodes within D hops, as published."""
         if not self._settings.whole:
             return question.subgraph.limit_hops(self._settings.D)
-        seeds, nearness = linked_nodes(question.links.concepts), self.graph.cosine_to(question.vector)
+        seeds, nearness = linked_nodes(question.links.concepts), self._graph.cosine_to(question.vector)
         max_nodes = self._settings.most_nodes
-        return self.graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=max_nodes)
+        return self._graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=max_nodes)
 
     def _paths(
         self, question: QuestionSubgraph, subgraph: Subgraph, scores: NodeScores | None
     ) -> dict[str, list[GraphPath]]:
         """Candidate paths to each option, most relevant first."""
-        settings, arrays = self._settings, self.graph.arrays
+        settings, arrays = self._settings, self._graph.arrays
         # Nodes outside the subgraph have no score and count as 0.
         relevance = np.zeros(arrays.n_nodes, dtype=np.float32)
         if scores is not None:
@@ -261,7 +257,7 @@ class PathSelector:
         """Rank paths by cos(q, Σ_e v_e), where v_e is the vector of edge e's sentence and q the question's."""
         all_paths = (path for option_paths in paths for ranked in option_paths.values() for path in ranked)
         edges = sorted({edge for path in all_paths for edge in path.edges})
-        vectors = self.graph.vectors.encode([self._text([edge]) for edge in edges])
+        vectors = self._graph.vectors.encode([self._text([edge]) for edge in edges])
         row_of_edge = {edge: row for row, edge in enumerate(edges)}
 
         def rescore(ranked: list[GraphPath], query: FloatArray) -> list[GraphPath]:
@@ -281,7 +277,7 @@ class PathSelector:
         self, label: str, paths: Sequence[GraphPath], weights: Mapping[int, list[float]]
     ) -> tuple[PathPassage, ...]:
         """Verbalise the best paths, without duplicate texts."""
-        edge_ids, passages = self.graph.edge_ids, dict[str, PathPassage]()
+        edge_ids, passages = self._graph.edge_ids, dict[str, PathPassage]()
         for path in paths:
             text, edges = self._text(path.edges), list(dict.fromkeys(path.edges))
             if text in passages:
@@ -302,14 +298,14 @@ class PathSelector:
 
     def _is_contradictory(self, step: Sequence[tuple[int, bool]]) -> bool:
         """Whether two edges of a step have the same direction and opposite relations."""
-        relations = [(self.graph.triple(edge)[1], along) for edge, along in step]
+        relations = [(self._graph.triple(edge)[1], along) for edge, along in step]
         return any(a[1] == b[1] and (a[0], b[0]) in self._vocabulary.opposites for a, b in combinations(relations, 2))
 
     def _text(self, edges: Sequence[int]) -> str:
         """Edges as text, one sentence each."""
-        arrays, facts = self.graph.arrays, []
+        arrays, facts = self._graph.arrays, []
         for edge in edges:
-            head, relation, tail = self.graph.triple(edge)
+            head, relation, tail = self._graph.triple(edge)
             facts.append(PathFact(str(arrays.heads[edge]), relation, str(arrays.tails[edge]), head, tail))
         return path_text(facts, self._vocabulary.template)
 
@@ -323,10 +319,10 @@ class PathSelector:
     def _evidence_row(
         self, passage: PathPassage, selection: PathSelection, relevance: Mapping[int, float]
     ) -> SelectedEvidence:
-        links = self.subgraphs[selection.question_id].links
+        links = self._subgraphs[selection.question_id].links
         ends = [_link_of(links.concepts, passage.nodes[0]), _link_of(links.options[passage.option], passage.nodes[-1])]
         reasons = {
-            "nodes": [{"name": self.graph.names[n], "relevance": relevance.get(n)} for n in passage.nodes],
+            "nodes": [{"name": self._graph.names[n], "relevance": relevance.get(n)} for n in passage.nodes],
             "links": [link for link in ends if link],
             "attention": {
                 edge: [round(forward, SCORE_DIGITS), round(backward, SCORE_DIGITS)]
@@ -372,29 +368,33 @@ def _open(context: StageContext, settings: UgatSettings) -> PathSelector:
     return PathSelector(graph, subgraphs, load_vocabulary(), settings, "cuda" if torch.cuda.is_available() else "cpu")
 
 
-def _open_with_fallback(context: StageContext, settings: UgatSettings) -> FallbackPaths:
-    return FallbackPaths(_open(context, settings))
+def gate_concepts(
+    questions: Sequence[Question], subgraphs: Mapping[str, QuestionSubgraph], graph: KnowledgeGraph
+) -> dict[str, QuestionSubgraph]:
+    """The questions with the linked key phrases as their only concepts, as published."""
+    concepts = {links.question_id: links.concepts for links in link_concepts(questions, graph, names=False)}
+    return {
+        name: replace(subgraph, links=replace(subgraph.links, concepts=concepts[name]))
+        for name, subgraph in subgraphs.items()
+    }
 
 
 def _closed_book(context: StageContext, settings: NoSettings) -> NoEvidence:
     return NoEvidence("closed book: the model answers without evidence")
 
 
-_PATHS = Method(
-    settings=UgatSettings,
-    open_selector=_open,
-    sources=("graph", "subgraphs"),
-    defaults=_defaults,
-    model_kinds=("encoder",),
-    published_style="passages",
-)
-_WITH_PASSAGES = replace(_PATHS, open_selector=_open_with_fallback, sources=(*_PATHS.sources, "graph_passages"))
 SYSTEM = System(
     "ugat",
     VERSION,
     {
-        "ugat": _PATHS,
-        "paths_with_fallback": _WITH_PASSAGES,
+        "ugat": Method(
+            settings=UgatSettings,
+            open_selector=_open,
+            sources=("graph", "subgraphs"),
+            defaults=_defaults,
+            model_kinds=("encoder",),
+            published_style="passages",
+        ),
         "closed_book": Method(settings=NoSettings, open_selector=_closed_book, published_style="question"),
     },
 )

@@ -24,7 +24,6 @@ from evidence_assets.experiment.evidence.question_concepts import (
     QuestionConcepts,
     QuestionSubgraph,
     expand_questions,
-    gate_concepts,
     load_question_subgraphs,
     subgraph_rows,
 )
@@ -38,8 +37,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
 from evidence_assets.systems import load_settings
-from evidence_assets.systems.ugat.fallback import FallbackPaths
-from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings
+from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings, gate_concepts
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.systems.small_models import load_minilm
@@ -352,29 +350,6 @@ def test_evidence_says_how_many_nodes_are_kept(graph: KnowledgeGraph) -> None:
 )
 def test_odd_questions_have_no_evidence(graph: KnowledgeGraph, text: str, options: tuple[str, ...]) -> None:
     assert select(graph, Question("q", "b", "mcqa", text, options)) == [[]]
-
-
-def test_an_option_without_a_path_falls_back_in_named_steps(graph: KnowledgeGraph) -> None:
-    questions = [THIRST, Question("q2", "b", "mcqa", "Why so?", ("zzyzx",))]
-    questions += [Question("q3", "b", "mcqa", "What does metformin treat?", ("diabetes", "thirst", "zzyzx"))]
-    paths = PathSelector(graph, expand_questions(questions, graph, WIDE), load_vocabulary(), SETTINGS)
-    selector = FallbackPaths(paths)
-    rows = dict(zip((q.question_id for q in questions), selector.select(questions), strict=True))
-    steps = {
-        label: {json.loads(r.why or "").get("fallback") for r in rows["q3"] if r.option == label} for label in "ABC"
-    }
-    assert steps == {"A": {None}, "B": {"nearer concepts"}, "C": {"text"}}
-    assert rows["q2"] == [] and [r for r in rows["q1"] if r.option == "A"] == select(graph, THIRST)[0]
-    near = next(row for row in rows["q3"] if row.option == "B")
-    assert (
-        "Excessive thirst" in near.text
-        and find_path_errors(near.locator, near.text, facts(graph), load_vocabulary().template) == []
-    )
-    counts = selector.notes
-    assert counts["options"] == 8 and counts["nearer concepts"] >= 1 and counts["text"] >= 1
-    fallbacks = counts["nearer concepts"] + counts["text"] + counts["closed book"]
-    assert counts["options_without_path"] == fallbacks < 8
-    assert selector.version != paths.version
 
 
 def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None:
