@@ -18,6 +18,7 @@ _TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:[-.][^\W_]+)
 _YEAR = re.compile(r"1\d{3}s?|20\d{2}s?")
 _LISTS = read_word_lists("answer_words.txt")
 DETERMINERS, PREPOSITIONS, AUXILIARIES = _LISTS["determiners"], _LISTS["prepositions"], _LISTS["auxiliaries"]
+_VERBS = dict(pair.split("=") for pair in _LISTS["irregular_verbs"])
 _FUNCTION_WORDS = (STOP_WORDS - NUMBER_WORDS) | DETERMINERS | PREPOSITIONS | AUXILIARIES | {"who", "which", "such"}
 SYMBOLS = frozenset("$€£%°")
 
@@ -36,7 +37,7 @@ class Word:
 
     @cached_property
     def stem(self) -> str:
-        return stem(self.lower)
+        return stem(_VERBS.get(self.lower, self.lower))
 
     @property
     def is_number(self) -> bool:
@@ -200,6 +201,12 @@ class QuestionFocus:
         """Whether the answer is the subject: the question word and head are followed by no auxiliary verb."""
         next_word = self.wh + 1 + len(self.head)
         return self.wh >= 0 and next_word < len(self.words) and self.words[next_word].lower not in AUXILIARIES
+
+    @property
+    def verb(self) -> int | None:
+        """Position in ``content`` of the verb whose subject is the answer, such as "wrote" after "who"."""
+        next_word = self.wh + 1 + len(self.head)
+        return self.content.index(next_word) if self.is_subject and next_word in self.content else None
 
 
 def analyze_question(text: str) -> QuestionFocus:

@@ -25,6 +25,8 @@ from evidence_assets.reasoning.spans.candidates import (
 )
 from evidence_assets.text.words import read_word_lists
 
+AGENT_REACH = 6
+"""Maximum words between a verb and the "by" of its agent."""
 REACH = 4.0
 """Words over which the nearness of a span to a matched word falls to 1/e."""
 _PLACE_PREPOSITIONS = read_word_lists("answer_words.txt")["place_prepositions"]
@@ -202,6 +204,8 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
         MISSING_NAMES: float(names @ (1 - np.maximum(has, in_context))) / 2,
         "long sentence": len(stems) / 40,
     }
+    if query.focus.verb is not None:
+        features["verb"] = float(similar[query.focus.verb].max(initial=0.0))
     return _Matched(sentence, equal, similar, stems, features)
 
 
@@ -245,6 +249,8 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
                 f"{question_kind} head after {kind}": float(bool(heads & {*matched.stems[last : last + 2]})),
                 "head in sentence": float(bool(heads & {*matched.stems})),
             }
+        if focus.verb is not None:
+            features |= _agent_features(words, matched.similar[focus.verb], first, last)
         before = _word_class(words[first - 1]) if first else "start"
         after = _word_class(words[last]) if last < len(words) else "end"
         features |= {
@@ -257,6 +263,13 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
             f"{kind}: before {after}": 1.0,
         }
         yield features
+
+
+def _agent_features(words: Sequence[Word], verb: FloatArray, first: int, last: int) -> dict[str, float]:
+    """How well the question's verb matches the verb that a span is the subject or, after "by", the agent of."""
+    if first and words[first - 1].lower == "by":
+        return {"passive agent": float(verb[max(0, first - 1 - AGENT_REACH) : first - 1].max(initial=0.0))}
+    return {"active agent": float(verb[last : last + 3].max(initial=0.0))}
 
 
 def _maximal_kinds(spans: Sequence[tuple[int, int]], kinds: Sequence[str]) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""Ten short notes and questions on them: what is answered, and what is not."""
+"""Eleven short notes and questions on them: what is answered, and what is not."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ NOTES = (
     "The library is located in Lyon.",
     "The people team is led by Peter Okafor.",
     "Lunch is served in the canteen on the ground floor.",
+    "The search service answers queries over all documents and was written in Rust by Anna Schmidt.",
 )
 QUESTIONS = {
     "How many desks does the office have?": "42",
@@ -32,6 +33,7 @@ QUESTIONS = {
     "Where is the library located?": "Lyon",
     "What city is the library in?": "Lyon",
     "Who leads the people team?": "Peter Okafor",
+    "Who wrote the search service?": "Anna Schmidt",
 }
 UNANSWERABLE = (
     "Who wrote the payroll system of Norway?",
