@@ -9,6 +9,7 @@
 # make lint   style, retired words, types, import contracts, image and compose files
 # make audit  known vulnerabilities and licences of all dependencies, an SBOM in build/
 # make bench  speed, as ratios against named baselines
+# make bench-compare  run the quick benches and print what is slower than the table in docs/measured.md
 # make peers  retrieval, transport, graphs and lineage beside other libraries, in an environment of their own
 # make gpu    compare every GPU path with the CPU; PYTHON names an interpreter with torch for CUDA
 # make check-served  send every system's prompts to real model servers (downloads 1 GB of packages)
@@ -22,7 +23,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test test-all ui explore docs dist tour lint audit bench peers measure check-served gpu cluster clean
+.PHONY: demo test test-all ui explore docs dist tour lint audit bench bench-compare peers measure check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -85,6 +86,9 @@ audit: $(VENV)/.audit
 
 bench: $(VENV)/.dev
 	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python -m bench.$$(basename $$script .py); done
+
+bench-compare: $(VENV)/.dev
+	$(BIN)/python -m bench.compare_ratios
 
 .peers/.installed: pyproject.toml
 	$(PYTHON) -m venv .peers

@@ -49,7 +49,8 @@ class Reference:
         self.edges = torch.from_numpy(np.ascontiguousarray(pairs.T)).to(device)
         self.x = torch.from_numpy(graph.features).to(device)
         self.query = torch.from_numpy(query).to(device)
-        values = initial_weights(graph.question_id, width, 3 * LAYERS + 1).to(device)
+        numbers = initial_weights(graph.question_id, width, (3 * LAYERS + 1) * width**2)
+        values = numbers.view(-1, width, width).to(device)
         self.layers = []
         for layer in range(LAYERS):
             conv = TransformerConv(width, width // HEADS, heads=HEADS, bias=False, root_weight=False).to(device)
