@@ -43,6 +43,8 @@ _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 _ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
 _MIN_PRODUCT_ROWS = 16
 """Smaller float32 products use a CPU kernel that rounds differently (measured below 6 rows)."""
+_AMX_ROWS = 128
+"""Rows of every bfloat16 product on a CPU with AMX, where sums depend on the number of rows."""
 
 
 def load_encoder(
@@ -64,28 +66,25 @@ def load_encoder(
 
     device = resolve_device(device)
     if dtype == "auto":
-        is_native = device == "cpu" and name == EMBEDDED_ENCODER and _has_native_bfloat16()
+        is_native = device == "cpu" and name == EMBEDDED_ENCODER and _cpu_has("avx512_bf16")
         dtype = "bfloat16" if is_native or device.startswith("cuda") else "float32"
+    uses_amx = device == "cpu" and dtype == "bfloat16" and _cpu_has("amx_bf16")
     if name == EMBEDDED_ENCODER:
         model = _load_packaged(Path(path), device, getattr(torch, dtype))
     else:
         model = _load_sentence_transformer(name, path, options, device, getattr(torch, dtype))
     if device == "cpu":
-        _pad_products(model.network)
+        _pad_products(model.network, uses_amx)
     if not options["local_files_only"]:
         known_revision = find_hub_revision(name, revision) or known_revision or "unknown"
-    return TransformerEncoder(name, f"{known_revision}-{dtype}", model)
+    return TransformerEncoder(name, f"{known_revision}-{dtype}{'_amx' * uses_amx}", model)
 
 
-def _has_native_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 in hardware, with results that do not depend on the number of rows.
-
-    Emulated bfloat16 is slower than float32. AMX sums depend on the number of rows.
-    """
+def _cpu_has(feature: str) -> bool:
+    """Whether this CPU has an instruction set: ``avx512_bf16`` (emulated bfloat16 is slow) or ``amx_bf16``."""
     import torch
 
-    capabilities = torch.cpu.get_capabilities()
-    return bool(capabilities.get("avx512_bf16")) and not capabilities.get("amx_bf16")
+    return bool(torch.cpu.get_capabilities().get(feature))
 
 
 @dataclass(frozen=True)
@@ -153,15 +152,21 @@ def _load_sentence_transformer(
     )
 
 
-def _pad_products(network: Any) -> None:
-    """Make every linear layer multiply a round number of rows; see :func:`row_multiple`."""
+def _pad_products(network: Any, uses_amx: bool) -> None:
+    """Make every linear layer multiply a round number of rows (:func:`row_multiple`), or blocks of ``_AMX_ROWS``."""
     import torch
 
     class PaddedLinear(torch.nn.Linear):
         def forward(self, inputs: torch.Tensor) -> torch.Tensor:
             rows = inputs.flatten(0, -2)
-            padded = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % row_multiple(len(rows))))
-            return super().forward(padded)[: len(rows)].view(*inputs.shape[:-1], -1)
+            multiple = _AMX_ROWS if uses_amx else row_multiple(len(rows))
+            padded = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % multiple))
+            if uses_amx:
+                blocks = padded.view(-1, _AMX_ROWS, padded.shape[1])
+                products = torch.cat([super(PaddedLinear, self).forward(block) for block in blocks])
+            else:
+                products = super().forward(padded)
+            return products[: len(rows)].view(*inputs.shape[:-1], -1)
 
     for module in network.modules():
         if type(module) is torch.nn.Linear:

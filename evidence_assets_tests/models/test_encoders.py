@@ -146,8 +146,12 @@ def test_cls_pooling_is_applied(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_auto_dtype_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    for native, dtype in ((True, "bfloat16"), (False, "float32")):
-        monkeypatch.setattr(encoders, "_has_native_bfloat16", lambda native=native: native)
+    for dtype, features in {
+        "float32": set(),
+        "bfloat16": {"avx512_bf16"},
+        "bfloat16_amx": {"avx512_bf16", "amx_bf16"},
+    }.items():
+        monkeypatch.setattr(encoders, "_cpu_has", features.__contains__)
         assert f"-{dtype}-" in load_encoder(EMBEDDED_ENCODER, device="cpu").revision
 
 
@@ -240,8 +244,6 @@ def make_texts(lengths: Sequence[int], seed: int) -> list[str]:
 
 @pytest.fixture(scope="module", params=["float32", "bfloat16", pytest.param("float16", marks=pytest.mark.long)])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
-    if request.param == "bfloat16" and torch.cpu.get_capabilities().get("amx_bf16"):
-        pytest.skip("not selected automatically on CPUs with AMX")
     return load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=request.param)
 
 
