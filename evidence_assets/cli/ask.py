@@ -45,7 +45,7 @@ def ask(
     corpus: Annotated[
         str,
         typer.Option(
-            "--corpus", "--folder", help="Corpus name, or folder of documents to add. Default: the only corpus."
+            "--corpus", "--folder", help="Corpus name, or folder to add as one. Default: the project's corpus."
         ),
     ] = "",
     graph: Annotated[str, typer.Option(help="Graph to answer from, alone or together with the corpus.")] = "",
@@ -73,6 +73,9 @@ def ask(
             corpus = add_folder(opened_lake, folder)
         table_id = question_table.table_id if question_table else ""
         source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table_id)
+        others = [name for name in ad_hoc_questions.list_corpora(opened_lake) if name != source.corpus]
+        if source.corpus and not corpus and others:
+            err.print(f"corpus {source.corpus}; choose another by --corpus: {', '.join(others)}", style="dim")
         all_options = [*(options or []), *(texts or [])[1:]]
         for text in (texts or [])[:1] or _read_questions():
             _answer_and_print(opened_lake, text, all_options, source, question_table, system, as_json, show_all)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks, declarations_of
 from evidence_assets.benchmarks.records import CLAIM_LABELS, QuestionRecord, Table, Task, question_rows, table_rows
 from evidence_assets.experiment.evidence.sources import build_subgraphs
 from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
+from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
@@ -157,7 +158,7 @@ def _instances(lake: Lake, table: str, kind: str, suffix: str) -> list[str]:
 
 
 def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> QuestionSource:
-    """Check the named source; without a name, use the only corpus of the lake.
+    """Check the named source; without a name, use the only corpus, or the only one that no user added to the lake.
 
     A corpus also gets the graph that the declared benchmarks join to it, if they agree and the lake has it.
     """
@@ -175,11 +176,14 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
                 "the lake has no corpus: name a folder of documents by --corpus ./FOLDER, a table by "
                 "--table, or build the sample with `evidence demo`"
             )
-        if len(corpora) > 1:
+        added = {c.attributes.get("name") for c in declarations_of("Corpus", lake.root / DECLARATIONS_FOLDER)}
+        default_corpora = corpora if len(corpora) == 1 else [name for name in corpora if name not in added]
+        if len(default_corpora) != 1:
             raise BadInput(
-                f"there are several corpora, {', '.join(corpora)}: name one by --corpus, or a graph by --graph"
+                f"there are several corpora: {', '.join(corpora)}. Choose one, such as "
+                f"`evidence ask … --corpus {corpora[-1]}`" + (", or a graph by --graph" if graphs else "")
             )
-        corpus = corpora[0]
+        [corpus] = default_corpora
     if corpus and not graph and not table:
         joined_graphs = {b.joined_graph for b in benchmarks().values() if b.corpus == corpus and b.joined_graph}
         graph = joined_graphs.pop() if len(joined_graphs) == 1 and joined_graphs <= set(graphs) else ""

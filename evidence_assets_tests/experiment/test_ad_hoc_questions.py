@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import group_files
-from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, write_declarations
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli import app
-from evidence_assets.cli.ask import select_clearest, select_variant
+from evidence_assets.cli.ask import add_folder, select_clearest, select_variant
 from evidence_assets.experiment import ad_hoc_questions
 from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
@@ -162,6 +162,24 @@ def test_without_an_answer_the_variant_that_read_the_texts_is_shown(statuses: li
 def test_invalid_questions_are_reported(question: str, options: list[str], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         ad_hoc_questions.build_question(question, options, QuestionSource())
+
+
+def test_a_plain_question_uses_the_corpus_of_the_project(lake: Lake, tmp_path: Path) -> None:
+    folder = tmp_path / "letters"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Ada wrote to Charles in May.")
+    arguments = ["ask", "How many hours do cats sleep?", "--lake", str(lake.root)]
+    assert add_folder(lake, folder) == "letters"
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0 and "Cats sleep for sixteen hours a day." in result.output
+    assert "corpus notes; choose another by --corpus: letters" in result.output
+    folder.rename(tmp_path / "drafts")
+    add_folder(lake, tmp_path / "drafts")
+    assert ad_hoc_questions.resolve_source(lake, "", "").corpus == "notes"
+    write_declarations(lake.root / "declarations" / "notes", ("corpus.Corpus", {"name": "notes", "folder": "notes"}))
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert "there are several corpora: drafts, letters, notes. Choose one, such as" in result.output
 
 
 def test_missing_sources_are_reported(lake: Lake, tmp_path: Path) -> None:
