@@ -24,7 +24,7 @@ from evidence_assets.benchmarks.readers import check_passages, read_passages
 from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
 from evidence_assets.lake.store import Lake
-from evidence_assets.retrieval import bm25, token_store, vector_index
+from evidence_assets.retrieval import bm25, corpus_files, token_store, vector_index
 from evidence_assets.retrieval.corpus import embeddings_key, find_invalid_vectors, index_key
 
 
@@ -127,7 +127,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             **encoder_options(
                 name,
                 f"corpus_{self.name}",
-                f"{vector_index.VERSION}.{bm25.VERSION}.{neighbours}",
+                f"{vector_index.VERSION}.{corpus_files.VERSION}.{bm25.VERSION}.{neighbours}",
                 f"FAISS index, BM25 index and chunk positions of {self.name}",
             ),
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,9 +26,10 @@ from evidence_assets.lake.array_files import (
     open_description,
 )
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter, lowercase_words
+from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter
+from evidence_assets.text.words import stems
 
-VERSION = "2"
+VERSION = "3"
 CHUNKS_PER_BATCH = 16_384
 """Chunks per batch while the files are written."""
 TEXTS_PER_SLICE = 2_048
@@ -58,7 +58,7 @@ def hash_texts(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
 
 
 class _Writers:
-    """Writers of the files of a corpus: chunks, vectors, hashes, BM25 with and without titles."""
+    """Writers of the files of a corpus: chunks, vectors, hashes, term index."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0
@@ -66,9 +66,8 @@ class _Writers:
         self._chunks = stack.enter_context(pa.ipc.new_file(sink, SCHEMA))
         self._text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY_DTYPE))
         self._ids = list[npt.NDArray[np.bytes_]]()
-        self._words, self._titled = TermIndexWriter(folder / "words"), TermIndexWriter(folder / "titled")
+        self._words = TermIndexWriter(folder / "words")
         self._vectors: ArrayWriter | None = None
-        self._any_title = False
 
     def chunks(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
@@ -77,9 +76,7 @@ class _Writers:
             ids, titles, texts = (block.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
             self._ids.append(hash_texts(ids))
             self._text_keys.add(hash_texts(texts))
-            self._words.add([lowercase_words(text) for text in texts])
-            self._any_title = self._any_title or any(titles)
-            self._titled.add([lowercase_words(f"{title or ''} {t}") for title, t in zip(titles, texts, strict=True)])
+            self._words.add([stems(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
         self._chunks.write_table(rows)
         self.count += len(rows)
 
@@ -102,9 +99,6 @@ class _Writers:
         np.save(self._folder / "id_keys.npy", keys[order])
         np.save(self._folder / "id_places.npy", order.astype(np.int64))
         self._words.finish()
-        self._titled.finish()
-        if not self._any_title:
-            shutil.rmtree(self._folder / "titled")
 
 
 def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
@@ -200,7 +194,6 @@ class CorpusFiles:
         ranks = find_key_positions(self._keys, hash_texts(ids))
         return np.where(ranks >= 0, self._positions[ranks] if self._size else -1, -1)
 
-    def word_index(self, *, titles: bool = False) -> TermIndex:
-        """BM25 over the words of texts, or of titles and texts."""
-        titled = self._folder / "titled"
-        return TermIndex(titled if titles and titled.exists() else self._folder / "words")
+    def word_index(self) -> TermIndex:
+        """BM25 over the stems of titles and texts, without stop words."""
+        return TermIndex(self._folder / "words")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval import corpus_files
 from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, hash_texts, write_corpus_files
+from evidence_assets.text.words import stems
 
 Row = dict[str, object]
 
@@ -66,12 +67,11 @@ def test_chunks_are_ordered_by_shard_and_found_by_position_and_by_id(
             corpus.texts([len(expected)])
 
 
-def test_words_of_texts_and_of_titles_are_indexed(tmp_path: Path) -> None:
-    write_corpus_files(tmp_path, [shard(["a", "b"]), shard(["c"])])
+def test_stems_of_titles_and_texts_are_indexed_without_stop_words(tmp_path: Path) -> None:
+    write_corpus_files(tmp_path, [shard(["a", "b"]), shard(["cats"])])
     corpus = CorpusFiles(tmp_path)
-    assert corpus.word_index().top_k(["b"], 3)[0].tolist() == [1]
-    assert corpus.word_index().document_frequencies(["text", "t"]).tolist() == [3, 0]
-    assert corpus.word_index(titles=True).document_frequencies(["text", "t"]).tolist() == [3, 2]
+    assert corpus.word_index().top_k(stems("Which cat?"), 3)[0].tolist() == [2]
+    assert corpus.word_index().document_frequencies(["text", "t", "and", "of"]).tolist() == [3, 2, 0, 0]
     assert corpus.text_keys([2, 0]).tolist() == hash_texts(["Text of c. And more.", "Text of a. And more."]).tolist()
 
 

@@ -20,8 +20,8 @@ from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
-from evidence_assets.retrieval.bm25 import lowercase_words
 from evidence_assets.retrieval.corpus import IndexedCorpus, index_key, open_corpus
+from evidence_assets.text.words import stems
 
 SourceKind = Literal[
     "corpus",
@@ -178,17 +178,17 @@ def chunk_evidence(
 
 
 class Bm25Chunks:
-    """The ``k`` chunks with the best BM25 score for question and option; ``titles`` adds title words."""
+    """The ``k`` chunks with the best BM25 score for question and option."""
 
-    def __init__(self, chunks: IndexedCorpus, k: int, version: str, *, titles: bool = False) -> None:
-        self._chunks, self._k, self._index = chunks, k, chunks.word_index(titles=titles)
-        self.version = content_id("bm25", version, k, chunks.version, *(["titles"] if titles else []))
+    def __init__(self, chunks: IndexedCorpus, k: int, version: str) -> None:
+        self._chunks, self._k, self._index = chunks, k, chunks.word_index()
+        self.version = content_id("bm25", version, k, chunks.version)
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         for question in questions:
             selected = []
             for label, option in question.hypotheses:
-                positions, scores = self._index.top_k(lowercase_words(question.query(option)), self._k)
+                positions, scores = self._index.top_k(stems(question.query(option)), self._k)
                 selected += chunk_evidence(self._chunks, label, positions.tolist(), scores.tolist())
             yield selected
 

@@ -32,13 +32,6 @@ class BaselineSettings:
     k: int = 5
 
 
-@dataclass(frozen=True)
-class Bm25Settings(BaselineSettings):
-    """``titles``: Whether the words of its title count as words of a chunk."""
-
-    titles: bool = False
-
-
 def top_positions(scores: npt.NDArray[np.floating], k: int) -> list[int]:
     """Positions of the ``k`` largest positive scores, best first, ties by position."""
     order = np.argsort(-scores, kind="stable")[:k]
@@ -145,8 +138,8 @@ def _default_k(profile: Profile) -> Mapping[str, Any]:
     return {"k": profile.retrieval.k}
 
 
-def _open_bm25(context: StageContext, settings: Bm25Settings) -> Selector:
-    return Bm25Chunks(open_benchmark_corpus(context), settings.k, VERSION, titles=settings.titles)
+def _open_bm25(context: StageContext, settings: BaselineSettings) -> Selector:
+    return Bm25Chunks(open_benchmark_corpus(context), settings.k, VERSION)
 
 
 def _open_cosine(context: StageContext, settings: BaselineSettings) -> Selector:
@@ -167,7 +160,7 @@ SYSTEM = System(
     "baselines",
     VERSION,
     {
-        "bm25": Method(settings=Bm25Settings, open_selector=_open_bm25, sources=("corpus",), defaults=_default_k),
+        "bm25": Method(settings=BaselineSettings, open_selector=_open_bm25, sources=("corpus",), defaults=_default_k),
         "cosine": Method(
             settings=BaselineSettings,
             open_selector=_open_cosine,
