@@ -26,7 +26,7 @@ def row(chunk_id: str) -> Row:
     return {
         "chunk_id": chunk_id,
         "doc_id": f"d{chunk_id}",
-        "title": None if chunk_id == "b" else f"T {chunk_id}",
+        "title": None if chunk_id == "b" else f"Page {chunk_id}",
         "text": f"Text of {chunk_id}. And more.",
         "sentence_offsets": [{"start": 0, "end": 9}, {"start": 10, "end": 19}],
     }
@@ -71,8 +71,8 @@ def test_stems_of_titles_and_texts_are_indexed_without_stop_words(tmp_path: Path
     write_corpus_files(tmp_path, [shard(["a", "b"]), shard(["cats"])])
     corpus = CorpusFiles(tmp_path)
     assert corpus.word_index().top_k(stems("Which cat?"), 3)[0].tolist() == [2]
-    assert corpus.word_index().document_frequencies(["text", "t", "and", "of"]).tolist() == [3, 2, 0, 0]
-    assert corpus.text_keys([2, 0]).tolist() == hash_texts(["Text of c. And more.", "Text of a. And more."]).tolist()
+    assert corpus.word_index().document_frequencies(["text", "page", "and", "of"]).tolist() == [3, 2, 0, 0]
+    assert corpus.text_keys([2, 0]).tolist() == hash_texts(["Text of cats. And more.", "Text of a. And more."]).tolist()
 
 
 @pytest.mark.parametrize(
