@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import dagster as dg
 
 from evidence_assets import defs as package_defs
-
-# Hide Dagster's warnings of features that are beta or in preview in 1.13: partition mappings between dimensions, and
-# partitions of a check.
-for category in (dg.BetaWarning, dg.PreviewWarning):
-    warnings.filterwarnings("ignore", category=category)
 
 
 @dg.definitions
