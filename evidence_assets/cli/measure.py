@@ -12,8 +12,8 @@ import typer
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.cli.console import out, print_table, report_errors
 from evidence_assets.experiment.scores import measurement
-from evidence_assets.experiment.scores.measurement import Half, VariantTables
-from evidence_assets.experiment.scores.metrics import Estimate
+from evidence_assets.experiment.scores.measurement import VariantTables
+from evidence_assets.experiment.scores.metrics import Estimate, Half, halve
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -113,13 +113,13 @@ def _read_tables(lake: Lake, stages: Mapping[str, Stage], benchmark: Benchmark) 
 
 def print_measurements(rows: BenchmarkRows, half: Half | None, with_baselines: bool) -> None:
     """Print metrics and paired differences of the variants, and the limit of recall if it is low."""
-    family, questions = rows.benchmark.family, measurement.halve(rows.questions, half)
+    family, questions = rows.benchmark.family, halve(rows.questions, half)
     question_rows = questions.to_dicts()
     metrics = {label: measurement.measure(family, questions, tables) for label, tables in rows.tables.items()}
     values = {label: measurement.question_values(family, question_rows, t) for label, t in rows.tables.items()}
     baselines: dict[str, tuple[Estimate, list[float]]] = {}
     if with_baselines:
-        other_half = measurement.halve(rows.questions, half, other=True).to_dicts()
+        other_half = halve(rows.questions, half, other=True).to_dicts()
         answers = measurement.baseline_answers(question_rows, other_half)
         for label, tables in rows.tables.items():
             answers[f"nearest ({label})"] = measurement.nearest_answers(question_rows, tables.chains)
@@ -145,13 +145,20 @@ def _print_differences(
         best = max(baselines, key=lambda name: sum(baselines[name]["accuracy"]))
         pairs += [(label, values[label], f"baseline: {best}", baselines[best]) for label in values]
     lines = [
-        (f"{a} − {b}", metric, len(values_a[metric]), *_format_difference(difference))
+        (
+            f"{a} − {b}",
+            metric,
+            len(values_a[metric]),
+            *_format_difference(difference),
+            " / ".join(map(str, measurement.count_changes(values_a[metric], values_b[metric]))),
+        )
         for a, values_a, b, values_b in pairs
         for metric, difference in measurement.paired_differences(values_a, values_b).items()
     ]
     if lines:
-        print_table(("paired difference", "metric", "n", "value", "95 %", "better"), lines)
+        print_table(("paired difference", "metric", "n", "value", "95 %", "better", "gained / lost"), lines)
         out.print("better: the paired bootstrap interval excludes 0", style="dim")
+        out.print("gained / lost: questions on which the first variant is better, and worse", style="dim")
 
 
 def _print_limit(limits: Mapping[str, float]) -> None:

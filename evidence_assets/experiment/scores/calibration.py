@@ -9,8 +9,14 @@ from html import escape
 
 import numpy as np
 
-from evidence_assets.experiment.scores.measurement import Half, halve
-from evidence_assets.experiment.scores.metrics import BINS, accuracy, calibration_error, order_by_confidence
+from evidence_assets.experiment.scores.metrics import (
+    BINS,
+    Half,
+    accuracy,
+    calibration_error,
+    halve,
+    order_by_confidence,
+)
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.confidence import (

@@ -14,8 +14,7 @@ import polars as pl
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
-from evidence_assets.experiment.scores.measurement import halve
-from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, halve, mean, normalise_answer
 from evidence_assets.text.words import name_key
 
 VERSION = "2"
@@ -87,14 +86,19 @@ def option_support(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
 
 def development_signal(questions: pl.DataFrame, evidence: pl.DataFrame) -> float:
     """``graph_signal`` of the first half of the questions, by their ids; chance (.5) without a question to compare."""
+    signals = signal_values(halve(questions, "first").to_dicts(), evidence)
+    return mean(signals).value if signals else CHANCE
+
+
+def signal_values(questions: Iterable[Mapping[str, Any]], evidence: pl.DataFrame) -> list[float]:
+    """``graph_signal`` of each question with one right option that does not ask for an exception."""
     rows = evidence.filter(pl.col("kind").is_in(GRAPH_KINDS)).rows_by_key("question_id", named=True, include_key=True)
-    signals = [
+    return [
         scores["signal"]
-        for question in halve(questions, "first").iter_rows(named=True)
+        for question in questions
         if len(question["gold"]) == 1 and not question["negated"]
         if (scores := _discrimination_scores(question["gold"][0], _support(question, rows)))
     ]
-    return mean(signals).value if signals else CHANCE
 
 
 def _support(question: Mapping[str, Any], rows: Mapping[Any, Sequence[Mapping[str, Any]]]) -> dict[str, float | None]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.experiment.scores import graph_stages
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
+    bootstrap,
     gains_of,
     hit_at_k,
     paired_bootstrap,
@@ -25,13 +27,19 @@ from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, 
 from evidence_assets.experiment.scores.scoring import accepted_answers, is_correct, score_rows
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 
-Half = Literal["first", "second"]
 Question = Mapping[str, Any]
 QUESTION_WORDS = 120
 """Last words of a question that the baseline ``association`` encodes: the encoder reads no more."""
 _ANSWERS = ("accuracy", "supported_accuracy", "answered_share")
 METRICS: Mapping[str, Sequence[str]] = {
-    "mcqa": (*_ANSWERS, "accuracy_surest_25", "calibration_error", "evidence_recall", "citation_precision"),
+    "mcqa": (
+        *_ANSWERS,
+        "accuracy_surest_25",
+        "calibration_error",
+        "evidence_recall",
+        "citation_precision",
+        "graph_signal",
+    ),
     "table": (*_ANSWERS, "accuracy_surest_25", "calibration_error", "evidence_recall", "citation_precision"),
     "graph": (*_ANSWERS, "answer_f1", "evidence_recall", "citation_precision", "citation_recall"),
     "search": ("hit@1", "hit@5", "hit@10", "recall@20", "ndcg@10", "mrr", "answered_share"),
@@ -49,15 +57,6 @@ class VariantTables:
     citations: pl.DataFrame
     chains: pl.DataFrame
     documents: Mapping[str, str]
-
-
-def halve(questions: pl.DataFrame, half: Half | None, *, other: bool = False) -> pl.DataFrame:
-    """The questions of a half by their ids, or of the other one; all without a half."""
-    ordered = questions.sort("question_id")
-    if half is None:
-        return ordered
-    middle = ordered.height // 2
-    return ordered[:middle] if (half == "first") is not other else ordered[middle:]
 
 
 def measure(family: str, questions: pl.DataFrame, tables: VariantTables) -> dict[str, Estimate]:
@@ -78,6 +77,8 @@ def measure(family: str, questions: pl.DataFrame, tables: VariantTables) -> dict
             for row in rows
             if row["value"] is not None
         }
+        if signals := question_values(family, questions.to_dicts(), tables).get("graph_signal"):
+            estimates["graph_signal"] = bootstrap(signals)
     return {name: estimates[name] for name in METRICS[family] if name in estimates}
 
 
@@ -89,6 +90,8 @@ def question_values(family: str, questions: Sequence[Question], tables: VariantT
     else:
         predictions = {row["question_id"]: row for row in tables.predictions.iter_rows(named=True)}
         values = _answer_values(family, [(dict(q), predictions.get(q["question_id"])) for q in questions])
+    if family == "mcqa" and tables.evidence["kind"].is_in(graph_stages.GRAPH_KINDS).any():
+        values["graph_signal"] = graph_stages.signal_values(questions, tables.evidence)
     if any(question["gold_evidence"] for question in questions):
         values["evidence_recall"] = evidence_recall(questions, tables.evidence)
     return {name: values[name] for name in METRICS[family] if name in values}
@@ -112,6 +115,12 @@ def paired_differences(
 ) -> dict[str, Estimate]:
     """Mean of first − second for each metric of both, with its paired bootstrap interval."""
     return {name: paired_bootstrap(values, second[name]) for name, values in first.items() if name in second}
+
+
+def count_changes(first: Sequence[float], second: Sequence[float]) -> tuple[int, int]:
+    """Number of questions on which the first variant has the higher value, and of those on which the second has."""
+    differences = np.subtract(first, second)
+    return int((differences > 0).sum()), int((differences < 0).sum())
 
 
 def is_better(difference: Estimate) -> bool:

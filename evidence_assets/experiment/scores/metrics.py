@@ -10,13 +10,27 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import softmax, unit_rows
 
+if TYPE_CHECKING:
+    import polars as pl
+
 FloatArray = NDArray[np.float64]
+Half = Literal["first", "second"]
+
+
+def halve(questions: pl.DataFrame, half: Half | None, *, other: bool = False) -> pl.DataFrame:
+    """The questions of a half by their ids, or of the other one; all without a half."""
+    ordered = questions.sort("question_id")
+    if half is None:
+        return ordered
+    middle = ordered.height // 2
+    return ordered[:middle] if (half == "first") is not other else ordered[middle:]
 
 
 def gains_of(ranking: Sequence[Hashable], relevant: Collection[Hashable]) -> FloatArray:

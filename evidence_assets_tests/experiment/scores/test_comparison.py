@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
-from evidence_assets.experiment.scores import measurement
+from evidence_assets.experiment.scores import measurement, metrics
 from evidence_assets.experiment.scores.comparison import compare
 from evidence_assets.experiment.scores.measurement import VariantTables
 from evidence_assets.lake import connect
@@ -19,7 +19,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.experiment.scores.test_passage_scores import DOCUMENT_OF, rows
 from evidence_assets_tests.experiment.scores.test_passage_scores import gold as gold_documents
-from evidence_assets_tests.lake_rows import as_stored, chain, prediction, question
+from evidence_assets_tests.lake_rows import as_stored, chain, evidence, prediction, question
 
 
 def write_predictions(root: Path, correct_a: list[bool], correct_b: list[bool]) -> Lake:
@@ -87,14 +87,12 @@ def variant_tables(answers: list[str | None], **tables: list[dict[str, Any]]) ->
 
 def test_metrics_of_a_half_are_those_of_its_questions() -> None:
     questions = as_stored("questions", [question(i) for i in (3, 1, 0, 2, 4)])
-    halves = {half: measurement.halve(questions, half) for half in ("first", "second")}
+    halves = {half: metrics.halve(questions, half) for half in ("first", "second")}
     assert [half["question_id"].to_list() for half in halves.values()] == [["q0", "q1"], ["q2", "q3", "q4"]]
-    assert measurement.halve(questions, "first", other=True).equals(halves["second"])
-    assert measurement.halve(questions, None)["question_id"].to_list() == ["q0", "q1", "q2", "q3", "q4"]
+    assert metrics.halve(questions, "first", other=True).equals(halves["second"])
+    assert metrics.halve(questions, None)["question_id"].to_list() == ["q0", "q1", "q2", "q3", "q4"]
     tables = variant_tables(["A", "B", "A", "A", None])
-    first, second, all_ = (
-        measurement.measure("mcqa", measurement.halve(questions, h), tables) for h in (*halves, None)
-    )
+    first, second, all_ = (measurement.measure("mcqa", metrics.halve(questions, h), tables) for h in (*halves, None))
     assert [first["accuracy"].value, all_["accuracy"].value] == [0.5, 0.6]
     assert second["accuracy"].value == pytest.approx(2 / 3) and second["accuracy"].n == 3
     assert second["answered_share"].value == pytest.approx(2 / 3) and second["supported_accuracy"].n == 2
@@ -114,6 +112,8 @@ def test_the_paired_difference_equals_that_of_compare(tmp_path: Path) -> None:
     difference = measurement.paired_differences(*values)["accuracy"]
     assert difference == comparison.difference and measurement.is_better(difference)
     assert not measurement.is_better(measurement.paired_differences(values[0], values[0])["accuracy"])
+    first, second = (value["accuracy"] for value in values)
+    assert measurement.count_changes(first, second) == (18, 2) and measurement.count_changes(first, first) == (0, 0)
 
 
 def test_documents_are_compared_question_by_question() -> None:
@@ -125,6 +125,18 @@ def test_documents_are_compared_question_by_question() -> None:
     assert measurement.paired_differences(*values)["recall@5"].value == 0.5
     metrics = measurement.measure("retrieval", as_stored("questions", questions), second)
     assert metrics["recall@5"].value == 0.5 and next(iter(metrics)) == "recall@2"
+
+
+def test_the_signal_of_a_graph_is_compared_question_by_question() -> None:
+    def graph_evidence(*options: str) -> list[dict[str, Any]]:
+        return [evidence(i, 1, "A bee buzzes.", option=o, kind="path", score=0.5) for i, o in enumerate(options)]
+
+    questions = [question(i) for i in range(2)]
+    first, second = (variant_tables(["A", "A"], evidence=graph_evidence(*options)) for options in ("AA", "AB"))
+    values = [measurement.question_values("mcqa", questions, tables) for tables in (first, second)]
+    assert [value["graph_signal"] for value in values] == [[1.0, 1.0], [1.0, 0.0]]
+    assert measurement.measure("mcqa", as_stored("questions", questions), first)["graph_signal"].value == 1.0
+    assert "graph_signal" not in measurement.question_values("mcqa", questions, variant_tables(["A", "A"]))
 
 
 def test_baselines_answer_as_their_names_say() -> None:
