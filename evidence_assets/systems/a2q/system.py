@@ -23,7 +23,6 @@ from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, cl
 from evidence_assets.systems.a2q.graph_vectors import GraphVectors, JoinedVectors, join_vectors
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTriples, TripleSettings, define_nodes
-from evidence_assets.systems.a2q.trained_ranking import TrainedSettings, TrainedTriples, build_training
 from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
 
 
@@ -87,11 +86,6 @@ def _link_inputs(variant: Variant, settings: TripleSettings) -> Sequence[StageIn
     return [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
 
 
-def _open_trained_triples(context: StageContext, settings: TrainedSettings) -> Selector:
-    training = build_training(context.read_input("questions"))
-    return TrainedTriples(open_benchmark_graph(context), get_encoder(context.profile.encoder), training, settings)
-
-
 def _open_linked_paths(context: StageContext, settings: PathSettings) -> Selector:
     return LinkedPaths(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
 
@@ -117,12 +111,6 @@ SYSTEM = System(
         "linked_paths": Method(
             settings=PathSettings,
             open_selector=_open_linked_paths,
-            sources=("graph", "graph_passages"),
-            model_kinds=("encoder",),
-        ),
-        "trained_triples": Method(
-            settings=TrainedSettings,
-            open_selector=_open_trained_triples,
             sources=("graph", "graph_passages"),
             model_kinds=("encoder",),
         ),
