@@ -76,15 +76,6 @@ class Vocabulary:
         return translated.with_columns(changes).select(triples.columns)
 
 
-def is_negative(relation: str) -> bool:
-    """Whether a relation denies a fact.
-
-    >>> is_negative("NotDesires"), is_negative("Desires"), is_negative("may_contraindicate")
-    (True, False, True)
-    """
-    return relation.startswith("Not") or relation in ("Antonym", "DistinctFrom", "may_contraindicate")
-
-
 def load_vocabulary() -> Vocabulary:
     """Load the vocabularies and the mapping of this package."""
     relations: dict[str, Relation] = {}

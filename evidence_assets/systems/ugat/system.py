@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from pydantic import StringConstraints
 
-from evidence_assets.benchmarks.graphs.relations import Vocabulary, is_negative, load_vocabulary
+from evidence_assets.benchmarks.graphs.relations import Vocabulary, load_vocabulary
 from evidence_assets.experiment.evidence.question_concepts import (
     MIN_DEPTH,
     LinkedPhrase,
@@ -83,7 +83,6 @@ class UgatSettings:
     ``paths_within``: Find paths in the whole graph, or in the subgraph, so that D bounds them. Both are printed (6.4.4;
         6.4.3 and 6.6.1).
     ``max_sources``: Maximum start nodes of paths: the concepts, then the relevant nodes with the best scores.
-    ``denials``: Whether an option with paths that end in a negative relation keeps only these: nothing supports it.
     ``path_length``, ``paths_per_pair``, ``passages``: Maximum edges of a path, shortest paths between two nodes, and
         passages of an option.
     """
@@ -103,7 +102,6 @@ class UgatSettings:
     anchors: Literal["concepts_and_relevant", "relevant"] = "concepts_and_relevant"
     paths_within: Literal["graph", "subgraph"] = "graph"
     max_sources: int = 64
-    denials: bool = False
     path_length: int = 3
     paths_per_pair: int = 3
     passages: int = 5
@@ -213,8 +211,6 @@ class PathSelector:
         paths = [self._paths(*case) for case in zip(questions, subgraphs, node_scores, strict=True)]
         if settings.rank == "words":
             paths = self._rank_by_words(questions, paths)
-        if settings.denials:
-            paths = [{label: self._denials(p) or p for label, p in option_paths.items()} for option_paths in paths]
         selections = []
         for question, subgraph, scores, option_paths in zip(questions, subgraphs, node_scores, paths, strict=True):
             weights = dict(zip(subgraph.edges.tolist(), scores.attention.tolist(), strict=False)) if scores else {}
@@ -299,14 +295,6 @@ class PathSelector:
                 contradictory=any(self._is_contradictory(step) for step in path.steps),
             )
         return tuple(passages.values())
-
-    def _denials(self, paths: Sequence[GraphPath]) -> list[GraphPath]:
-        """The paths whose last step, the one at the option, has negative relations only."""
-        return [
-            path
-            for path in paths
-            if path.steps and all(is_negative(self._graph.triple(edge)[1]) for edge, _ in path.steps[-1])
-        ]
 
     def _is_contradictory(self, step: Sequence[tuple[int, bool]]) -> bool:
         """Whether two edges of a step have the same direction and opposite relations."""

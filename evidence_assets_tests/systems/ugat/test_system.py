@@ -143,17 +143,6 @@ def test_paths_are_ranked_by_the_cosine_of_edge_texts_and_question() -> None:
     assert scores == sorted(scores, reverse=True) != [by_relevance[p.text].score for p in selection.passages["C"]]
 
 
-def test_an_option_that_the_graph_denies_keeps_only_the_denials() -> None:
-    names, relations = ["dog", "fear", "pain", "walk"], ["Desires", "NotDesires"]
-    graph = random_vectors(graph_of(names, relations, [(0, 0, 3), (0, 1, 1), (0, 1, 2), (1, 0, 2)]))
-    question = make_question_subgraph("q", [0, 1], {"A": (2,), "B": (3,)}, graph)
-    denial = "Dog does not desire pain."
-    for denials, of_pain in ((False, {denial, "Fear desires pain."}), (True, {denial})):
-        passages = relevant_paths(question, replace(SETTINGS, denials=denials), graph).passages
-        assert {passage.text for passage in passages["A"] if len(passage.nodes) == 2} == of_pain
-        assert "Dog desires walk." in {passage.text for passage in passages["B"]}
-
-
 def test_layers_and_heads_are_those_of_the_variant() -> None:
     attention = read_settings(
         UgatSettings, {"layers": 1, "heads": 8}, owner="variant x", defaults={"steps": 7}
