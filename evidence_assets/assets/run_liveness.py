@@ -58,6 +58,11 @@ def liveness_lock(home: Path) -> Iterator[dict[str, str]]:
             lock_file.unlink()
 
 
+def history_id(run: dg.DagsterRun) -> str:
+    """Id of a run in the lake's history; all runs of one command or one backfill share theirs."""
+    return run.tags.get(LOCK_FILE_TAG) or run.tags.get("dagster/backfill") or run.run_id
+
+
 @cache
 def hold_liveness_lock(home: Path) -> dict[str, str]:
     """Tags as of ``liveness_lock``, whose file stays locked until this process ends."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from evidence_assets.assets.planning import pace_metadata
 from evidence_assets.assets.resources import LakeResource, asset_name, step_options
-from evidence_assets.assets.run_liveness import raise_interruptions
+from evidence_assets.assets.run_liveness import history_id, raise_interruptions
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import TemporarilyUnavailable
@@ -146,8 +146,9 @@ def table_asset(
         metadata_values |= Usage.metadata(model.usage for model in step.language_models)
         file = step.lake.write(step.asset, step.partition, tables)[table]
         if table in HISTORY_TABLES:
-            history = history_rows(table, rows, context.run.run_id, step.asset, step.partition)
-            step.lake.record_history(context.run.run_id, step.asset, step.partition, history)
+            run_id = history_id(context.run)
+            history = history_rows(table, rows, run_id, step.asset, step.partition)
+            step.lake.record_history(run_id, step.asset, step.partition, history)
         metadata_values |= {name: image_metadata(name, image) for name, image in output.images.items()}
         metadata_values |= {"dagster/row_count": file.rows, "dagster/uri": step.lake.uri(file.path)}
         metadata_values |= {"bytes": file.bytes, "file_changed": file.changed}

@@ -167,7 +167,8 @@ def print_report(report: Report, command: str) -> None:
     memory = sum(report.peaks.values())
     out.print(
         f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
-        f"rows unchanged {report.rows_unchanged:,}, computed {report.rows_computed:,}; peak memory {memory:.2f} GiB"
+        f"rows unchanged {report.rows_unchanged:,}, computed {report.rows_computed:,}; peak memory {memory:.2f} GiB; "
+        f"run {report.run_id[:8]}"
     )
     if report.warnings:
         out.print("\nThese assets were materialized with warnings:", style="yellow")

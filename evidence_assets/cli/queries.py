@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +23,7 @@ from evidence_assets.cli.console import (
     strip_controls,
 )
 from evidence_assets.explorer import LOCALHOST
+from evidence_assets.explorer.answer_view import option_texts
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
 from evidence_assets.lake.ids import short_id
@@ -140,25 +142,48 @@ def impact(
 
 @commands.command()
 def diff(
-    run_a: Annotated[str, typer.Argument(help="Id of a run or its first characters; the table history has all ids.")],
-    run_b: Annotated[str, typer.Argument(help="Id of the later run.")],
+    run_a: Annotated[str, typer.Argument(help="Id of a run or its first characters; `evidence run` prints it.")],
+    run_b: Annotated[str, typer.Argument(help="Id of another run; the newer run is the result.")],
+    show_all: Annotated[bool, typer.Option("--all", help="List all rows, not only answers.")] = False,
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """List the rows that differ between two runs."""
+    """List what changed between two runs: answers, and counts of other rows.
+
+    The table history has the ids and times of all runs.
+    """
     with report_errors(), connect(lake, lazy=True) as connection:
-        rows = lineage.diff_runs(connection, run_a, run_b)
-    if print_if_json(as_json, rows):
+        runs = lineage.diff_runs(connection, run_a, run_b)
+    if print_if_json(as_json, runs.rows):
         return
-    lines = []
-    for row in rows:
-        before, after = (
-            " ".join(str(v) for v in (row[f"answer_{moment}"], row[f"status_{moment}"]) if v)
-            for moment in ("before", "after")
+    older, newer = (f"{name[:8]} ({time or 'time unknown'})" for name, time in (runs.older, runs.newer))
+    out.print(f"from run {older} to run {newer}")
+    if not runs.partitions:
+        out.print("The runs have nothing in common: no partition of an asset was written by both.")
+        return
+    predictions = (row for row in runs.rows if row["asset"].startswith("predictions/"))
+    columns = [[f"{name}_{moment}" for name in ("answer", "status")] for moment in ("before", "after")]
+    answers = [row for row in predictions if [row[name] for name in columns[0]] != [row[name] for name in columns[1]]]
+    for row in answers:
+        before, after = (_format_diff_answer(row, moment) for moment in ("before", "after"))
+        variant = row["asset"].removeprefix("predictions/")
+        text = f"{row['question'] or 'question no longer in the lake'}\n  {before} → {after}"
+        out.print(strip_controls(f"\n{text}\n  {variant}, {row['partition']}, {row['row_id'][:12]}"), markup=False)
+    if show_all:
+        print_table(
+            ("asset", "partition", "row", "change"),
+            ((row["asset"], row["partition"], row["row_id"][:12], row["change"]) for row in runs.rows),
         )
-        lines.append((row["asset"], row["partition"], row["row_id"][:12], row["change"], before, after))
-    print_table(("asset", "partition", "row", "change", "before", "after"), lines)
-    out.print(f"{len(rows):,} rows differ")
+    counts = Counter((row["asset"].split("/")[0], row["change"]) for row in runs.rows)
+    others = ", ".join(f"{n:,} {kind} {change}" for (kind, change), n in sorted(counts.items()))
+    number = "1 answer differs" if len(answers) == 1 else f"{len(answers):,} answers differ"
+    out.print(f"\n{number}; rows: {others or 'all equal'}" + ("" if show_all else "; --all"))
+
+
+def _format_diff_answer(row: dict[str, Any], moment: str) -> str:
+    answer, status = row[f"answer_{moment}"], row[f"status_{moment}"]
+    text = option_texts(row).get(answer) if row["question"] else None
+    return " ".join(filter(None, (f"{answer}. {text}" if text else answer, f"({status})" if status else "none")))
 
 
 @commands.command()

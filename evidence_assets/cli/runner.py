@@ -30,7 +30,13 @@ import dagster as dg
 
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.resources import LakeResource, set_pool_limits
-from evidence_assets.assets.run_liveness import fail_killed_runs, liveness_lock, reduce_disk_syncs, wait_for_slots
+from evidence_assets.assets.run_liveness import (
+    LOCK_FILE_TAG,
+    fail_killed_runs,
+    liveness_lock,
+    reduce_disk_syncs,
+    wait_for_slots,
+)
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG
 from evidence_assets.cli.console import err, out
 from evidence_assets.cli.run_selection import (
@@ -95,6 +101,8 @@ class Report:
     failures: list[Failure] = field(default_factory=list)
     warnings: list[Failure] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    run_id: str = ""
+    """Id of the run in the lake's history."""
     peaks: dict[int, float] = field(default_factory=dict)
     """Peak resident memory in GiB, by process."""
 
@@ -256,7 +264,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
                 return future
 
             run_queue.work(run_here, 1)
-    run_queue.report.seconds = time.monotonic() - start
+    run_queue.report.seconds, run_queue.report.run_id = time.monotonic() - start, tags[LOCK_FILE_TAG]
     return run_queue.report
 
 

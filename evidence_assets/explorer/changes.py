@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from evidence_assets.lake.catalogue import scan_sql
 
 RUN_GAP_S = 1_800.0
-"""Runs whose writes are less than this apart count as one, because a command starts many runs of Dagster."""
+"""Runs that are less than this apart count as one, unless the later one writes a partition again."""
 KINDS = ("predictions", "knowledge", "scores")
 """First parts of the asset keys whose history is compared; that of evidence and chains is too large for a page."""
 CHANGES = """
@@ -28,35 +28,33 @@ Stamps = Mapping[Path, tuple[int, int]]
 
 @dataclass(frozen=True)
 class LastRun:
-    """Times of the last run in seconds, and the number of Dagster's runs that it consists of."""
+    """Times of the last run in seconds."""
 
     start: float
     end: float
-    runs: int
 
 
 def find_last_run(history: Stamps, predictions: Stamps) -> LastRun | None:
-    """The last run that wrote history or predictions; None if the lake has neither."""
-    files = {path: stamp[0] / 1e9 for path, stamp in (*history.items(), *predictions.items())}
-    if not files:
-        return None
-    start = _start_of_last_group(files.values())
-    return LastRun(start, max(files.values()), len({path.parent for path in history if files[path] >= start}))
+    """The last run that wrote history or predictions; None if the lake has neither.
 
-
-def _start_of_last_group(times: Iterable[float]) -> float:
-    """Start of the last group of times with gaps below ``RUN_GAP_S``.
-
-    >>> _start_of_last_group([9_000.0, 10_000.0, 11_500.0, 5_000.0])
-    9000.0
+    Earlier runs join it while they are less than ``RUN_GAP_S`` apart and wrote none of its partitions.
     """
-    latest_first = sorted(times, reverse=True)
-    start = latest_first[0]
-    for time in latest_first:
-        if start - time >= RUN_GAP_S:
+    runs: dict[Path, list[Path]] = {}
+    for path in history:
+        runs.setdefault(path.parent, []).append(path)
+    times = {path: stamp[0] / 1e9 for path, stamp in (*history.items(), *predictions.items())}
+    # Predictions of single questions have no history: each file is a run.
+    groups = [({path.name for path in paths}, sorted(times[path] for path in paths)) for paths in runs.values()]
+    groups += [(set(), [times[path]]) for path in predictions]
+    groups.sort(key=lambda group: -group[1][-1])
+    if not groups:
+        return None
+    start, names = groups[0][1][-1], set[str]()
+    for group_names, group_times in groups:
+        if start - group_times[-1] >= RUN_GAP_S or names & group_names:
             break
-        start = time
-    return start
+        start, names = min(start, group_times[0]), names | group_names
+    return LastRun(start, groups[0][1][-1])
 
 
 def changes_sql(history: Stamps, start: float) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -225,32 +226,56 @@ def distinct_ids(root: Node) -> dict[str, list[str]]:
     return {kind: sorted(ids) for kind, ids in sorted(ids_by_kind.items())}
 
 
-def diff_runs(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]:
-    """Rows that differ between two runs (added, removed or changed), in partitions that both runs wrote."""
-    create_views(connection, "history")
-    runs = {row[0] for row in connection.execute("SELECT DISTINCT run_id FROM history").fetchall()}
-    names = []
+class RunDiff(NamedTuple):
+    """Changes between two runs; each run is its id and time, and ``partitions`` counts those that both wrote."""
+
+    older: tuple[str, str | None]
+    newer: tuple[str, str | None]
+    partitions: int
+    rows: list[dict[str, Any]]
+
+
+def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
+    """Rows that differ between two runs (added, removed or changed), in partitions that both runs wrote.
+
+    Predictions come first, with their question.
+    """
+    create_views(connection, "history", "predictions", "questions")
+    times = dict(connection.execute("SELECT run_id, max(time) FROM history GROUP BY 1 ORDER BY 2, 1").fetchall())
+    runs = []
     for run in (run_a, run_b):
-        matches = sorted(name for name in runs if name.startswith(run))
+        matches = sorted(name for name in times if name.startswith(run))
         if len(matches) != 1:
-            raise UnknownId(f"{run!r} matches {len(matches)} of the lake's {len(runs)} runs: give the id of one run")
-        names.append(matches[0])
-    return query_rows(
+            latest = ", ".join(f"{name[:8]} ({time or 'no time'})" for name, time in [*times.items()][-5:])
+            raise UnknownId(
+                f"{run!r} matches {len(matches)} of the lake's {len(times)} runs: give one run; the last are {latest}"
+            )
+        runs.append((matches[0], times[matches[0]]))
+    older, newer = sorted(runs, key=lambda run: run[1]) if all(time for _, time in runs) else runs
+    sql = "SELECT DISTINCT asset, partition FROM history WHERE run_id = "
+    [(partitions,)] = connection.execute(
+        f"SELECT count(*) FROM ({sql} $a INTERSECT {sql} $b)", {"a": older[0], "b": newer[0]}
+    ).fetchall()
+    rows = query_rows(
         connection,
         """
         WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b)
-        SELECT asset, partition, row_id,
+        SELECT h.*, q.text AS question, q.task, q.options FROM (
+            SELECT asset, partition, row_id,
                CASE WHEN a.run_id IS NULL THEN 'added' WHEN b.run_id IS NULL THEN 'removed' ELSE 'changed' END change,
                a.answer AS answer_before, b.answer AS answer_after, a.status AS status_before, b.status AS status_after
-        FROM a FULL JOIN b USING (asset, partition, row_id)
-        WHERE (asset, partition) IN (SELECT (asset, partition) FROM a)
-          AND (asset, partition) IN (SELECT (asset, partition) FROM b)
-          AND a.content_hash IS DISTINCT FROM b.content_hash
-        ORDER BY ALL
+            FROM a FULL JOIN b USING (asset, partition, row_id)
+            WHERE (asset, partition) IN (SELECT (asset, partition) FROM a)
+              AND (asset, partition) IN (SELECT (asset, partition) FROM b)
+              AND a.content_hash IS DISTINCT FROM b.content_hash) h
+        LEFT JOIN (SELECT DISTINCT prediction_id, question_id FROM predictions) ON prediction_id = h.row_id
+        LEFT JOIN (SELECT DISTINCT ON (question_id) * FROM questions) q USING (question_id)
+        ORDER BY NOT starts_with(h.asset, 'predictions/'), h.asset, h.partition, h.row_id
         """,
-        a=names[0],
-        b=names[1],
+        a=older[0],
+        b=newer[0],
     )
+    return RunDiff(older, newer, partitions, rows)
 
 
 def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
@@ -286,6 +311,7 @@ def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str)
         for name in {schema.row_id, schema.version_column, "answer", "status"} & set(rows.column_names)
     }
     absent = [None] * rows.num_rows
+    time = datetime.now(UTC).isoformat(" ", "seconds")
     ids, versions = columns[schema.row_id], columns[schema.version_column]
     answers, statuses = columns.get("answer", absent), columns.get("status", absent)
     history = {
@@ -297,6 +323,7 @@ def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str)
             "content_hash": version if isinstance(version, str) else content_id(version),
             "answer": answer,
             "status": status,
+            "time": time,
         }
         for row_id, version, answer, status in zip(ids, versions, answers, statuses, strict=True)
     }

@@ -146,8 +146,8 @@ def test_diff_lists_the_rows_that_differ_between_two_runs(lake: Lake) -> None:
     record("run-b", {"2": "verified", "3": "verified", "4": "absent"})
     record("run-b", {"9": "verified"}, "other|0")
     with connect(lake.root) as connection:
-        changes = {row["row_id"]: row["change"] for row in diff_runs(connection, "run-a", "run-b")}
-        assert changes == {"1": "removed", "3": "changed", "4": "added"}
-        assert diff_runs(connection, "run-a", "run-a") == []
-        with pytest.raises(UnknownId, match=r"nope' matches 0 of the .* runs"):
+        diff = diff_runs(connection, "run-a", "run-b")
+        assert {row["row_id"]: row["change"] for row in diff.rows} == {"1": "removed", "3": "changed", "4": "added"}
+        assert diff.partitions == 1 and diff_runs(connection, "run-a", "run-a").rows == []
+        with pytest.raises(UnknownId, match=r"nope' matches 0 of the .* runs.*run-b \(20"):
             diff_runs(connection, "nope", "run-a")

@@ -179,7 +179,6 @@ def home(reader: PageReader, query: Mapping[str, str]) -> Page:
     values["last_run"] = run and {
         "start": datetime.fromtimestamp(run.start).strftime("%Y-%m-%d %H:%M"),
         "end": datetime.fromtimestamp(run.end).strftime("%Y-%m-%d %H:%M"),
-        "runs": run.runs,
     }
     return Page("home.html", "Overview", values)
 
