@@ -189,9 +189,11 @@ class AnswerView:
         row = self.prediction
         answer, status = row["answer"], row["status"]
         if not answer or status == "insufficient":
-            texts = (item for item in self.evidence if item.row["kind"] in TEXT_KINDS)
-            closest = next((f"“{shorten(item.text, 300)}” ({item.location})" for item in texts), "")
-            return f"{NO_ANSWER}. Closest statement: {closest}" if closest else f"{NO_ANSWER}."
+            texts = [item for item in self.evidence if item.row["kind"] in TEXT_KINDS]
+            if not texts:
+                return f"{NO_ANSWER}."
+            closest = min(texts, key=lambda item: item.text.startswith("#") or item.text[-1:].isalnum())  # no heading
+            return f"{NO_ANSWER}. Closest statement: “{shorten(closest.text, 300)}” ({closest.location})"
         others = [other for other in row["supported_answers"] or () if other != answer]
         text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
         return f"The evidence does not decide. Closest answer: {text}" if status == "ambiguous" else text

@@ -14,11 +14,10 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.text.negation import asks_for_exception, is_denial
-from evidence_assets.text.sentences import sentence_spans, split_clauses
+from evidence_assets.text.sentences import sentence_spans, split_clauses, starts_with_pronoun
 from evidence_assets.text.words import STOP_WORDS, stem
 
 _ANSWER_KIND = re.compile(r"\b(?:which|what|whose)\s+((?:[\w-]+\s+){0,3}[\w-]+)", re.IGNORECASE)
-_PRONOUN = re.compile(r"\s*(?:it|its|they|their|them|this|these|those|he|his|she|her|such)\b", re.IGNORECASE)
 YES_NO_MAYBE = ("yes", "no", "maybe")
 _FINDING = re.compile(
     r"\d\s*%|\bp\s*[<=>≤≥]|significan|\b(?:show|found|observ|conclu|suggest|indicat|correlat|associat|higher|lower"
@@ -72,7 +71,7 @@ def split_statements(item: EvidenceItem) -> Iterator[Statement]:
         return
     spans = sentence_spans(item.text)
     for number, (start, end) in enumerate(spans):
-        if number and _PRONOUN.match(item.text, start):
+        if number and starts_with_pronoun(item.text, start):
             start = spans[number - 1][0]
             yield _statement(item, start, end, item.text[start:end])
             continue

@@ -17,13 +17,13 @@ from evidence_assets.reasoning.extractive import Statement, split_statements
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
 from evidence_assets.reasoning.spans.choice import find_answer, load_span_weights
-from evidence_assets.reasoning.spans.features import Passage
+from evidence_assets.reasoning.spans.passages import split_passages
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.negation import is_denial
-from evidence_assets.text.sentences import detect_language, sentence_spans
+from evidence_assets.text.sentences import detect_language
 
-VERSION = "10"
+VERSION = "11"
 """Raise it whenever equal input may get a different answer."""
 MIN_WEIGHT = 0.36
 """Minimum weight of a reading (:class:`ExtractiveShortAnswers`) that is answered. These five thresholds were tuned on
@@ -162,12 +162,7 @@ class ExtractiveShortAnswers:
         return answers
 
     def _answer_by_span(self, task: ShortTask) -> ShortAnswer:
-        passages = [
-            Passage(item.evidence_id, item.source_id, item.text[start:end], rank)
-            for rank, item in enumerate(task.texts)
-            for start, end in sentence_spans(item.text)
-        ]
-        choice = find_answer(task.question, passages, self._encoder, self._weights)
+        choice = find_answer(task.question, split_passages(task.texts), self._encoder, self._weights)
         if choice is None:
             return NO_ANSWER
         answer, passage = choice.candidate.text, choice.candidate.passage

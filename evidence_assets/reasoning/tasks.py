@@ -30,6 +30,9 @@ class EvidenceItem:
     locator: str
     text: str
     score: float = 0.0
+    title: str = ""
+    referent: str = ""
+    """What a pronoun at the start of the text stands for, if known."""
 
     @cached_property
     def content_hash(self) -> str:

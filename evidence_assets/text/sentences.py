@@ -58,6 +58,14 @@ def trim_span(text: str, span: Span) -> Span:
     return (span[0] + leading, span[0] + max(leading, len(piece.rstrip())))
 
 
+_PRONOUN = re.compile(r"\s*(?:it|its|they|their|them|this|these|those|he|his|she|her|such)\b", re.IGNORECASE)
+
+
+def starts_with_pronoun(text: str, start: int = 0) -> bool:
+    """Whether the first word from ``start`` may stand for the subject of the previous sentence."""
+    return _PRONOUN.match(text, start) is not None
+
+
 _CLAUSE_END = re.compile(
     r";\s+|,\s+(?=(?:whereas|while|although|though|but|however|unlike)\b)|\s+(?=whereas\b)|,\s+(?=and\s+(?:\S+\s+){3})"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tarfile
 import zipfile
 from pathlib import Path
@@ -10,12 +11,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations_of
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli import app
 from evidence_assets.cli.add_corpus import add_corpus
 from evidence_assets.cli.project import create_project
 from evidence_assets.cli.runner import dagster_home
+from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -54,6 +57,14 @@ def test_a_declared_corpus_is_updated_and_not_declared_again(project: Path, tmp_
     assert add_corpus(lake, "library", tmp_path / "documents").documents == 1
     assert [path.name for path in lake.raw_path("corpora/library").iterdir()] == ["new.md"]
     assert not (lake.root / "declarations").exists()
+
+
+def test_the_first_question_of_a_project_is_answered(project: Path) -> None:
+    [command] = re.findall(r"evidence (ask .*)", (project / "README.md").read_text())
+    lake = Lake.create(find_lake(), question_shards=1, corpus_shards=1)
+    build_corpus(lake, "library", group_files(lake.raw_path("corpora/library")), lambda text: None)
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.exit_code == 0 and "answer: Ida Holm" in result.output, result.output
 
 
 def test_init_changes_no_existing_file(project: Path) -> None:

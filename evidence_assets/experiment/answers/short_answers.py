@@ -43,7 +43,9 @@ def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> Shor
         if triple is not None:
             facts.append(ShortFact(row["evidence_id"], *triple, row["text"], is_sourced(row)))
         elif row["kind"] in TEXT_KINDS:
-            texts.append(EvidenceItem(row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"]))
+            fields = [row[name] for name in ("evidence_id", "kind", "source_id", "locator", "text")]
+            details = selection_details(row)
+            texts.append(EvidenceItem(*fields, title=details.get("title", ""), referent=details.get("referent", "")))
     return ShortTask(question.text, tuple(facts), tuple(texts))
 
 

@@ -14,11 +14,13 @@ MAX_CHUNK_WORDS = 5
 """Maximum words of a span within one run of content words."""
 MAX_JOINED_WORDS = 3
 """Maximum words on each side of a word that joins two runs, such as "of"."""
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:[-.][^\W_]+)*|['’]s\b|[^\w\s]")
+_TOKEN = re.compile(
+    r"\d\d?:\d\d\b|\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?\b|(?:[^\W\d_]\.){2,}|[^\W_]+(?:[-.][^\W_]+)*|['’]s\b|[^\w\s]"
+)
 _YEAR = re.compile(r"1\d{3}s?|20\d{2}s?")
-_LISTS = read_word_lists("answer_words.txt")
-DETERMINERS, PREPOSITIONS, AUXILIARIES = _LISTS["determiners"], _LISTS["prepositions"], _LISTS["auxiliaries"]
-_VERBS = dict(pair.split("=") for pair in _LISTS["irregular_verbs"])
+LISTS = read_word_lists("answer_words.txt")
+DETERMINERS, PREPOSITIONS, AUXILIARIES = LISTS["determiners"], LISTS["prepositions"], LISTS["auxiliaries"]
+_VERBS = dict(pair.split("=") for pair in LISTS["irregular_verbs"])
 _FUNCTION_WORDS = (STOP_WORDS - NUMBER_WORDS) | DETERMINERS | PREPOSITIONS | AUXILIARIES | {"who", "which", "such"}
 SYMBOLS = frozenset("$€£%°")
 
@@ -33,7 +35,7 @@ class Word:
 
     @cached_property
     def lower(self) -> str:
-        return self.text.casefold()
+        return self.text.casefold().rstrip(".") or self.text
 
     @cached_property
     def stem(self) -> str:
@@ -85,12 +87,7 @@ def find_candidates(words: Sequence[Word]) -> list[tuple[int, int]]:
             spans[start, end] = None
     for (start, end), (next_start, next_end) in pairwise(runs):
         between = [word.lower for word in words[end:next_start]]
-        if (
-            not between
-            or len(between) > 2
-            or between[0] not in _LISTS["joining"]
-            or not set(between[1:]) <= DETERMINERS
-        ):
+        if not between or len(between) > 2 or between[0] not in LISTS["joining"] or not set(between[1:]) <= DETERMINERS:
             continue
         for first in range(max(start, end - MAX_JOINED_WORDS), end):
             for last in range(next_start + 1, min(next_end, next_start + MAX_JOINED_WORDS) + 1):
@@ -98,6 +95,11 @@ def find_candidates(words: Sequence[Word]) -> list[tuple[int, int]]:
     for span in (*_names(words), *_lists(words, runs)):
         spans[span] = None
     return list(spans)
+
+
+def is_verb_form(word: Word) -> bool:
+    """Whether a word is a past tense or participle by its form."""
+    return word.lower in _VERBS or (word.lower.endswith("ed") and not word.is_capital)
 
 
 def _content_runs(words: Sequence[Word]) -> list[tuple[int, int]]:
@@ -122,7 +124,7 @@ def _names(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
         while end < len(words) and end - last <= 2:
             if words[end].is_content and (words[end].is_capital or words[end].text[0].isdigit()):
                 last = end + 1
-            elif words[end].lower not in _LISTS["particles"]:
+            elif words[end].lower not in LISTS["particles"]:
                 break
             end += 1
         if last - number > 1:
@@ -133,7 +135,7 @@ def _names(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
 def _lists(words: Sequence[Word], runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Runs joined by commas and "and" or "or"."""
     joins = [
-        {word.lower for word in words[end:start]} <= _LISTS["list_joining"] for (_, end), (start, _) in pairwise(runs)
+        {word.lower for word in words[end:start]} <= LISTS["list_joining"] for (_, end), (start, _) in pairwise(runs)
     ]
     for first in range(len(runs)):
         last = first
@@ -143,126 +145,7 @@ def _lists(words: Sequence[Word], runs: Sequence[tuple[int, int]]) -> Iterator[t
                 yield runs[first][0], runs[last][1]
 
 
-QUESTION_KINDS = ("person", "place", "time", "count", "amount", "reason", "manner", "named", "thing")
 CANDIDATE_KINDS = ("date", "quantity", "number", "name", "mixed", "phrase")
-
-_KIND_OF_HEAD = {noun: kind for kind in ("time", "place", "person", "amount") for noun in _LISTS[f"{kind}_nouns"]}
-_ADMITTED = {
-    "count": ("number", "quantity"),
-    "amount": ("number", "quantity"),
-    "time": ("date", "number", "quantity"),
-    "person": ("name", "mixed", "phrase"),
-    "place": ("name", "mixed", "phrase"),
-}
-"""Kinds of spans that can answer a kind of question; all for other questions."""
-MAX_QUESTION_WORDS = 10
-"""Maximum content words of a question that one sentence can answer."""
-
-
-@dataclass(frozen=True)
-class QuestionFocus:
-    """What a question asks for.
-
-    ``kind``: One of :data:`QUESTION_KINDS`; ``named`` asks "which" or "what" with a noun, ``thing`` without.
-    ``head``: Places of the words that name the answer ("branch" of "what branch of science").
-    ``wh``: Place of the question word; -1 without.
-    """
-
-    words: tuple[Word, ...]
-    kind: str
-    head: tuple[int, ...]
-    wh: int
-
-    @cached_property
-    def content(self) -> tuple[int, ...]:
-        """Places of the content words that are not the head."""
-        return tuple(
-            n
-            for n, w in enumerate(self.words)
-            if w.is_content and n not in self.head and w.lower not in _LISTS["question_words"]
-        )
-
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        return frozenset(word.stem for word in self.words)
-
-    @property
-    def is_simple(self) -> bool:
-        """Whether one sentence can answer it: it asks one thing about what it names, and is not too long."""
-        later = {word.lower for word in self.words[self.wh + 2 :]}
-        return self.wh >= 0 and not later & _LISTS["compound"] and len(self.content) <= MAX_QUESTION_WORDS
-
-    def admits(self, kind: str) -> bool:
-        """Whether a span of this kind can be the answer: "how many" asks for a number."""
-        return kind in _ADMITTED.get(self.kind, CANDIDATE_KINDS)
-
-    @property
-    def is_subject(self) -> bool:
-        """Whether the answer is the subject: the question word and head are followed by no auxiliary verb."""
-        next_word = self.wh + 1 + len(self.head)
-        return self.wh >= 0 and next_word < len(self.words) and self.words[next_word].lower not in AUXILIARIES
-
-    @property
-    def verb(self) -> int | None:
-        """Position in ``content`` of the verb whose subject is the answer, such as "wrote" after "who"."""
-        next_word = self.wh + 1 + len(self.head)
-        return self.content.index(next_word) if self.is_subject and next_word in self.content else None
-
-
-def analyze_question(text: str) -> QuestionFocus:
-    """The kind of answer that a question asks for, by its first question word.
-
-    >>> analyze_question("In which year did the war end?").kind, analyze_question("Who won?").kind
-    ('time', 'person')
-    """
-    words = split_tokens(text)
-    wh = next((n for n, word in enumerate(words) if word.lower in _LISTS["question_words"]), -1)
-    if wh < 0:
-        return QuestionFocus(tuple(words), "thing", (), wh)
-    next_word = words[wh + 1].lower if wh + 1 < len(words) else ""
-    match words[wh].lower:
-        case "who" | "whom" | "whose":
-            kind: str = "person"
-        case "where":
-            kind = "place"
-        case "when":
-            kind = "time"
-        case "why":
-            kind = "reason"
-        case "how":
-            kind = (
-                "count" if next_word == "many" else "amount" if next_word in _LISTS["amount_adjectives"] else "manner"
-            )
-        case _:
-            kind = "thing"
-    head = _find_head(words, wh, kind)
-    if kind == "thing" and head:
-        noun = words[head[-1]].lower
-        kind = _KIND_OF_HEAD.get(noun, "named")
-    return QuestionFocus(tuple(words), kind, head, wh)
-
-
-def _find_head(words: Sequence[Word], wh: int, kind: str) -> tuple[int, ...]:
-    """Places of the noun that names the answer: after "which", "what" and "how many", or after "what is the"."""
-    if kind not in ("thing", "count"):
-        return ()
-    start = wh + 1 + (kind == "count")
-    first = start
-    if start < len(words) and words[start].lower in AUXILIARIES:
-        first = start + 1
-        if not (first < len(words) and words[first].lower in ("the", "a", "an", "one", "some")):
-            return ()
-        first += 1
-    head = []
-    for number in range(first, min(len(words), first + 4)):
-        if not words[number].is_content:
-            break
-        head.append(number)
-        if _KIND_OF_HEAD.get(words[number].lower):
-            break
-    else:
-        head = head[:2]
-    return tuple(head[:3])
 
 
 def candidate_kind(words: Sequence[Word], *, is_start: bool = False) -> str:
@@ -272,9 +155,9 @@ def candidate_kind(words: Sequence[Word], *, is_start: bool = False) -> str:
     """
     lowers = {word.lower for word in words}
     has_number = any(word.is_number for word in words)
-    if any(word.is_year for word in words) or lowers & (_LISTS["clear_months"] | _LISTS["days"]):
+    if any(word.is_year or ":" in word.text for word in words) or lowers & (LISTS["clear_months"] | LISTS["days"]):
         return "date"
-    if has_number and lowers & (_LISTS["months"] | _LISTS["date_units"]):
+    if has_number and lowers & (LISTS["months"] | LISTS["date_units"]):
         return "date"
     if has_number:
         return "number" if len(words) == 1 else "quantity"

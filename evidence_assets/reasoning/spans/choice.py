@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from importlib import resources
 
 import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.spans.candidates import analyze_question
-from evidence_assets.reasoning.spans.features import MISSING_NAMES, Passage, SpanCandidate, find_spans
+from evidence_assets.reasoning.spans.features import MISSING_NAMES, SpanCandidate, find_spans
+from evidence_assets.reasoning.spans.passages import Passage
+from evidence_assets.reasoning.spans.questions import analyze_question
 
 WEIGHTS_FILE = "weights.json"
 MAX_COMPARED = 25
@@ -27,16 +28,16 @@ MAX_LOGIT = 30.0
 class SpanWeights:
     """Weights of the features of a span; fitted by ``bench/fit_short_answers.py``.
 
-    ``threshold``: Minimum expected F1 of a span that is an answer.
+    ``thresholds``: Minimum confidence of an answer by kind of question (``QuestionFocus.kind``).
     """
 
     bias: float
     weights: Mapping[str, float]
-    threshold: float
+    thresholds: Mapping[str, float]
 
     @property
     def version(self) -> str:
-        return content_id("span weights", self.bias, sorted(self.weights.items()), self.threshold)
+        return content_id("span weights", self.bias, sorted(self.weights.items()), sorted(self.thresholds.items()))
 
     def probabilities(self, candidates: Sequence[SpanCandidate]) -> FloatArray:
         """Probability that each span is the answer: ``exp(s_i) / (1 + Σ exp(s_j))``, where 1 stands for no answer."""
@@ -53,7 +54,7 @@ class SpanWeights:
 def load_span_weights() -> SpanWeights:
     """The packaged weights."""
     fields = json.loads(resources.files(__package__).joinpath(WEIGHTS_FILE).read_text(encoding="utf-8"))
-    return SpanWeights(fields["bias"], fields["weights"], fields["threshold"])
+    return SpanWeights(fields["bias"], fields["weights"], fields["thresholds"])
 
 
 @dataclass(frozen=True)
@@ -64,22 +65,35 @@ class SpanChoice:
     confidence: float
 
 
+SpanFinder = Callable[[str, Sequence[Passage]], list[SpanCandidate]]
+"""Finds the spans of passages that may answer a question."""
+
+
 def find_answer(
     question: str, passages: Sequence[Passage], encoder: Encoder, weights: SpanWeights
 ) -> SpanChoice | None:
-    """The span that answers the question; None if its expected F1 is below the threshold."""
-    best = find_best_span(question, find_spans(question, passages, encoder), weights)
-    return best if best is not None and best.confidence >= weights.threshold else None
+    """The span that answers the question; None if its confidence is below the threshold of the question's kind."""
+    best = find_best_span(question, passages, partial(find_spans, encoder=encoder), weights)
+    return best if best is not None and best.confidence >= weights.thresholds[analyze_question(question).kind] else None
 
 
-def find_best_span(question: str, candidates: Sequence[SpanCandidate], weights: SpanWeights) -> SpanChoice | None:
-    """The best span; None if the question is not simple or the text is on something else.
+def find_best_span(
+    question: str, passages: Sequence[Passage], finder: SpanFinder, weights: SpanWeights
+) -> SpanChoice | None:
+    """The best span of all passages that is also the best of its own evidence alone; None if they differ.
 
-    Every name and number of the question must be in the sentence of the span or in another passage of its source: a
-    text on something else answers nothing, however similar it is.
+    Its confidence is the lower of both. The question must be simple, and every name and number of it in the sentence
+    of the span or in another passage of its source: a text on something else answers nothing, however similar it is.
     """
-    choice = choose_span(candidates, weights) if analyze_question(question).is_simple else None
-    return None if choice is None or choice.candidate.features.get(MISSING_NAMES) else choice
+    choice = choose_span(finder(question, passages), weights) if analyze_question(question).is_simple else None
+    if choice is None or choice.candidate.features.get(MISSING_NAMES):
+        return None
+    evidence_id = choice.candidate.passage.evidence_id
+    cited = tuple(replace(passage, rank=0) for passage in passages if passage.evidence_id == evidence_id)
+    alone = choose_span(finder(question, cited), weights)
+    if alone is None or alone.candidate.text != choice.candidate.text or alone.candidate.features.get(MISSING_NAMES):
+        return None
+    return replace(choice, confidence=min(choice.confidence, alone.confidence))
 
 
 def choose_span(candidates: Sequence[SpanCandidate], weights: SpanWeights) -> SpanChoice | None:

@@ -15,33 +15,22 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.spans.candidates import (
     AUXILIARIES,
     DETERMINERS,
+    LISTS,
     PREPOSITIONS,
-    QuestionFocus,
     Word,
-    analyze_question,
     candidate_kind,
     find_candidates,
     split_tokens,
 )
-from evidence_assets.text.words import read_word_lists
+from evidence_assets.reasoning.spans.passages import Passage
+from evidence_assets.reasoning.spans.questions import QuestionFocus, analyze_question, can_be_answer
 
 AGENT_REACH = 6
 """Maximum words between a verb and the "by" of its agent."""
 REACH = 4.0
 """Words over which the nearness of a span to a matched word falls to 1/e."""
-_PLACE_PREPOSITIONS = read_word_lists("answer_words.txt")["place_prepositions"]
 MISSING_NAMES = "missing names in context"
 """Feature: names and numbers of the question that are in no passage of the sentence's source."""
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A sentence of the evidence, with its row, its source and its position in the ranking from 0."""
-
-    evidence_id: str
-    source_id: str
-    text: str
-    rank: int
 
 
 @dataclass(frozen=True)
@@ -64,6 +53,8 @@ class _Sentence:
     words: list[Word]
     vectors: FloatArray
     """Of each word."""
+    referent: list[Word]
+    referent_vectors: FloatArray
     cosine: float
     """Of the sentence and the question."""
 
@@ -71,25 +62,31 @@ class _Sentence:
 def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> list[SpanCandidate]:
     """All spans of the passages that may answer the question, with their features."""
     focus = analyze_question(question)
-    texts = list(dict.fromkeys([question, *(passage.text for passage in passages)]))
+    texts = list(dict.fromkeys([question, *(text for p in passages for text in (p.text, p.referent) if text)]))
     counts = encoder.count_tokens(texts)
     short = [text for text, count in zip(texts, counts, strict=True) if 0 < count <= encoder.max_tokens]
     if question not in short or not passages:
         return []
     tokens = dict(zip(short, encoder.encode_tokens(short), strict=True))
-    pooled = {text: unit_rows(vectors.vectors.mean(axis=0)) for text, vectors in tokens.items()}
+    question_vector = unit_rows(tokens[question].vectors.mean(axis=0))
     sentences = []
     for passage in passages:
         if passage.text in tokens and (words := split_tokens(passage.text)):
-            cosine = float(pooled[passage.text] @ pooled[question])
-            sentences.append(_Sentence(passage, words, _word_vectors(words, tokens[passage.text]), cosine))
-    query = _Query.of(focus, _word_vectors(focus.words, tokens[question]), pooled[question], sentences)
+            parts = [tokens[text] for text in (passage.referent, passage.text) if text in tokens]
+            pooled = unit_rows(np.concatenate([part.vectors for part in parts]).mean(axis=0))
+            referent = split_tokens(passage.referent) if len(parts) > 1 else []
+            referent_vectors = _word_vectors(referent, parts[0])
+            vectors = _word_vectors(words, parts[-1])
+            sentences.append(
+                _Sentence(passage, words, vectors, referent, referent_vectors, float(pooled @ question_vector))
+            )
+    query = _Query.of(focus, _word_vectors(focus.words, tokens[question]), question_vector, sentences)
     best = max((sentence.cosine for sentence in sentences), default=0.0)
     all_texts = [f" {' '.join(word.lower for word in sentence.words)} " for sentence in sentences]
     candidates = []
     for sentence in sentences:
         words = sentence.words
-        spans = [span for span in find_candidates(words) if _is_possible(focus, words, *span)]
+        spans = [span for span in find_candidates(words) if can_be_answer(words, *span, focus)]
         shared = _match_sentence(query, sentence, sentences, best)
         for (first, last), features in zip(spans, _span_features(query, shared, spans), strict=True):
             key = f" {' '.join(word.lower for word in words[first:last])} "
@@ -98,13 +95,6 @@ def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> 
             nonzero = {name: round(float(value), 6) for name, value in features.items() if value}
             candidates.append(SpanCandidate(sentence.passage, start, end, nonzero))
     return candidates
-
-
-def _is_possible(focus: QuestionFocus, words: Sequence[Word], first: int, last: int) -> bool:
-    """Whether a span is of a kind that the question asks for, and says more than the question."""
-    span = words[first:last]
-    is_new = any(word.is_content and word.stem not in focus.stems for word in span)
-    return is_new and focus.admits(candidate_kind(span, is_start=not first))
 
 
 def _word_vectors(words: Sequence[Word], tokens: TokenVectors) -> FloatArray:
@@ -141,7 +131,7 @@ class _Query:
     ) -> _Query:
         content = list(focus.content)
         stems = [focus.words[n].stem for n in content]
-        stem_sets = [{word.stem for word in sentence.words} for sentence in sentences]
+        stem_sets = [{word.stem for word in (*sentence.referent, *sentence.words)} for sentence in sentences]
         counts = [sum(stem in stem_set for stem_set in stem_sets) for stem in stems]
         weights = np.array([math.log((len(sentences) + 1.5) / (count + 0.5)) for count in counts], dtype=np.float32)
         head = focus.head
@@ -177,17 +167,23 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
     equal = np.array([[float(a == b) for b in stems] for a in query.stems], dtype=np.float32)
     equal = equal.reshape(len(query.stems), len(stems))
     similar = np.maximum(query.vectors @ sentence.vectors.T, 0.0)
+    if sentence.referent:  # the pronoun, the first word, stands for all words of the referent
+        referent_stems = {word.stem for word in sentence.referent}
+        equal[:, 0] = [float(stem in referent_stems) for stem in query.stems]
+        similar[:, 0] = (query.vectors @ sentence.referent_vectors.T).max(axis=1, initial=0.0)
     similar = np.maximum(similar, equal)
     context = {
         word.stem
         for other in sentences
         if other.passage.source_id == sentence.passage.source_id
-        for word in other.words
+        for word in (*other.referent, *other.words)
     }
+    context |= {word.stem for word in split_tokens(sentence.passage.title)}
     weights = query.weights
     has, best_similar = equal.max(axis=1, initial=0.0), similar.max(axis=1, initial=0.0)
     in_context = np.array([stem in context for stem in query.stems], dtype=np.float32)
     names = np.array(query.is_name, dtype=np.float32)
+    has_head = bool(query.head_stems) and query.head_stems <= {*stems}
     features = {
         "words in no sentence": query.n_unknown / 4,
         "long question": len(query.stems) / 10,
@@ -203,6 +199,8 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
         "missing names": float(names @ (1 - has)) / 2,
         MISSING_NAMES: float(names @ (1 - np.maximum(has, in_context))) / 2,
         "long sentence": len(stems) / 40,
+        "complete": float(has.all()),
+        "complete in context": float(np.maximum(has, in_context).all() and (weights @ has >= 0.5 or has_head)),
     }
     if query.focus.verb is not None:
         features["verb"] = float(similar[query.focus.verb].max(initial=0.0))
@@ -216,7 +214,9 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
         return
     numeric = _place_spans(query, matched, np.array(spans))
     kinds = [candidate_kind(words[first:last], is_start=not first) for first, last in spans]
+    do_fit = [focus.fits(kind, words, first, last) for (first, last), kind in zip(spans, kinds, strict=True)]
     maximal = _maximal_kinds(spans, kinds)
+    is_only_fit = _maximal_kinds(spans, [str(fits) for fits in do_fit])["True"] == 1
     question_kind, role = focus.kind, "subject" if focus.is_subject else "object"
     for number, ((first, last), kind) in enumerate(zip(spans, kinds, strict=True)):
         features = dict(matched.features)
@@ -225,6 +225,7 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
         stems = matched.stems[first:last]
         content = [stem for stem, word in zip(stems, words[first:last], strict=True) if word.is_content]
         adverb = last - first == 1 and words[first].lower.endswith("ly") and kind == "phrase"
+        is_only, fits = maximal[kind] == 1, do_fit[number]
         overlap = sum(stem in focus.stems for stem in content)
         features |= {
             f"{question_kind}: {kind}": 1.0,
@@ -236,8 +237,16 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
             "a word of the question": float(overlap > 0),
             f"{role} left": left - 0.5,
             f"{question_kind} left": left - 0.5,
-            "only one of its kind": float(maximal[kind] == 1),
-            f"{question_kind} only {kind}": float(maximal[kind] == 1),
+            "only one of its kind": float(is_only),
+            f"{question_kind} only {kind}": float(is_only),
+            "fits": float(fits),
+            "only one that fits": float(fits and is_only_fit),
+            f"{question_kind} fits": float(fits),
+            "complete and fits": features["complete"] * fits,
+            "complete in context and fits": features["complete in context"] * fits,
+            "complete and only one that fits": features["complete"] * fits * is_only_fit,
+            "complete in context and only one that fits": features["complete in context"] * fits * is_only_fit,
+            f"complete {kind}": features["complete"],
         }
         if focus.head:
             heads = query.head_stems
@@ -252,11 +261,13 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
         if focus.verb is not None:
             features |= _agent_features(words, matched.similar[focus.verb], first, last)
         before = _word_class(words[first - 1]) if first else "start"
+        preposition = next((word for word in words[:first][::-1] if word.lower not in DETERMINERS), None)
         after = _word_class(words[last]) if last < len(words) else "end"
         features |= {
             f"after {before}": 1.0,
             f"before {after}": 1.0,
             f"{question_kind}: after {before}": 1.0,
+            f"{question_kind}: in {_word_class(preposition) if preposition else 'start'}": 1.0,
             f"first {_content_class(words[first])}": 1.0,
             f"last {_content_class(words[last - 1])}": 1.0,
             f"{kind}: after {before}": 1.0,
@@ -267,8 +278,13 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
 
 def _agent_features(words: Sequence[Word], verb: FloatArray, first: int, last: int) -> dict[str, float]:
     """How well the question's verb matches the verb that a span is the subject or, after "by", the agent of."""
-    if first and words[first - 1].lower == "by":
-        return {"passive agent": float(verb[max(0, first - 1 - AGENT_REACH) : first - 1].max(initial=0.0))}
+    start = first  # "by the architect Paul Weber": a name may follow its noun
+    while start and words[first].is_capital and not words[start - 1].is_capital and words[start - 1].is_content:
+        start -= 1
+    while start and words[start - 1].lower in DETERMINERS:
+        start -= 1
+    if start and words[start - 1].lower == "by":
+        return {"passive agent": float(verb[max(0, start - 1 - AGENT_REACH) : start - 1].max(initial=0.0))}
     return {"active agent": float(verb[last : last + 3].max(initial=0.0))}
 
 
@@ -326,7 +342,7 @@ def _word_class(word: Word) -> str:
         return {",": "comma", "(": "bracket", ")": "bracket", '"': "quote", "“": "quote"}.get(word.text, "mark")
     if word.lower in ("by", "of", "to", "from", "as", "and", "or", "for", "with", "the"):
         return word.lower
-    if word.lower in _PLACE_PREPOSITIONS:
+    if word.lower in LISTS["place_prepositions"]:
         return "in"
     if word.lower in DETERMINERS:
         return "determiner"

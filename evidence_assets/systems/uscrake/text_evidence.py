@@ -18,6 +18,7 @@ from evidence_assets.experiment.evidence.selection import Parent, SelectedEviden
 from evidence_assets.lake.array_files import release_memory, sorted_unique
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import Array, unit_rows
+from evidence_assets.reasoning.spans.passages import find_referent
 from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.systems.uscrake.chunk_ranking import (
@@ -34,6 +35,7 @@ from evidence_assets.systems.uscrake.evidence_judges import JudgedText
 from evidence_assets.systems.uscrake.hypotheses import Hypothesis, Query
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Passages
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
+from evidence_assets.text.sentences import starts_with_pronoun
 from evidence_assets.transport import TokenPair, TokenPool, find_strongest_pairs
 
 
@@ -50,6 +52,7 @@ class KeptChunks:
     """The kept chunks of a hypothesis, best first, with their tokens and the reasons of their rows."""
 
     ids: Sequence[str]
+    titles: Sequence[str]
     texts: Sequence[str]
     sentence_spans: Sequence[Sequence[tuple[int, int]]]
     scores: Array
@@ -130,7 +133,9 @@ class TextEvidence:
             aligned = align_words(query, texts[n], chunk, tokens[n], self._encoded, cost, pairs)
             reasons.append({"cost": cost, "chunk_rank": n + 1, "chunk_score": round(score, 9), "aligned": aligned})
         sentences = corpus.sentences(chunks)
-        return KeptChunks(corpus.ids(chunks), texts, sentences, chunk_scores, tokens_of_chunks, tokens, reasons)
+        return KeptChunks(
+            corpus.ids(chunks), corpus.titles(chunks), texts, sentences, chunk_scores, tokens_of_chunks, tokens, reasons
+        )
 
     def _chunks(self, hypothesis: Hypothesis, chunks: KeptChunks) -> list[TextCandidate]:
         """The whole chunks."""
@@ -151,7 +156,12 @@ class TextEvidence:
                 f"{sentence.start}:{sentence.end}",
                 chunks.texts[sentence.chunk][sentence.start : sentence.end],
             )
-            vectors, reasons = chunks.pool.vectors[sentence.rows], {"sentence_score": round(score, 9)}
+            vectors = chunks.pool.vectors[sentence.rows]
+            reasons: dict[str, Any] = {"sentence_score": round(score, 9)}
+            if not hypothesis.label:  # a short answer may be in a sentence that does not name its subject
+                reasons["title"] = chunks.titles[sentence.chunk]
+                if starts_with_pronoun(text):
+                    reasons["referent"] = find_referent(chunks.texts[sentence.chunk], sentence.start)
             candidates.append(
                 self._candidate(hypothesis, chunks, sentence.chunk, locator, text, score, vectors, **reasons)
             )

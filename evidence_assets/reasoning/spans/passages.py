@@ -1,0 +1,69 @@
+"""Sentences that may answer a question, and what a pronoun at their start stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evidence_assets.reasoning.spans.candidates import AUXILIARIES, is_verb_form, split_tokens
+from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets.text.sentences import sentence_spans, starts_with_pronoun
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A sentence of the evidence, with its row, its source and its position in the ranking from 0."""
+
+    evidence_id: str
+    source_id: str
+    text: str
+    rank: int
+    title: str = ""
+    referent: str = ""
+    """What a pronoun at its start stands for: the subject before it and the title."""
+
+
+def split_passages(texts: Sequence[EvidenceItem]) -> list[Passage]:
+    """The sentences of texts in rank order, each with the referent of its pronoun."""
+    passages = []
+    for rank, item in enumerate(texts):
+        for start, end in sentence_spans(item.text):
+            sentence, referent = item.text[start:end], ""
+            if is_heading(sentence) and not start and item.locator.partition(":")[0] in ("", "0"):
+                continue
+            if starts_with_pronoun(sentence):
+                subject = find_referent(item.text, start) or item.referent
+                referent = " – ".join(filter(None, (item.title, subject)))
+            passages.append(Passage(item.evidence_id, item.source_id, sentence, rank, item.title, referent))
+    return passages
+
+
+def is_heading(sentence: str) -> bool:
+    """Whether a line is a heading: it begins with "#", or has no final mark, colon or form of a verb."""
+    words = split_tokens(sentence)
+    return sentence.startswith("#") or not (
+        words[-1].is_mark or any(word.text == ":" or word.lower in AUXILIARIES or is_verb_form(word) for word in words)
+    )
+
+
+def find_subject(sentence: str) -> str:
+    """The first words of a sentence, to the end of its first name or noun.
+
+    >>> find_subject("The payroll system of our team was bought in 2015."), find_subject("Maria Lopez founded it.")
+    ('The payroll system', 'Maria Lopez')
+    """
+    last, has_name = None, False
+    for word in split_tokens(sentence):
+        if not word.is_content or word.is_number or is_verb_form(word) or (has_name and not word.is_capital):
+            if last:
+                break
+            continue
+        has_name = word.is_capital
+        last = word
+    return sentence[: last.end] if last else ""
+
+
+def find_referent(text: str, start: int) -> str:
+    """The subject of the last sentence before ``start`` that begins with no pronoun; empty if there is none."""
+    sentences = [text[a:b] for a, b in sentence_spans(text[:start])]
+    return next((find_subject(sentence) for sentence in reversed(sentences) if not starts_with_pronoun(sentence)), "")

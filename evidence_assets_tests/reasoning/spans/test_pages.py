@@ -1,0 +1,164 @@
+"""Pages of sentences, as retrieval selects them: pronouns, counted nouns, and answers that are not cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from evidence_assets import profiles
+from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, ShortAnswer, ShortTask
+from evidence_assets.reasoning.spans.candidates import split_tokens
+from evidence_assets.reasoning.spans.passages import find_referent, split_passages
+from evidence_assets.reasoning.spans.questions import analyze_question, is_whole_answer
+from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets.text.sentences import sentence_spans, starts_with_pronoun
+
+PAGES = {
+    "Lindenhof Garden Club": "The Lindenhof Garden Club was founded in 1987 by Elsa Brandt. It owns 17 apple trees and "
+    "three pear trees. It meets every Saturday at 6 a.m. in the old mill. Membership costs 12 euros a year.",
+    "Market hall": "The market hall stands behind the town church. It was designed by the architect Paul Weber. It "
+    "opens at 7 a.m. on weekdays. The hall has 24 stalls and two fountains.",
+    "Boats": "The ferry Seeadler crosses the lake in 35 minutes. It carries 120 passengers and eight cars.",
+}
+QUESTIONS = {
+    "How many pear trees are there?": "three",
+    "How many apple trees are there?": "17",
+    "How many fountains does the hall have?": "two",
+    "How many cars does the ferry carry?": "eight",
+    "How much does membership cost?": "12 euros",
+    "When does the market hall open?": "7 a.m.",
+    "Who founded the garden club?": "Elsa Brandt",
+}
+UNANSWERABLE = (
+    "How many plum trees are there?",
+    "How many seats does the ferry have?",
+    "Who is the treasurer of the garden club?",
+    "Who is the treasurer of the club?",
+)
+
+
+NOTES = {
+    "bread.md": "# Rye bread\n\nMix 500 grams of rye flour with 400 millilitres of water. Leave the dough in a warm"
+    " place for 12 hours. Bake the loaf at 220 degrees for 55 minutes. The loaf stays fresh for six "
+    "days. The recipe comes from our neighbour Greta Lind.",
+    "rowing_club.txt": "Annual meeting of the Ostrava Rowing Club, 3 May 2022\n\nThe meeting began at 18:15 in the "
+    "boathouse. Present were Karel Novak (chair), Jana Vesela (treasurer) and 23 members. Jana Vesela"
+    " reported a balance of 2,300 euros. The fee for juniors was lowered to 20 euros. Petr Malik was "
+    "elected as coach. The club owns four boats. The regatta will take place in Opava on 12 June. The"
+    " meeting ended at 20:40.",
+    "alps.txt": "We hiked from Chamonix to Zermatt in August 2021. The trail is 180 kilometres long. Our guide, "
+    "Luc Perrin, carried the tent. Ida broke her compass on the glacier. A bed in the hut costs 35 "
+    "euros. The hut was built by the carpenter Hans Meier in 1954. We turned back because the bridge "
+    "was closed. The keys are kept behind the stove.",
+}
+NOTE_QUESTIONS = {
+    "How long does the loaf stay fresh?": "six days",
+    "At what temperature is the loaf baked?": "220 degrees",
+    "How long does the loaf bake?": "55 minutes",
+    "How many grams of rye flour do I need?": "500",
+    "Who does the recipe come from?": "Greta Lind",
+    "When did the meeting begin?": "18:15",
+    "When did the meeting end?": "20:40",
+    "Who is the treasurer?": "Jana Vesela",
+    "Who was elected as coach?": "Petr Malik",
+    "How many boats does the club own?": "four",
+    "Where will the regatta take place?": "Opava",
+    "When will the regatta take place?": "12 June",
+    "How long is the trail?": "180 kilometres",
+    "How much does a bed in the hut cost?": "35 euros",
+    "Who built the hut?": "Hans Meier",
+    "When was the hut built?": "1954",
+    "What did Ida break?": "compass",
+    "Why did we turn back?": "the bridge was closed",
+    "Where are the keys kept?": "stove",
+    "Who was the guide?": "Luc Perrin",
+}
+NOTE_UNANSWERABLE = (
+    "Who is the secretary?",
+    "How many trophies does the club own?",
+    "How long is the glacier?",
+    "How much does the tent cost?",
+    "When did Ida leave?",
+    "Who built the bridge?",
+    "Where is the swimming pool?",
+    "What did Greta Lind break?",
+)
+MIN_RIGHT = 16
+
+
+def read_pages(pages: dict[str, str] = PAGES) -> list[EvidenceItem]:
+    """Each sentence as a row of evidence, with its title and the referent of its pronoun."""
+    items = []
+    for title, text in pages.items():
+        for start, end in sentence_spans(text):
+            referent = find_referent(text, start) if starts_with_pronoun(text, start) else ""
+            locator, sentence = f"{start}:{end}", text[start:end]
+            items.append(EvidenceItem(f"{title}:{start}", "sentence", title, locator, sentence, 0.0, title, referent))
+    return items
+
+
+def ask(question: str, texts: list[EvidenceItem]) -> ShortAnswer:
+    encoder = get_encoder(profiles.load().encoder)
+    cosines = encoder.encode_sentences([item.text for item in texts]) @ encoder.encode_sentences([question])[0]
+    ranked = [texts[n] for n in sorted(range(len(texts)), key=lambda n: -float(cosines[n]))]
+    [answer] = ExtractiveShortAnswers(encoder).answer([ShortTask(question, (), tuple(ranked))])
+    assert isinstance(answer, ShortAnswer)
+    return answer
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_answer_is_right_and_its_evidence_alone_gives_it_too(question: str) -> None:
+    answer = ask(question, read_pages())
+    assert (answer.answer, answer.status) == (QUESTIONS[question], "answered")
+    alone = ask(question, [item for item in read_pages() if item.evidence_id in answer.evidence_ids])
+    assert alone.answer == answer.answer
+
+
+@pytest.mark.parametrize("question", UNANSWERABLE)
+def test_what_no_page_says_has_no_answer(question: str) -> None:
+    assert ask(question, read_pages()) == ShortAnswer(None, "insufficient")
+
+
+def test_simple_questions_on_notes_are_mostly_answered_and_never_wrong() -> None:
+    texts = read_pages(NOTES)
+    answers = {question: ask(question, texts).answer for question in (*NOTE_QUESTIONS, *NOTE_UNANSWERABLE)}
+    wrong = {q: a for q, a in answers.items() if a and NOTE_QUESTIONS.get(q, "?") not in a}
+    assert not wrong and sum(answer is not None for answer in answers.values()) >= MIN_RIGHT, answers
+
+
+def test_a_pronoun_stands_for_the_subject_before_it_and_the_title() -> None:
+    text = "Maria Lopez founded a bakery. She was born in Lyon. Her oven is old. The flour is local."
+    assert [find_referent(text, text.index(word)) for word in ("Maria", "She", "Her")] == ["", *["Maria Lopez"] * 2]
+    passages = split_passages([EvidenceItem("e", "chunk", "d", "", text, title="Bakeries")])
+    assert [passage.referent for passage in passages] == ["", *["Bakeries – Maria Lopez"] * 2, ""]
+
+
+@pytest.mark.parametrize(
+    ("question", "span", "sentence", "is_whole"),
+    [
+        ("How many pear trees are there?", "17", "It has 17 apple trees and three pear trees.", False),
+        ("How many pear trees are there?", "three", "It has 17 apple trees and three pear trees.", True),
+        ("How many trees are there?", "17", "It has 17 apple trees.", True),
+        ("How many seats are there?", "120 passengers", "It carries 120 passengers.", False),
+        ("How many seats are there?", "120", "The number of seats is 120.", True),
+        ("How much does it cost?", "12", "It costs 12 euros.", False),
+        ("How much does it cost?", "12 euros", "It costs 12 euros.", True),
+        ("What does it cost?", "12", "It costs $12.", False),
+        ("What share is it?", "12", "It is 12% of all.", False),
+    ],
+)
+def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sentence: str, is_whole: bool) -> None:
+    words, part = split_tokens(sentence), [word.text for word in split_tokens(span)]
+    first = next(n for n in range(len(words)) if [word.text for word in words[n : n + len(part)]] == part)
+    assert is_whole_answer(words, first, first + len(part), analyze_question(question)) is is_whole
+
+
+def test_the_last_stop_of_an_abbreviation_belongs_to_it() -> None:
+    assert [word.text for word in split_tokens("Open until 6 a.m. daily.")] == [
+        "Open",
+        "until",
+        "6",
+        "a.m.",
+        "daily",
+        ".",
+    ]
