@@ -43,9 +43,10 @@ def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> Shor
         if triple is not None:
             facts.append(ShortFact(row["evidence_id"], *triple, row["text"], is_sourced(row)))
         elif row["kind"] in TEXT_KINDS:
-            fields = [row[name] for name in ("evidence_id", "kind", "source_id", "locator", "text")]
             details = selection_details(row)
-            texts.append(EvidenceItem(*fields, title=details.get("title", ""), referent=details.get("referent", "")))
+            context = (0.0, details.get("title", ""), details.get("referent", ""))
+            item = (row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"])
+            texts.append(EvidenceItem(*item, *context))
     return ShortTask(question.text, tuple(facts), tuple(texts))
 
 

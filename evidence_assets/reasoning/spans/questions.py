@@ -111,8 +111,8 @@ class QuestionFocus:
     @property
     def is_subject(self) -> bool:
         """Whether the answer is the subject: the question word and head are followed by no auxiliary verb."""
-        following = self.words[self.wh + 1 : self._next_word + 1]
-        return self.wh >= 0 and bool(following) and not {following[0].lower, following[-1].lower} & AUXILIARIES
+        next_words = self.words[self.wh + 1 : self._next_word + 1]
+        return self.wh >= 0 and bool(next_words) and not {next_words[0].lower, next_words[-1].lower} & AUXILIARIES
 
     @property
     def verb(self) -> int | None:
@@ -195,9 +195,9 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
     numbers = [n for n in range(first, last) if words[n].is_number]
     if not numbers:
         return True
-    following = words[last].text if last < len(words) else ""
+    next_text = words[last].text if last < len(words) else ""
     if (numbers[0] == first and first and words[first - 1].text in SYMBOLS) or (
-        numbers[-1] == last - 1 and following in SYMBOLS
+        numbers[-1] == last - 1 and next_text in SYMBOLS
     ):
         return False
     end = next((n for n in range(numbers[-1] + 1, len(words)) if not words[n].is_content), len(words))
@@ -226,8 +226,8 @@ def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionF
     span = words[first:last]
     if all(word.stem in focus.stems for word in span if word.is_content):
         return False
-    beside = [word for word in (*words[max(0, first - 1) : first], *words[last : last + 1]) if word.is_capital]
-    if focus.kind in ("person", "place") and any(w.stem in focus.stems for w in (*span, *beside) if w.is_content):
+    neighbours = [word for word in (*words[max(0, first - 1) : first], *words[last : last + 1]) if word.is_capital]
+    if focus.kind in ("person", "place") and any(w.stem in focus.stems for w in (*span, *neighbours) if w.is_content):
         return False  # a name of the question, or a part of it
     if focus.kind in ("time", "count", "amount") and any(word.lower in ("in", "for") for word in span):
         return False  # "Ida Holm in 1894"
