@@ -76,7 +76,9 @@ _FIRST_RELATIONS = {lineage.CITED: 0, lineage.USED: 1}
 
 
 def _format_node(node: Any) -> Any:
-    content = ", ".join(f"{k}: {' '.join(str(v).split())}" for k, v in node.content.items() if v is not None)
+    content = ", ".join(
+        f"{k}: {' '.join(str(v).split())}" for k, v in node.content.items() if v is not None and k != "why"
+    )
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
@@ -106,16 +108,9 @@ IdArgument = Annotated[str, typer.Argument(help="Id of a row or its first charac
 MostOption = Annotated[int, typer.Option("--most", help="Maximum rows to show below each row.")]
 
 
-def _print_lineage(direction: str, identifier: str, as_json: bool, max_children: int, lake: Path | None) -> None:
-    with report_errors():
-        with connect(lake, lazy=True) as connection:
-            root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
-        if print_if_json(as_json, root.as_dict()):
-            return
-        out.print(_build_tree(root, max_children))
-        counts = {kind: len(ids) for kind, ids in lineage.distinct_ids(root).items()}
-        label = "upstream" if direction == "trace" else "downstream"
-        out.print(f"{label}: " + (", ".join(f"{n:,} {kind}" for kind, n in counts.items()) or "nothing"))
+def _print_counts(label: str, root: lineage.Node) -> None:
+    counts = {kind: len(ids) for kind, ids in lineage.distinct_ids(root).items()}
+    out.print(f"{label}: " + (", ".join(f"{n:,} {kind}" for kind, n in counts.items()) or "nothing"))
 
 
 @commands.command()
@@ -126,18 +121,56 @@ def trace(
 
     For example from a prediction to its chains, evidence, and documents, cells or seeds.
     """
-    _print_lineage("trace", identifier, as_json, max_children, lake)
+    with report_errors(), connect(lake, lazy=True) as connection:
+        root = lineage.trace(connection, identifier)
+    if not print_if_json(as_json, root.as_dict()):
+        out.print(_build_tree(root, max_children))
+        _print_counts("upstream", root)
 
 
 @commands.command()
 def impact(
-    identifier: IdArgument, as_json: JsonOption = False, max_children: MostOption = 20, lake: LakeOption = None
+    identifier: Annotated[
+        str, typer.Argument(help="Id of a row, its first characters, or a document's file or title.")
+    ],
+    show_all: Annotated[bool, typer.Option("--all", help="Also print the tree of all rows.")] = False,
+    as_json: JsonOption = False,
+    max_children: MostOption = 20,
+    lake: LakeOption = None,
 ) -> None:
-    """List the rows and predictions that depend on a row.
+    """List the answers and rows that depend on a row or document.
 
-    For example on a seed, a chunk or a triple.
+    Answers that cite it come first. Without answers, as for a seed of a harvest, the tree of rows is printed.
     """
-    _print_lineage("impact", identifier, as_json, max_children, lake)
+    with report_errors(), connect(lake, lazy=True) as connection:
+        root = lineage.impact(connection, identifier)
+        answers = [] if as_json else lineage.list_answers(connection, root)
+    if print_if_json(as_json, root.as_dict()):
+        return
+    citing = [row for row in answers if row["cites"]]
+    for row in answers if show_all else citing:
+        use = "" if row["cites"] else ", not cited"
+        _print_answer_line(row, _format_short(row, row["answer"], row["status"]), f"{row['benchmark']}{use}")
+    if show_all or not answers:
+        out.print(_build_tree(root, max_children))
+    else:
+        out.print(
+            f"answers that cite it: {len(citing):,}; others that received it: {len(answers) - len(citing):,} (--all)"
+        )
+    _print_counts("downstream", root)
+
+
+def _print_answer_line(row: dict[str, Any], answer: str, place: str) -> None:
+    lines = (row["question"] or "question no longer in the lake", answer, f"{row['variant']}, {place}")
+    text = "\n  ".join((*lines[:2], f"{lines[2]}, {row['prediction_id'][:12]}"))
+    out.print(f"{strip_controls(text)}\n", markup=False, soft_wrap=True)
+
+
+def _format_short(row: dict[str, Any], answer: str | None, status: str | None) -> str:
+    """An answer with the text of its option and its status."""
+    text = option_texts(row).get(answer or "") if row["question"] else None
+    name = f"{answer}. {text}" if text and text != answer else answer or "none"
+    return f"{name} ({status})" if status else name
 
 
 @commands.command()
@@ -157,7 +190,7 @@ def diff(
     if print_if_json(as_json, runs.rows):
         return
     older, newer = (f"{name[:8]} ({time or 'time unknown'})" for name, time in (runs.older, runs.newer))
-    out.print(f"from run {older} to run {newer}")
+    out.print(f"from run {older} to run {newer}\n")
     if not runs.partitions:
         out.print("The runs have nothing in common: no partition of an asset was written by both.")
         return
@@ -165,10 +198,8 @@ def diff(
     columns = [[f"{name}_{moment}" for name in ("answer", "status")] for moment in ("before", "after")]
     answers = [row for row in predictions if [row[name] for name in columns[0]] != [row[name] for name in columns[1]]]
     for row in answers:
-        before, after = (_format_diff_answer(row, moment) for moment in ("before", "after"))
-        variant = row["asset"].removeprefix("predictions/")
-        text = f"{row['question'] or 'question no longer in the lake'}\n  {before} → {after}"
-        out.print(strip_controls(f"\n{text}\n  {variant}, {row['partition']}, {row['row_id'][:12]}"), markup=False)
+        before, after = (_format_short(row, *(row[name] for name in names)) for names in columns)
+        _print_answer_line(row, f"{before} → {after}", row["partition"])
     if show_all:
         print_table(
             ("asset", "partition", "row", "change"),
@@ -177,13 +208,7 @@ def diff(
     counts = Counter((row["asset"].split("/")[0], row["change"]) for row in runs.rows)
     others = ", ".join(f"{n:,} {kind} {change}" for (kind, change), n in sorted(counts.items()))
     number = "1 answer differs" if len(answers) == 1 else f"{len(answers):,} answers differ"
-    out.print(f"\n{number}; rows: {others or 'all equal'}" + ("" if show_all else "; --all"))
-
-
-def _format_diff_answer(row: dict[str, Any], moment: str) -> str:
-    answer, status = row[f"answer_{moment}"], row[f"status_{moment}"]
-    text = option_texts(row).get(answer) if row["question"] else None
-    return " ".join(filter(None, (f"{answer}. {text}" if text else answer, f"({status})" if status else "none")))
+    out.print(f"{number}; rows: {others or 'all equal'}" + ("" if show_all else "; --all"))
 
 
 @commands.command()

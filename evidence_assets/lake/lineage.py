@@ -16,6 +16,7 @@ from evidence_assets.lake.row_locations import (
     LAST_CHARACTER,
     QUESTION_KINDS,
     PartitionFiles,
+    find_named_sources,
     find_question_row,
     find_sources,
     id_condition,
@@ -90,7 +91,7 @@ class UnknownId(LookupError):
 
 
 def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
-    """Kind and full id of the row with this id; an unambiguous prefix is enough."""
+    """Kind and full id of the row with this id; an unambiguous prefix, file name or title is enough."""
     tables = [TABLES[name] for name in DISPLAY_COLUMNS]
     create_views(connection, *DISPLAY_COLUMNS)
     union = " UNION ".join(
@@ -104,8 +105,9 @@ def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
     if not rows:
         rows = find_sources(connection, identifier, identifier + LAST_CHARACTER)
         rows = [row for row in rows if row[1] == identifier] or rows
+    rows = rows or find_named_sources(connection, identifier)
     if not rows:
-        raise UnknownId(f"no row of the lake has an id that starts with {identifier!r}: check the id")
+        raise UnknownId(f"no row of the lake has an id that starts with {identifier!r}, and no document has this name")
     if len({id_ for _, id_ in rows}) > 1:
         matches = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(rows)[:5])
         raise UnknownId(f"{identifier!r} matches {len(rows)} rows: {matches} …: use a longer prefix")
@@ -213,6 +215,33 @@ def impact(connection: Connection, identifier: str, limit: int = 100_000) -> Nod
     return _follow(connection, identifier, upwards=False, limit=limit)
 
 
+def list_answers(connection: Connection, root: Node) -> list[dict[str, Any]]:
+    """The predictions below ``root`` with their question.
+
+    ``cites``: Whether the answer cites evidence below ``root``, directly or in the chain of its option.
+    """
+    ids = distinct_ids(root)
+    create_views(connection, "predictions", "questions", "citations", "chains")
+    return query_rows(
+        connection,
+        """
+        WITH cited AS (
+            SELECT ci.chain_id, c.question_id, c.hypothesis, replace(ci.asset, 'citations/', '') AS variant
+            FROM citations ci LEFT JOIN chains c USING (chain_id)
+            WHERE ci.verdict = 'verified' AND ci.evidence_id IN (SELECT unnest($evidence))
+        )
+        SELECT DISTINCT p.prediction_id, p.benchmark, replace(p.asset, 'predictions/', '') AS variant, p.answer,
+               p.status, q.text AS question, q.task, q.options, p.prediction_id IN (SELECT chain_id FROM cited)
+               OR (p.question_id, p.answer, variant) IN (SELECT (question_id, hypothesis, variant) FROM cited) AS cites
+        FROM predictions p LEFT JOIN questions q USING (question_id)
+        WHERE p.prediction_id IN (SELECT unnest($predictions))
+        ORDER BY cites DESC, question, variant
+        """,
+        evidence=ids.get("evidence", []),
+        predictions=ids.get("prediction", []),
+    )
+
+
 def distinct_ids(root: Node) -> dict[str, list[str]]:
     """Distinct ids below ``root``, by kind."""
     ids_by_kind: dict[str, set[str]] = {}
@@ -260,7 +289,8 @@ def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
         connection,
         """
         WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b)
-        SELECT h.*, q.text AS question, q.task, q.options FROM (
+        SELECT h.*, h.row_id AS prediction_id, replace(h.asset, 'predictions/', '') AS variant,
+               q.text AS question, q.task, q.options FROM (
             SELECT asset, partition, row_id,
                CASE WHEN a.run_id IS NULL THEN 'added' WHEN b.run_id IS NULL THEN 'removed' ELSE 'changed' END change,
                a.answer AS answer_before, b.answer AS answer_after, a.status AS status_before, b.status AS status_after
@@ -268,7 +298,7 @@ def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
             WHERE (asset, partition) IN (SELECT (asset, partition) FROM a)
               AND (asset, partition) IN (SELECT (asset, partition) FROM b)
               AND a.content_hash IS DISTINCT FROM b.content_hash) h
-        LEFT JOIN (SELECT DISTINCT prediction_id, question_id FROM predictions) ON prediction_id = h.row_id
+        LEFT JOIN (SELECT DISTINCT prediction_id, question_id FROM predictions) p ON p.prediction_id = h.row_id
         LEFT JOIN (SELECT DISTINCT ON (question_id) * FROM questions) q USING (question_id)
         ORDER BY NOT starts_with(h.asset, 'predictions/'), h.asset, h.partition, h.row_id
         """,

@@ -166,6 +166,16 @@ def find_sources(connection: Connection, low: str, high: str) -> list[tuple[str,
     return connection.execute(sql, {"low": low, "high": high}).fetchall()
 
 
+def find_named_sources(connection: Connection, name: str) -> list[tuple[str, str]]:
+    """Kind and id of at most 50 files and documents with this file name, document id or title."""
+    create_views(connection, "chunks")
+    return connection.execute(
+        f"SELECT DISTINCT 'document', {_DOCUMENT} FROM chunks WHERE lower($name) IN (lower(doc_id), lower(title)) "
+        f"UNION SELECT DISTINCT 'file', {_CORPUS}source FROM chunks WHERE source = $name LIMIT 50",
+        {"name": name},
+    ).fetchall()
+
+
 def source_contents(
     connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None
 ) -> dict[str, dict[str, Any]]:

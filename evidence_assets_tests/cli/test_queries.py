@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.cli.queries import _build_tree
-from evidence_assets.lake.lineage import CITED, USED, WAS_SHOWN, Node, history_rows
+from evidence_assets.lake.lineage import CITED, DERIVED, USED, WAS_SHOWN, Node, edge, history_rows
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.lake_rows import evidence, prediction, question
+from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
 
 PREDICTIONS, EVIDENCE = "predictions/mcqa/s", "evidence/mcqa/s"
 
@@ -52,3 +52,25 @@ def test_diff_shows_changed_answers_and_counts_other_rows(tmp_path: Path) -> Non
     assert EVIDENCE not in text and "1 evidence added, 1 evidence removed" in text
     assert EVIDENCE in diff("old", "new", "--all")
     assert "nothing in common" in diff("old", "apart")
+
+
+def test_impact_of_a_document_lists_the_answers_that_cite_it(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    texts = {1: "Who won?", 2: "Who lost?"}
+    lake.write("questions/mcqa", "quiz|0", {"questions": [question(n, text=text) for n, text in texts.items()]})
+    lake.write("corpus/notes/chunks", "0", {"chunks": [chunk(1, "Ida won.", title="The match", source="match.md")]})
+    write_answers(
+        lake,
+        [evidence(n, 1, "Ida won.", source_id="k1", why='{"aligned": []}') for n in texts],
+        [chain(1, "A", "Ida won.", ["e-s-1-1"]), chain(2, "B", "Ida won.", ["e-s-2-1"])],
+        [prediction(1, "A"), prediction(2, "A")],
+        [citation("c-s-1-A", "e-s-1-1", "verified"), citation("c-s-2-B", "e-s-2-1", "verified")],
+        [edge("evidence", f"e-s-{n}-1", DERIVED, "chunk", "k1", "h") for n in texts],
+    )
+    for name in ("the match", "match.md", "notes:d1"):
+        output = CliRunner().invoke(app, ["impact", name, "--lake", str(tmp_path)]).output
+        assert output.startswith("Who won?\n  A. yes (answered)\n") and "Who lost?" not in output
+        assert "others that received it: 1 (--all)" in output
+    output = CliRunner().invoke(app, ["impact", "match.md", "--all", "--lake", str(tmp_path)]).output
+    assert output.index("Who won?") < output.index("Who lost?") < output.index("not cited") < output.index("chain")
+    assert "aligned" not in output
