@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from evidence_assets.benchmarks import user_benchmark
@@ -16,7 +17,6 @@ from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
 from evidence_assets.benchmarks.declared_benchmarks import (
     FAMILY_OF_TASK,
     Family,
-    all_benchmarks,
     benchmarks,
     declarations,
     declarations_of,
@@ -29,7 +29,7 @@ from evidence_assets.benchmarks.readers import PASSAGES, read_passages, read_que
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.cli.add_corpus import check_name, file_hashes
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
+from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import reject_outside_links
 from evidence_assets.lake.mirror import delete_path
@@ -135,14 +135,14 @@ def plan_benchmark(
 
 
 def check_new_name(name: str, folder: Path | None) -> None:
-    """Raise BadInput if the name is invalid or belongs to a benchmark, corpus or graph."""
+    """Raise BadInput if the name is invalid, or belongs to what `evidence add benchmark` did not add."""
     check_name(name, "benchmark")
-    kinds = ("Corpus", "Graph", "KnowledgeBase")
-    names = {str(c.attributes.get("name")) for kind in kinds for c in declarations_of(kind)}
-    if name in names | set(all_benchmarks(folder)):
-        raise BadInput(
-            f"a benchmark, corpus or graph {name!r} exists already: choose another name, or delete its YAML first"
-        )
+    own = (folder or find_lake() / DECLARATIONS_FOLDER / "benchmarks") / name
+    others = [c for kind in ("Corpus", "Graph", "KnowledgeBase") for c in declarations_of(kind)]
+    for other in [*others, *declarations_of("Benchmark", folder)]:
+        if other.attributes.get("name") == name and other.file.parent != own:
+            message = f"a benchmark, corpus or graph {name!r} exists already: choose another name, or delete this file"
+            raise BadInput(message, file=other.file)
 
 
 def add_sources(
@@ -256,36 +256,48 @@ def _read_table_files(path: Path, name: str) -> list[Table]:
 
 def write_benchmark(
     plan: BenchmarkPlan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None
-) -> list[Path]:
+) -> list[str]:
     """Copy the files to the lake, declare the benchmark, and ``check`` it; undo all on an error.
 
-    Writes the YAML last and atomically: after a kill, a retry reuses the copied files.
+    Replaces a benchmark that was added before. Writes the YAML last and atomically: after a kill, a retry reuses the
+    copied files. Returns what it did to each file that it changed.
     """
     declarations_folder = folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")
     raw, declaration = lake.raw_path(plan.folder), declarations_folder / plan.name
-    if declaration.exists():
-        raise BadInput("exists already: choose another name, or delete it first", file=declaration)
-    new = [declaration] if file_hashes(raw) else [declaration, raw]
-    try:
-        with replacing_folder(raw) as temporary:
-            for name, source in plan.copies.items():
-                (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, temporary / name)
-            for name, text in plan.texts.items():
-                (temporary / name).write_text(text, encoding="utf-8")
-            if file_hashes(raw) not in ({}, file_hashes(temporary)):
-                raise BadInput("exists already with other files: move it away, or choose another name", file=raw)
-        write_declarations(declaration, *plan.components())
-        clear_declaration_caches()
-        check()
-    except BaseException:
-        for path in new:
-            delete_path(path)
-        clear_declaration_caches()
-        raise
-    finally:
-        (raw.parent / f".{raw.name}.lock").unlink(missing_ok=True)
-    return sorted(path for path in (raw, declaration) for path in path.rglob("*") if path.is_file())
+    is_update, old = declaration.exists(), file_hashes(raw)
+    with TemporaryDirectory() as backup:
+        backups = {raw: Path(backup) / "raw", declaration: Path(backup) / "declaration"} if is_update else {}
+        for path, copy in backups.items():
+            shutil.copytree(path, copy)
+        try:
+            with replacing_folder(raw) as temporary:
+                for name, source in plan.copies.items():
+                    (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(source, temporary / name)
+                for name, text in plan.texts.items():
+                    (temporary / name).write_text(text, encoding="utf-8")
+                new = file_hashes(temporary)
+                if not is_update and old not in ({}, new):
+                    raise BadInput("exists already with other files: move it away, or choose another name", file=raw)
+            write_declarations(declaration, *plan.components())
+            clear_declaration_caches()
+            check()
+        except BaseException:
+            for path in [declaration] if old else [declaration, raw]:
+                delete_path(path)
+            for path, copy in backups.items():
+                with replacing_folder(path) as temporary:
+                    shutil.copytree(copy, temporary, dirs_exist_ok=True)
+            clear_declaration_caches()
+            raise
+        finally:
+            for path in (raw, declaration):
+                (path.parent / f".{path.name}.lock").unlink(missing_ok=True)
+    changes = {
+        name: "removed" if name not in new else "replaced" if name in old else "wrote" for name in {**old, **new}
+    }
+    changed_names = sorted(name for name in changes if old.get(name) != new.get(name))
+    return [*(f"{changes[name]} {raw / name}" for name in changed_names), f"declared in {declaration}"]
 
 
 def clear_declaration_caches() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,6 +31,7 @@ from evidence_assets.explorer.export import evidence_card as card_page
 from evidence_assets.lake.array_files import open_json
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.mirror import delete_path, fetch_path
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import index_key
 from evidence_assets.retrieval.vector_index import META
@@ -188,12 +190,11 @@ def add_corpus(
     `evidence ask --corpus NAME` then answers from it.
     """
     with report_errors():
-        from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_corpus import add_corpus as add_documents
         from evidence_assets.cli.ask import make_progress_printer, update_corpus
 
-        opened_lake = _use_lake(LakeResource(root=str(lake or "")).open())
-        added = add_documents(opened_lake, name, folder, make_progress_printer(name))
+        with _open_lake(lake) as opened_lake:
+            added = add_documents(opened_lake, name, folder, make_progress_printer(name))
         update_corpus(opened_lake, name, added)
     out.print(
         f"{name}: {added.documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,",
@@ -221,37 +222,49 @@ def add_benchmark(
     split: Annotated[str | None, typer.Option(help="Split to answer. Default: test, if there is one.")] = None,
     lake: LakeOption = None,
 ) -> None:
-    """Validate your benchmark and add it to the lake.
+    """Validate your benchmark and add or update it.
 
-    On any error nothing is added.
+    A second time, it replaces the files of the benchmark. On any error nothing is changed.
     """
     with report_errors():
-        from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_benchmark import plan_benchmark, plan_published_benchmark, write_benchmark
 
-        opened_lake = _use_lake(LakeResource(root=str(lake or "")).open())
-        if reader and tables:
-            raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
-        if reader:
-            benchmark_plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
-        else:
-            benchmark_plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-        files = write_benchmark(benchmark_plan, opened_lake, _check_definitions_load)
-    counts = ", ".join(f"{n:,} {kind}" for kind, n in benchmark_plan.counts.items())
-    out.print(f"{name}: {counts}; task {benchmark_plan.task}, split {benchmark_plan.split}")
-    if benchmark_plan.note:
-        out.print(benchmark_plan.note, markup=False, soft_wrap=True)
+        with _open_lake(lake) as opened_lake:
+            if reader and tables:
+                raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
+            if reader:
+                plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
+            else:
+                plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
+            files = write_benchmark(plan, opened_lake, _check_definitions_load)
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in plan.counts.items())
+    out.print(f"{name}: {counts}; task {plan.task}, split {plan.split}")
+    if plan.note:
+        out.print(plan.note, markup=False, soft_wrap=True)
     for file in files[:MAX_LISTED_FILES]:
-        out.print(f"  wrote {file}", markup=False, soft_wrap=True)
+        out.print(f"  {file}", markup=False, soft_wrap=True)
     if len(files) > MAX_LISTED_FILES:
         out.print(f"  and {len(files) - MAX_LISTED_FILES} more files")
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 
-def _use_lake(lake: Lake) -> Lake:
-    """Return the lake; this process then loads its declarations."""
+@contextmanager
+def _open_lake(root: Path | None) -> Iterator[Lake]:
+    """The lake, whose declarations this process then loads; on an error, no new lake stays."""
+    from evidence_assets.assets.resources import LakeResource
+
+    folder = root or find_lake()
+    is_new = not fetch_path(folder / "format.json").exists()
+    lake = LakeResource(root=str(folder)).open()
     os.environ[LAKE_VARIABLE] = lake.address
-    return lake
+    try:
+        yield lake
+    except Exception:
+        if is_new:
+            delete_path(folder / "format.json")
+            with suppress(OSError):  # it has other files
+                folder.rmdir()
+        raise
 
 
 def _check_definitions_load() -> None:

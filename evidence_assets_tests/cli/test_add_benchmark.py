@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from evidence_assets.assets.graph import Graph, KnowledgeBase
 from evidence_assets.assets.planning import benchmark_size
 from evidence_assets.benchmarks import declared_benchmarks as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
+from evidence_assets.cli import app
 from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
+from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official.contract import write_files
@@ -182,6 +186,37 @@ def test_a_declaration_that_fails_to_load_is_deleted_with_its_files(folder: Fold
     with pytest.raises(BadInput, match="does not load"):
         write_benchmark(benchmark_plan, folder.lake, fail, folder=folder.defs)
     assert folder.list_files() == []
+
+
+def test_a_second_time_the_benchmark_is_updated_or_stays_as_it_was(folder: Folder) -> None:
+    def add(*rows: dict[str, Any], check: Callable[[], None] = lambda: None) -> list[str]:
+        plan = plan_benchmark("bees", folder.questions(*rows), corpus=str(folder.root / "docs"), folder=folder.defs)
+        return write_benchmark(plan, folder.lake, check, folder=folder.defs)
+
+    def fail() -> None:
+        raise BadInput("Dagster does not load it")
+
+    def ids() -> list[str]:
+        return [q.source_id for q in read_benchmark_questions(folder.lake, benchmarks(folder.defs)["bees"])]
+
+    assert [line.split()[0] for line in add(CHOICE)] == ["wrote", "wrote", "declared"]
+    (folder.root / "docs" / "more.txt").write_text("Cats purr.")
+    lines = add(CHOICE, CHOICE | {"source_id": "2"})
+    assert [line.split()[0] for line in lines] == ["wrote", "replaced", "declared"] and ids() == ["1", "2"]
+    (folder.root / "docs" / "more.txt").unlink()
+    with pytest.raises(BadInput, match="does not load"):
+        add(CHOICE, check=fail)
+    assert ids() == ["1", "2"] and (folder.lake.raw / "benchmarks/bees/corpus/more.txt").exists()
+    assert "removed" in add(CHOICE)[0] and ids() == ["1"]
+
+
+def test_a_failing_command_leaves_no_new_lake(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LAKE_VARIABLE, str(folder.root / "new"))
+    questions = str(folder.questions(CHOICE))
+    for corpus in ("absent", str(folder.root / "docs")):
+        arguments = ["add", "benchmark", "sample" if corpus != "absent" else "bees", "--questions", questions]
+        result = CliRunner().invoke(app, [*arguments, "--corpus", corpus])
+        assert result.exit_code == 1 and not (folder.root / "new").exists()
 
 
 def test_files_of_a_killed_process_are_reused_and_other_files_stay(folder: Folder) -> None:
