@@ -137,10 +137,10 @@ def plan_benchmark(
 def check_new_name(name: str, folder: Path | None) -> None:
     """Raise BadInput if the name is invalid, or belongs to what `evidence add benchmark` did not add."""
     check_name(name, "benchmark")
-    own = (folder or find_lake() / DECLARATIONS_FOLDER / "benchmarks") / name
+    own_folder = (folder or find_lake() / DECLARATIONS_FOLDER / "benchmarks") / name
     others = [c for kind in ("Corpus", "Graph", "KnowledgeBase") for c in declarations_of(kind)]
     for other in [*others, *declarations_of("Benchmark", folder)]:
-        if other.attributes.get("name") == name and other.file.parent != own:
+        if other.attributes.get("name") == name and other.file.parent != own_folder:
             message = f"a benchmark, corpus or graph {name!r} exists already: choose another name, or delete this file"
             raise BadInput(message, file=other.file)
 
