@@ -232,7 +232,7 @@ def _print_answer(
         return
     text = format_answer(view, options=has_options, everything=show_all)
     out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
-    rest = 0 if show_all else len(view.evidence) - len(view.key_evidence)
+    rest = 0 if show_all else len(view.other_evidence)
     if rest:
         out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
     stages = ", ".join(f"{stage} {elapsed:.1f}" for stage, elapsed in answer.seconds.items() if elapsed >= 0.1)

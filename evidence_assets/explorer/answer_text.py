@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from evidence_assets.explorer.answer_view import TABLE_KINDS, AnswerView, EvidenceView
+from evidence_assets.explorer.answer_view import TABLE_KINDS, AnswerView
 from evidence_assets.explorer.answers import Row
+from evidence_assets.explorer.evidence_view import EvidenceView
 from evidence_assets.explorer.pages import shorten, template_environment
 from evidence_assets.reasoning.tasks import CAPTION
 
@@ -37,7 +38,7 @@ def format_answer(view: AnswerView, *, options: bool = True, everything: bool = 
     ``everything``: Whether to add the options, unused evidence, and the scores of paths and concepts.
     """
     template = template_environment(wrap=wrap_text).get_template("answer.txt")
-    other_items = [item for item in view.evidence if item not in view.key_evidence] if everything else []
+    other_items = view.other_evidence if everything else []
     return template.render(
         a=view,
         options=options or everything,

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
-from evidence_assets.explorer.drawing import Grid, build_grid, highlight_span
+from evidence_assets.explorer.drawing import Grid, build_grid
+from evidence_assets.explorer.evidence_view import EvidenceView
 from evidence_assets.explorer.pages import shorten
-from evidence_assets.explorer.paths import WalkedEdge, explain_path, parse_reasons, read_walks
+from evidence_assets.explorer.paths import read_walks
 from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.row_locations import id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.confidence import RAW_SHARE
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 
-MAX_CELLS = 10
-"""Maximum cells of a column that are listed in text."""
 MAX_ALTERNATIVES = 5
 """Maximum further supported answers that are listed."""
 TABLE_KINDS = ("cell", "column", "caption")
@@ -33,78 +32,6 @@ _SOURCE_COLUMNS = {
     "kg_edges": ("relation", "sources", "licences"),
     "kg_nodes": ("name", "type"),
 }
-
-
-@dataclass(frozen=True)
-class EvidenceView:
-    """A row of evidence with its source row and, if it is a path, its edges."""
-
-    row: Row
-    number: int
-    is_used: bool
-    source: Row | None
-    walk: Sequence[WalkedEdge]
-
-    @property
-    def text(self) -> str:
-        """The evidence in one paragraph; a column as its header and first cells."""
-        if self.row["kind"] != "column":
-            return str(self.row["text"])
-        header, *lines = self.row["text"].split("\n")
-        cells = list(filter(None, lines))
-        rest = [f"and {len(cells) - MAX_CELLS} more"] if len(cells) > MAX_CELLS else []
-        return ": ".join(filter(None, [header, "; ".join(cells[:MAX_CELLS] + rest)]))
-
-    @property
-    def title(self) -> str:
-        """Title of the source."""
-        row, source = self.row, self.source
-        if source is None:
-            return str(row["source_id"])
-        match row["source_kind"]:
-            case "chunk":
-                return str(source["title"] or source["doc_id"])
-            case "table":
-                return str(source["caption"] or row["source_id"])
-            case "node":
-                return str(source["name"])
-            case "triple":
-                return f"{source['head']} {source['relation']} {source['tail']}"
-        return str(source["relation"])
-
-    @property
-    def location(self) -> str:
-        """Location in the source: characters of a document, a cell of a table, or a line of a file."""
-        row, source = self.row, self.source
-        if source is None:
-            return "no longer in the lake"
-        match row["source_kind"]:
-            case "chunk":
-                start, end = source["char_start"], source["char_end"]
-                first, _, last = str(row["locator"]).partition(":")
-                if first.isdigit() and last.isdigit():
-                    start, end = start + int(first), start + int(last)
-                document = f", document {source['doc_id']}" if source["doc_id"] != source["source"] else ""
-                return f"{source['source']}{document}, characters {start}–{end}"
-            case "table":
-                return f"table {row['source_id']}, {row['kind']} {row['locator']}"
-            case "node":
-                return source["type"] or ""
-            case "triple":
-                return f"{source['source']}; licence {source['licence']}"
-        return f"{', '.join(source['sources'])}; licence {', '.join(source['licences'])}"
-
-    @property
-    def highlight(self) -> tuple[str, str, str] | None:
-        """Text of the chunk before, within and after the evidence."""
-        if self.source is None or "doc_id" not in self.source:
-            return None
-        return highlight_span(self.source["text"], self.row["locator"])
-
-    @property
-    def reasons(self) -> Mapping[str, Any]:
-        """The selector's reasons for its selection; for a path also the sources of its edges."""
-        return explain_path(self.row["why"], self.walk) if self.walk else parse_reasons(self.row["why"])
 
 
 @dataclass(frozen=True)
@@ -183,17 +110,23 @@ class AnswerView:
         text = option_texts(question).get(row["answer"], row["answer"] or "none")
         if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
             return text if row["status"] == "answered" else NO_ANSWER
-        return text if text == row["answer"] else f"{row['answer']}. {text}"
+        text = text if text == row["answer"] else f"{row['answer']}. {text}"
+        is_guess = row["answer"] and row["status"] == "insufficient"
+        return f"No option has {'enough ' if self.has_support else ''}support. Guess: {text}" if is_guess else text
+
+    @property
+    def has_support(self) -> bool:
+        """Whether the chain of an option has support; true if no chain is rated."""
+        ratings = [chain["support"] for chain in self.rows.chains if chain["support"] is not None]
+        return any(ratings) or not ratings
 
     def _short_answer(self) -> str:
         row = self.prediction
         answer, status = row["answer"], row["status"]
         if not answer or status == "insufficient":
-            texts = [item for item in self.evidence if item.row["kind"] in TEXT_KINDS]
-            if not texts:
+            if (item := self.closest_statement) is None:
                 return f"{NO_ANSWER}."
-            closest = min(texts, key=lambda item: item.text.startswith("#") or item.text[-1:].isalnum())  # no heading
-            return f"{NO_ANSWER}. Closest statement: “{shorten(closest.text, 300)}” ({closest.location})"
+            return f"{NO_ANSWER}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
         others = [other for other in row["supported_answers"] or () if other != answer]
         text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
         return f"The evidence does not decide. Closest answer: {text}" if status == "ambiguous" else text
@@ -201,13 +134,38 @@ class AnswerView:
     @property
     def has_answer(self) -> bool:
         """Whether ``answer_text`` is an answer, and not a sentence about its absence."""
-        return bool(self.name) or not self.answer_text.startswith(("No answer", "The evidence does not decide"))
+        return bool(self.name) or not self.answer_text.startswith(("No ", "The evidence does not decide"))
 
     @property
-    def is_unsupported(self) -> bool:
-        """Whether the answer is the best option although the evidence does not support it."""
-        row = self.prediction
-        return bool(self.question and self.question["options"] and row["answer"] and row["status"] == "insufficient")
+    def closest_statement(self) -> EvidenceView | None:
+        """The best sentence of the evidence, which an abstention without options quotes."""
+        texts = [item for item in self.evidence if item.row["kind"] in TEXT_KINDS]
+        return min(texts, key=lambda item: item.text.startswith("#") or item.text[-1:].isalnum(), default=None)
+
+    @property
+    def share_text(self) -> str:
+        """What the shares of the options are computed from."""
+        if not self.has_support and self.prediction["reasoner"] == "extractive":
+            return "Without support, a share says how similar an option and the question are."
+        meaning = " The probability says how often such answers are right." * (self.confidence_name == "probability")
+        return f"A share is the weight of an option in the choice.{meaning}"
+
+    @property
+    def headline(self) -> str:
+        """The answer with its status and confidence."""
+        row, text = self.prediction, self.answer_text
+        confidence = [] if row["confidence"] is None else [f"{self.confidence_name} {row['confidence']:.2f}"]
+        if self.has_answer:
+            name = f"{self.name}, {row['answer']}" if self.name else text
+            return f"answer: {name} ({', '.join([row['status'], *confidence])})"
+        return f"{text} ({confidence[0]})" if confidence and "Guess: " in text else text
+
+    @property
+    def stale_text(self) -> str:
+        """A warning if sources of the evidence behind the answer are gone."""
+        items = [item for item in self.key_evidence or self.evidence if item.row["source_kind"] in KINDS]
+        gone = sum(item.source is None for item in items)
+        return f"Out of date: {gone} of {len(items)} rows of its evidence are no longer in the lake." if gone else ""
 
     @property
     def counterfactual_text(self) -> str:
@@ -290,6 +248,19 @@ class AnswerView:
     def key_evidence(self) -> list[EvidenceView]:
         """The evidence behind the answer: what the shown chains cite, or what a short answer was read from."""
         return self.cited_evidence if self.rows.chains else [item for item in self.evidence if item.is_used]
+
+    @property
+    def other_evidence(self) -> list[EvidenceView]:
+        """Evidence that is not key evidence; a text that several options share is listed once."""
+        printed = [*self.key_evidence, *filter(None, [None if self.has_answer else self.closest_statement])]
+        by_text: dict[tuple[Any, ...], list[EvidenceView]] = {item.content_key: [] for item in printed}
+        for item in self.evidence:
+            by_text.setdefault(item.content_key, []).append(item)
+        groups = [group for key, group in by_text.items() if key not in {item.content_key for item in printed}]
+        labels = [", ".join(dict.fromkeys(str(item.row["option"] or "") for item in group)) for group in groups]
+        return [
+            replace(group[0], row=group[0].row | {"option": label}) for group, label in zip(groups, labels, strict=True)
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """The answer with its question, chains, checked citations and evidence, for JSON."""

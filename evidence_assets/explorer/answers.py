@@ -21,7 +21,7 @@ _EVIDENCE_RELATIONS = (lineage.USED, lineage.WAS_SHOWN)
 class AnswerRows:
     """Rows of one prediction; ``question`` is None if the lake no longer has it.
 
-    ``numbers``: Numbers of the evidence from 1, by id, in display order.
+    ``numbers``: Numbers of the evidence from 1, by id; evidence behind the answer comes first.
     ``used_ids``: Ids of evidence with verified citations in the answer's chain, or from which a short answer was read.
         The reasoner received all other evidence without using it.
     """
@@ -155,17 +155,15 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
         citations = [c for c in all_citations if c["chain_id"] in answer_chain_ids]
         negated = bool(question and question["negated"])
         supporting = {c["chain_id"] for c in answer_chains if negated or c["hypothesis"] == answer["answer"]}
-        used_ids = {c["evidence_id"] for c in citations if c["chain_id"] in supporting and c["verdict"] == "verified"}
+        cited = [c for c in citations if c["chain_id"] in (supporting or answer_chain_ids)]
+        used_ids = {c["evidence_id"] for c in cited if c["chain_id"] in supporting and c["verdict"] == "verified"}
+        used_ids = used_ids if answer_chains else set(used_directly.get(key, []))
+        first_ids = used_ids.union(c["evidence_id"] for c in cited)
         evidence_rows = [row for evidence_id, row in evidence.items() if evidence_id in evidence_ids]
+        evidence_rows.sort(key=lambda row: row["evidence_id"] not in first_ids)
         results.append(
             AnswerRows(
-                answer,
-                question,
-                answer_chains,
-                evidence_rows,
-                citations,
-                counterfactuals.get(key),
-                frozenset(used_ids if answer_chains else used_directly.get(key, [])),
+                answer, question, answer_chains, evidence_rows, citations, counterfactuals.get(key), frozenset(used_ids)
             )
         )
     return results

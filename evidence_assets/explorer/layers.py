@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from unicodedata import east_asian_width
 
-from evidence_assets.explorer.answer_view import AnswerView, EvidenceView
+from evidence_assets.explorer.answer_view import AnswerView
+from evidence_assets.explorer.evidence_view import EvidenceView
 from evidence_assets.explorer.pages import link, shorten
 
 

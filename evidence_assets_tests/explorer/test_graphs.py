@@ -71,13 +71,13 @@ def test_an_answer_is_drawn_from_its_question_to_its_sources(client: TestClient)
     assert broad.get("class") == "layers broad" and narrow.get("class") == "layers narrow"
     for drawing in (broad, narrow):
         used = titles(drawing, "used")
-        assert [text[:9] for text in used] == ["Answer: A", "[9] Row 9", "Bees 2 </"]
+        assert [text[:9] for text in used] == ["Answer: A", "[1] Row 9", "Bees 2 </"]
         assert len(titles(drawing, "shown")) == (MAX_EVIDENCE - 1) + 1, "other evidence and its source"
         assert titles(drawing, "") == [" ".join(f"Which? {ATTACK}".split())]
         styles = [path.get("class") for path in drawing.iter(f"{SVG}path")]
         assert styles.count("used") == 2 and len(styles) == 2 * MAX_EVIDENCE
         links = [a.get("href") for a in drawing.iter(f"{SVG}a")]
-        assert links[0] == "#a1-e9" and links[-2:] == ["/source/chunk/k2", "/source/chunk/k1"]
+        assert links[0] == "#a1-e1" and links[-2:] == ["/source/chunk/k2", "/source/chunk/k1"]
         assert drawing.findtext(f"{SVG}title") == "Question, evidence and sources of the answer"
         assert "Used evidence: 1 of 10 rows; 8 are drawn" in str(drawing.findtext(f"{SVG}desc"))
 

@@ -16,6 +16,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import path_locator
 from evidence_assets_tests.lake_rows import (
     chain,
+    chunk,
     citation,
     counterfactual,
     evidence,
@@ -107,6 +108,44 @@ def test_the_answer_is_followed_by_the_reasons_their_evidence_the_options_and_th
     assert "[2]" not in text, "unused evidence is left out"
     everything = format_answer(view, everything=True)
     assert everything.index("\noptions\n") < everything.index("\nother evidence\n") < everything.index("[2]")
+
+
+def test_without_support_the_best_option_is_a_guess(lake: Lake) -> None:
+    guess = prediction(1, "A", status="insufficient", reasoner="extractive")
+    for support, headline in ((0.0, "No option has support."), (0.2, "No option has enough support.")):
+        chains = [chain(1, label, "None.", [], support=support) for label in "AB"]
+        write_answers(lake, [], chains, [guess])
+        with connect(lake.root) as connection:
+            text = format_answer(view_answer(connection, "p-s-1"))
+        assert f"\n{headline} Guess: A. excessive thirst (share 0.50)\n" in text and "answer:" not in text
+        assert ("Without support, a share says how similar" in text) == (support == 0)
+
+
+def test_an_answer_whose_source_is_gone_is_out_of_date(lake: Lake) -> None:
+    write_answers(lake, [evidence(1, 1, TEXT)], [chain(1, "A", TEXT, ["e-s-1-1"])], [prediction(1, "A")], [])
+    with connect(lake.root) as connection:
+        text = format_answer(view_answer(connection, "p-s-1"))
+    assert text.startswith("Out of date: 1 of 1 rows of its evidence are no longer in the lake.\n")
+    lake.write("corpus/c/chunks", "0", {"chunks": [chunk(1, TEXT)]})
+    with connect(lake.root) as connection:
+        assert "Out of date" not in format_answer(view_answer(connection, "p-s-1"))
+
+
+def test_the_evidence_behind_the_answer_comes_first_and_a_shared_text_once(lake: Lake) -> None:
+    texts = {1: "Cats purr.", 2: "Bees buzz.", 3: TEXT}
+    rows = [evidence(1, n, text, locator=text) for n, text in texts.items()]
+    rows += [row | {"evidence_id": f"b-{row['rank']}", "option": "B"} for row in rows]
+    citations = [citation("c-s-1-A", "e-s-1-3", "verified", TEXT)]
+    write_answers(lake, rows, [chain(1, "A", TEXT, ["e-s-1-3"])], [prediction(1, "A")], citations)
+    with connect(lake.root) as connection:
+        view = view_answer(connection, "p-s-1")
+    assert "cites [1]" in format_answer(view) and [item.text for item in view.other_evidence] == [
+        "Cats purr.",
+        "Bees buzz.",
+    ]
+    text = format_answer(view, everything=True)
+    assert max(map(len, text.splitlines())) <= 80 and text.count("     a chunk, no longer in the lake") == 3
+    assert text.count("Cats purr.") == 1 and text.count("lake, for A, B") == 2 and text.count(f"[1] {TEXT[:40]}") == 1
 
 
 def test_options_are_not_printed_if_they_are_not_the_users(lake: Lake) -> None:
