@@ -64,7 +64,7 @@ def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
     with connect(lake.root) as connection:
         text = format_answer(view_answer(connection, answer.prediction["prediction_id"]))
         assert "“cats” (cats.txt, characters 0–32)" in text
-        assert "cites [5] (verified)" in text, "evidence is numbered as on the page, the rows of option A first"
+        assert "cites [1] (verified)" in text, "the evidence behind the answer comes first"
         rows = distinct_ids(trace(connection, answer.prediction["prediction_id"]))
         chunk = next(row for row in lake.read("chunks").to_dicts() if row["doc_id"] == "cats.txt")["chunk_id"]
         assert chunk in rows["chunk"] and answer.question_id in rows["question"]
