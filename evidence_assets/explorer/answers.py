@@ -24,6 +24,7 @@ class AnswerRows:
     ``numbers``: Numbers of the evidence from 1, by id; evidence behind the answer comes first.
     ``used_ids``: Ids of evidence with verified citations in the answer's chain, or from which a short answer was read.
         The reasoner received all other evidence without using it.
+    ``partition``: Partition of its question, if it is known.
     """
 
     prediction: Row
@@ -33,6 +34,7 @@ class AnswerRows:
     citations: list[Row]
     counterfactual: Row | None
     used_ids: frozenset[str] = frozenset()
+    partition: str = ""
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -163,7 +165,14 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
         evidence_rows.sort(key=lambda row: row["evidence_id"] not in first_ids)
         results.append(
             AnswerRows(
-                answer, question, answer_chains, evidence_rows, citations, counterfactuals.get(key), frozenset(used_ids)
+                answer,
+                question,
+                answer_chains,
+                evidence_rows,
+                citations,
+                counterfactuals.get(key),
+                frozenset(used_ids),
+                rows.files.partition.removesuffix(".parquet").replace("/", "|") if rows.files else "",
             )
         )
     return results

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
 
-from evidence_assets.explorer.answer_view import view_answer
+from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.layers import draw_answer
 from evidence_assets.explorer.pages import STATIC, template_environment
@@ -96,9 +96,8 @@ def _relative_link(match: re.Match[str], page: str, pages: dict[str, str]) -> st
     return f'{match[1]}="{escape(relative + (f"#{parts.fragment}" if parts.fragment else ""))}"'
 
 
-def evidence_card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
+def evidence_card(connection: duckdb.DuckDBPyConnection, view: AnswerView) -> str:
     """One prediction as a self-contained HTML page whose policy forbids scripts and requests."""
-    view = view_answer(connection, prediction)
     node = lineage.trace(connection, view.prediction["prediction_id"])
     style = (STATIC / "explorer.css").read_text("utf-8")
     return (

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
+from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.export import evidence_card
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import DERIVED, edge
@@ -58,7 +59,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def test_the_card_shows_everything_about_the_prediction(lake: Lake) -> None:
     with connect(lake.root) as connection:
-        page = Page(evidence_card(connection, "p-s-1"))
+        page = Page(evidence_card(connection, view_answer(connection, "p-s-1")))
     for text in ("Which?", "chosen", "gold", "Bees do.", "Cats do not.", "Bees buzz.", "Cats purr.", "Title", "near"):
         assert text in page.text or text == "Title", text
     assert "Of another question." not in page.text
@@ -72,7 +73,7 @@ def test_the_card_shows_everything_about_the_prediction(lake: Lake) -> None:
 
 def test_no_text_of_documents_or_models_becomes_markup(lake: Lake) -> None:
     with connect(lake.root) as connection:
-        raw = evidence_card(connection, "p-s-1")
+        raw = evidence_card(connection, view_answer(connection, "p-s-1"))
     page = Page(raw)
     names = {name for name, _ in page.tags}
     assert not names & {"script", "img", "iframe", "object", "form", "link"}

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.export import evidence_card
 from evidence_assets.explorer.layers import MAX_EVIDENCE, SIZES, Box, Curve, draw_layers
 from evidence_assets.explorer.pages.relation import MAX_PER_COLUMN
@@ -98,7 +99,7 @@ def test_links_of_a_drawing_lead_to_evidence_on_the_page(client: TestClient) -> 
 
 def test_a_card_has_the_drawing_without_links_to_pages(lake: Lake) -> None:
     with connect(lake.root) as connection:
-        card = evidence_card(connection, "p-s-1")
+        card = evidence_card(connection, view_answer(connection, "p-s-1"))
     links = {str(a.get("href")) for drawing in drawings(card) for a in drawing.iter(f"{SVG}a")}
     assert len(links) == MAX_EVIDENCE and all(link.startswith("#e") for link in links)
 

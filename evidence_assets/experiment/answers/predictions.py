@@ -31,6 +31,10 @@ CitedRow = tuple[str, str]
 """Id and content hash of an evidence row that an answer cites."""
 
 
+ANSWERED_STATUSES = ("answered", "ambiguous")
+"""Statuses of answers that evidence supports."""
+
+
 class CounterfactualCase(NamedTuple):
     """An answered question: the facts of its evidence in order, and those that the answer cites."""
 
@@ -212,13 +216,13 @@ def _calibrate(answer: Answer, fit: Fit | None) -> tuple[float | None, str | Non
 def counterfactual_rows(
     answerer: CounterfactualAnswerer, predictions: pl.DataFrame, previous: PreviousOutput | None = None
 ) -> StageOutput:
-    """One row per answered question: the answers without the cited evidence, and from only that.
+    """One row per answer that evidence supports: the answers without the cited evidence, and from only that.
 
     For an answer a = A(E) from all evidence E that cites C ⊆ E: necessary if A(E ∖ C) ≠ a, sufficient if A(C) = a, and
     c ∈ C is needed if A(E ∖ {c}) ≠ a. An abstention counts as an answer. Without citations there is no verdict.
     """
-    answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
-    by_question = {row["question_id"]: row for row in answered.iter_rows(named=True)}
+    answered = predictions.filter(pl.col("status").is_in(ANSWERED_STATUSES) & pl.col("answer").is_not_null())
+    by_question = {row["question_id"]: row for row in answered.sort("question_id").iter_rows(named=True)}
     cases = {question_id: answerer.case(row) for question_id, row in by_question.items()}
     inputs = {
         question_id: content_id(row["content_hash"], answerer.facts_input_hash(case), case.cited, answerer.version)

@@ -153,8 +153,10 @@ def score_rows(
         metrics |= {"citation_precision": mean(precision)} if precision else {}
         metrics |= {"citation_recall": mean(recall)} if recall else {}
     if "counterfactuals" in tables:
+        answered = tables["predictions"].filter(pl.col("status") == "answered")
+        counterfactuals = tables["counterfactuals"].join(answered, "prediction_id", "semi")
         for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
-            metrics[metric] = accuracy(tables["counterfactuals"][column].drop_nulls().to_list())
+            metrics[metric] = accuracy(counterfactuals[column].drop_nulls().to_list())
     return metric_rows(benchmark, selector, reasoner, model_id, metrics, published_names)
 
 
