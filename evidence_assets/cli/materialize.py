@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.explorer.scores import SCORES_QUERY, format_score
+from evidence_assets.explorer.scores import SCORES_QUERY, STALE_QUERY, format_score, mark_stale
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.row_locations import query_rows
@@ -200,12 +200,19 @@ def scoreboard(
     """
     with report_errors(), connect(lake) as connection:
         rows = [row for row in query_rows(connection, SCORES_QUERY) if benchmark in (None, row["scope_id"])]
+        rows = mark_stale(rows, query_rows(connection, STALE_QUERY))
     names = "benchmark/variant/reasoner/metric/value/95 %/n/supported/accuracy if supported/published/difference/source"
     print_table(names.split("/"), map(format_score, rows), title="Scoreboard")
     out.print(
         "accuracy counts every question's best option; supported is the share of answers that the evidence supports",
         style="dim",
     )
+    if any(row["stale"] for row in rows):
+        out.print(
+            "stale: questions or evidence of these answers have changed or are gone; `evidence run BENCHMARK "
+            "--variants NAMES` answers again",
+            style="dim",
+        )
     if any(row["published"] is not None for row in rows):
         out.print("difference: value − published; *: the interval excludes the published figure", style="dim")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
+from evidence_assets.lake.schemas import KINDS
 
 SCORES_QUERY = """
 WITH supported AS (
@@ -17,13 +19,35 @@ SELECT scope_kind, scope_id, string_split(asset, '/')[2] AS family,
           array_to_string(string_split(asset, '/')[3:], '@')) AS label,
        if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector,
           replace(asset, 'scores/', '')) AS variant,
-       reasoner, model_id, metric, value, low, high, n, supported_share, supported_accuracy, published, published_source
+       selector, reasoner, model_id, metric, value, low, high, n, supported_share, supported_accuracy,
+       published, published_source
 FROM scores LEFT JOIN supported USING (asset, scope_id)
 WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind <> 'relation'
 ORDER BY scope_id, metric, value DESC, variant
 """
+SOURCES = {kind: KINDS[kind] for kind in ("chunk", "table", "edge", "node")}
+STALE_TABLES = ("evidence", "predictions", "questions", *(schema.name for schema in SOURCES.values()))
+_GONE_EVIDENCE = """
+SELECT string_split(asset, '/')[2] AS family, benchmark, selector FROM evidence
+WHERE source_kind = '{kind}' AND source_id NOT IN (
+    SELECT "{id}" FROM "{table}" WHERE "{id}" IN (SELECT source_id FROM evidence WHERE source_kind = '{kind}'))
+"""
+STALE_QUERY = " UNION ".join(
+    [
+        "SELECT string_split(asset, '/')[2] AS family, benchmark, selector FROM predictions "
+        "WHERE question_id NOT IN (SELECT question_id FROM questions)",
+        *(_GONE_EVIDENCE.format(kind=kind, id=schema.row_id, table=schema.name) for kind, schema in SOURCES.items()),
+    ]
+)
+"""Scores of answers whose questions or evidence are no longer in the lake."""
 HEADLINE_METRICS = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
 """Main metric of task families whose main metric is not accuracy."""
+
+
+def mark_stale(rows: Iterable[Row], stale_rows: Iterable[Row]) -> list[Row]:
+    """The scores with ``stale``: whether their answers rest on rows that are no longer in the lake."""
+    stale_keys = {(row["family"], row["benchmark"], row["selector"]) for row in stale_rows}
+    return [row | {"stale": (row["family"], row["scope_id"], row["selector"]) in stale_keys} for row in rows]
 
 
 def is_headline(row: Row) -> bool:
@@ -45,7 +69,7 @@ def format_score(row: Row) -> list[Any]:
     shares = (row["supported_share"], row["supported_accuracy"])
     return [
         row["scope_id"],
-        row["label"],
+        f"{row['label']} (stale)" if row["stale"] else row["label"],
         row["reasoner"],
         row["metric"],
         "" if row["value"] is None else f"{row['value']:.3f}",

@@ -1,14 +1,18 @@
-"""What `evidence trace` and `evidence diff` print."""
+"""What `evidence trace`, `diff`, `impact` and `scoreboard` print."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from rich.console import Console
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.cli.queries import _build_tree
+from evidence_assets.experiment.scores.metrics import accuracy
+from evidence_assets.experiment.scores.scoring import metric_rows
+from evidence_assets.explorer.site import application
 from evidence_assets.lake.lineage import CITED, DERIVED, USED, WAS_SHOWN, Node, edge, history_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
@@ -74,3 +78,23 @@ def test_impact_of_a_document_lists_the_answers_that_cite_it(tmp_path: Path) -> 
     output = CliRunner().invoke(app, ["impact", "match.md", "--all", "--lake", str(tmp_path)]).output
     assert output.index("Who won?") < output.index("Who lost?") < output.index("not cited") < output.index("chain")
     assert "aligned" not in output
+
+
+def test_scores_whose_evidence_or_questions_are_gone_are_stale(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    for selector in "st":
+        scores = metric_rows("quiz", selector, "r", "m", {"accuracy": accuracy([True])})
+        lake.write(f"scores/mcqa/{selector}", "quiz", {"scores": scores})
+    lake.write(EVIDENCE, "quiz|0", {"evidence": [evidence(1, 1, "Ida won.")]})
+
+    def stale() -> list[str]:
+        output = CliRunner().invoke(app, ["scoreboard", "--lake", str(tmp_path)]).output
+        page = TestClient(application(lake.root), base_url="http://127.0.0.1").get("/scores").text
+        assert page.count(">stale<") == output.count("(stale)") and ("stale:" in output) == ("(stale)" in output)
+        return [name for name in "st" if f"{name} (stale)" in output]
+
+    assert stale() == ["s"], "its chunk is not in the lake"
+    lake.write("corpus/notes/chunks", "0", {"chunks": [chunk(1, "Ida won.")]})
+    assert stale() == []
+    lake.write("predictions/mcqa/t", "quiz|0", {"predictions": [prediction(2, "A", selector="t")]})
+    assert stale() == ["t"], "its question is not in the lake"

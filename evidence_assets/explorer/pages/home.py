@@ -10,7 +10,14 @@ from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENC
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import PageReader
 from evidence_assets.explorer.pages import Page
-from evidence_assets.explorer.scores import SCORES_QUERY, format_difference, is_headline
+from evidence_assets.explorer.scores import (
+    SCORES_QUERY,
+    STALE_QUERY,
+    STALE_TABLES,
+    format_difference,
+    is_headline,
+    mark_stale,
+)
 
 MAX_NOTABLE = 5
 """Maximum answers of each kind on the first page."""
@@ -183,8 +190,14 @@ def home(reader: PageReader, query: Mapping[str, str]) -> Page:
     return Page("home.html", "Overview", values)
 
 
+def read_scores(reader: PageReader) -> list[Row]:
+    """Headline scores, with whether they are stale."""
+    rows = mark_stale(reader.rows(SCORES_QUERY, ["scores"]), reader.rows(STALE_QUERY, STALE_TABLES))
+    return [row for row in rows if is_headline(row)]
+
+
 def scores(reader: PageReader, query: Mapping[str, str]) -> Page:
-    rows = [row for row in reader.rows(SCORES_QUERY, ["scores"]) if is_headline(row)]
+    rows = reader.cached(read_scores, ("scores", *STALE_TABLES))
     by_benchmark: dict[str, list[Row]] = {}
     for row in rows:
         if row["scope_kind"] == "benchmark":
