@@ -210,6 +210,8 @@ def _answer_and_print(
         for variant in selected
     )
     _print_answer(lake, answer, time.monotonic() - start, as_json, show_all, bool(options))
+    if question.task == "kgqa" and not text.rstrip().endswith("?") and answer.prediction["status"] != "answered":
+        err.print("A statement is checked as a claim only against a --table. Ask documents a question.", style="dim")
 
 
 def select_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:

@@ -16,6 +16,7 @@ from evidence_assets.assets.partitions import benchmark_partitions, corpus_parti
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.experiment.system import model_combinations
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, enabled_presets, variants
+from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.text.spelling import closest_name
 
@@ -79,10 +80,12 @@ def enable_presets(presets: Collection[str]) -> None:
 def find_benchmark(name: str) -> Benchmark:
     """The declared benchmark with this name, if the current profile runs it."""
     if name not in benchmarks():
-        suggestion = closest_name(name, benchmarks())
+        raw = find_lake() / "raw"
+        with_files = sorted(n for n, b in benchmarks().items() if all((raw / file).exists() for file in b.files))
+        names = with_files or sorted(benchmarks())
         raise BadInput(
-            f"there is no benchmark {name!r} in this profile; did you mean {suggestion!r}? There are: "
-            f"{', '.join(sorted(benchmarks()))}. `evidence add benchmark` adds one of your own"
+            f"there is no benchmark {name!r} in this profile; did you mean {closest_name(name, names)!r}? There are: "
+            f"{', '.join(names)}. `evidence add benchmark` adds one of your own"
         )
     return benchmarks()[name]
 

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks, declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import (
+    FAMILY_OF_TASK,
+    Benchmark,
+    benchmarks,
+    declarations_of,
+    user_folders,
+)
 from evidence_assets.benchmarks.records import CLAIM_LABELS, QuestionRecord, Table, Task, question_rows, table_rows
 from evidence_assets.experiment.evidence.sources import build_subgraphs
 from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
@@ -166,9 +172,12 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
     if graph and graph not in graphs:
         raise BadInput(f"there is no graph {graph!r} in this lake; there are: {', '.join(graphs) or 'none'}")
     if corpus and corpus not in corpora:
+        declared = [c for folder in user_folders(lake.root) for c in declarations_of("Corpus", folder)]
+        unbuilt = sorted({str(c.attributes.get("name")) for c in declared} - set(corpora))
         raise BadInput(
             f"there is no corpus {corpus!r} in this lake; there are: {', '.join(corpora) or 'none'}. "
-            "Add one with `evidence ask … --corpus ./FOLDER`, or build it with `evidence run`"
+            "Add one with `evidence ask … --corpus ./FOLDER`"
+            + (f", or build {', '.join(unbuilt)} with `evidence run BENCHMARK`" if unbuilt else "")
         )
     if not corpus and not graph and not table:
         if not corpora:

@@ -14,6 +14,7 @@ from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, write
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli import app
 from evidence_assets.cli.ask import add_folder, select_clearest, select_variant
+from evidence_assets.cli.run_selection import find_benchmark
 from evidence_assets.experiment import ad_hoc_questions
 from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
@@ -23,6 +24,7 @@ from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake import connect
+from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
 from evidence_assets.lake.store import Lake, find_orphans
@@ -206,6 +208,24 @@ def test_a_plain_question_uses_the_corpus_of_the_project(lake: Lake, tmp_path: P
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
     assert "there are several corpora: drafts, letters, notes. Choose one, such as" in result.output
+
+
+def test_a_statement_without_a_table_says_how_claims_are_checked(lake: Lake) -> None:
+    for text, is_statement in (("Cows rented two bicycles in Oslo.", True), ("Who rented bicycles in Oslo?", False)):
+        result = CliRunner().invoke(app, ["ask", text, "--corpus", "notes", "--lake", str(lake.root)])
+        assert result.exit_code == 0 and "No answer found" in result.output
+        assert ("checked as a claim only against a --table" in result.output) == is_statement
+
+
+def test_names_are_suggested_from_what_the_lake_has(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LAKE_VARIABLE, str(lake.root))
+    write_declarations(lake.root / "declarations" / "shop", ("corpus.Corpus", {"name": "shop", "folder": "shop"}))
+    with pytest.raises(BadInput, match=r"there are: notes.*, or build shop with `evidence run BENCHMARK`"):
+        ad_hoc_questions.resolve_source(lake, "shop", "")
+    (lake.root / "raw" / "sample" / "benchmarks").mkdir(parents=True)
+    (lake.root / "raw" / "sample" / "benchmarks" / "sample_mcqa.jsonl").touch()
+    with pytest.raises(BadInput, match=r"mean 'sample_mcqa'\? There are: sample_mcqa\."):
+        find_benchmark("sample_mcq")
 
 
 def test_missing_sources_are_reported(lake: Lake, tmp_path: Path) -> None:
