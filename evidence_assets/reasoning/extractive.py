@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import encode_ends
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets.reasoning.spans import options
+from evidence_assets.reasoning.tasks import (
+    Chain,
+    ChainStep,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Failure,
+    are_names,
+)
 from evidence_assets.text.negation import asks_for_exception, is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses, starts_with_pronoun
 from evidence_assets.text.words import STOP_WORDS, stem
@@ -125,7 +135,7 @@ def choose_yes_no_maybe(task: ChooseAnswer, support: Mapping[str, float]) -> Cho
     return Choice(answer, (answer,) if is_supported else (), status, weights=weights)
 
 
-VERSION = "11"
+VERSION = "12"
 """Bump when equal input gives other chains or choices."""
 
 TEXT_KINDS = ("chunk", "sentence")
@@ -155,8 +165,9 @@ class ExtractiveSolver:
 
     The support of an option is the cosine of question plus option with the most similar affirmative statement of its
     evidence. With texts in the evidence its weight is ``3.2·support + 3.1·length``, the length only if no option has a
-    clear lead. Without texts it is ``5·cos(question, option) + 6·(1 − share)·support``, where share is the fraction of
-    options with any support.
+    clear lead. If most options are names or numbers, the support is that of the spans that say them
+    (:mod:`evidence_assets.reasoning.spans.options`). Without texts the weight is ``5·cos(question, option) +
+    6·(1 − share)·support``, where share is the fraction of options with any support.
 
     ``documents``: Returns the document of each chunk id; a chunk without one is its own document.
     """
@@ -188,6 +199,8 @@ class ExtractiveSolver:
             if is_yes_no_maybe(task.option):
                 cosines = {s: float(vectors[s.text] @ vectors[task.question]) for s in statements}
                 results.append(explain_yes_no_maybe(task, cosines, documents))
+            elif task.names and _has_texts(task.evidence):
+                results.append(_quote_mention(task, self.encoder))
             else:
                 results.append(_quote_nearest(task, statements, vectors))
         return results
@@ -204,15 +217,16 @@ class ExtractiveSolver:
         if all(map(is_yes_no_maybe, task.options)):
             return choose_yes_no_maybe(task, support)
         is_exception = task.negated or asks_for_exception(task.question)
+        min_support = options.MIN_SUPPORT if _names_in_texts(task) else MIN_SUPPORT_COSINE
         weights = self._weights(task, support, vectors, is_exception=is_exception)
         answer = max(task.labels, key=lambda label: weights[label])
         others = {label: value for label, value in support.items() if label != answer}
         if is_exception:  # the evidence supports all options but the exception
-            supported = tuple(label for label in task.labels if others.get(label, 0) >= MIN_SUPPORT_COSINE)
+            supported = tuple(label for label in task.labels if others.get(label, 0) >= min_support)
             is_certain = bool(others) and len(supported) == len(others)
             lead = min(others.values(), default=0) - support[answer]
         else:
-            threshold = max(MIN_SUPPORT_COSINE, max(support.values()) - MIN_LEAD)
+            threshold = max(min_support, max(support.values()) - MIN_LEAD)
             supported = tuple(label for label in task.labels if support[label] >= threshold)
             is_certain, lead = answer in supported, support[answer] - max(others.values(), default=0)
         status = "insufficient" if not is_certain else "answered" if lead >= MIN_LEAD else "ambiguous"
@@ -225,7 +239,9 @@ class ExtractiveSolver:
         unsupported_share = sum(support[label] == 0 for label in task.labels) / len(task.labels)
         weights = {}
         for label, option in zip(task.labels, task.options, strict=True):
-            if has_text:
+            if has_text and are_names(task.options):
+                weight = options.option_weight(support[label])
+            elif has_text:
                 weight = STATEMENT_WEIGHT * support[label]
                 if not (is_exception or _has_clear_lead(support)):
                     weight += LENGTH_WEIGHT * length_feature(option)
@@ -253,8 +269,28 @@ def _has_clear_lead(support: Mapping[str, float]) -> bool:
 
 def _has_relevant_text(task: ChooseAnswer) -> bool:
     """Whether the evidence has a text, and some option has support."""
-    has_support = any(chain.support for chain in task.chains)
-    return has_support and any(item.kind in TEXT_KINDS for items in task.evidence.values() for item in items)
+    return any(chain.support for chain in task.chains) and any(map(_has_texts, task.evidence.values()))
+
+
+def _has_texts(evidence: Sequence[EvidenceItem]) -> bool:
+    return any(item.kind in TEXT_KINDS for item in evidence)
+
+
+def _names_in_texts(task: ChooseAnswer) -> bool:
+    """Whether the support of the options was measured by :func:`_quote_mention`."""
+    return are_names(task.options) and any(map(_has_texts, task.evidence.values()))
+
+
+def _quote_mention(task: ExplainOption, encoder: Encoder) -> Chain:
+    """The chain that quotes the sentence that says the option."""
+    texts = [item for item in task.evidence if item.kind in TEXT_KINDS]
+    others = [item for item in task.evidence if item.kind not in TEXT_KINDS]
+    found = options.support_option(task.question, task.option, texts, others, encoder)
+    support, passage = round(found.support, 6), found.passage
+    if passage is None:
+        return Chain(task.hypothesis, (ChainStep(f"No evidence mentions “{task.option}”."),), support)
+    text = f"The evidence says about “{task.option}”: {passage.text}"
+    return Chain(task.hypothesis, (ChainStep(text, (passage.evidence_id,), (passage.text,)),), support)
 
 
 def _quote_nearest(task: ExplainOption, statements: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:

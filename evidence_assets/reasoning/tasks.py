@@ -12,6 +12,7 @@ from functools import cached_property, reduce
 from typing import Literal, Protocol
 
 from evidence_assets.lake.ids import content_id
+from evidence_assets.text.words import is_name_or_number
 
 TABLE_CELL_KINDS = ("cell", "row", "column")
 """Kinds of evidence that are parts of a table's grid."""
@@ -61,6 +62,8 @@ class ExplainOption:
     evidence: tuple[EvidenceItem, ...]
     task: str = "mcqa"
     negated: bool = False
+    names: bool = False
+    """Whether most options of the question are names or numbers."""
 
     @property
     def input_hash(self) -> str:
@@ -73,7 +76,13 @@ class ExplainOption:
             self.option,
             self.negated,
             [(e.kind, e.source_id, e.locator, e.text) for e in self.evidence],
+            *(["names"] if self.names else []),
         )
+
+
+def are_names(options: Sequence[str]) -> bool:
+    """Whether most options are names or numbers."""
+    return sum(map(is_name_or_number, options)) > len(options) / 2
 
 
 @dataclass(frozen=True)

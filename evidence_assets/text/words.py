@@ -160,6 +160,20 @@ _STEMMING = Lock()
 """Stemmers are stateful and threads share one."""
 
 
+_MAX_NAME_WORDS = 5
+
+
+def is_name_or_number(text: str) -> bool:
+    """Whether a text is a name or a few words with a number: a sentence that says it repeats these words.
+
+    >>> [is_name_or_number(t) for t in ("Tom Okafor", "180 degrees", "the Sea of Japan", "a cold sea", "Cold seas")]
+    [True, True, True, False, False]
+    """
+    words = [word for word in split_words(text) if word.casefold() not in STOP_WORDS]
+    is_name = bool(words) and all(word[0].isupper() for word in words)
+    return len(words) <= _MAX_NAME_WORDS and (is_name or any(map(str.isdecimal, text)))
+
+
 def stems(text: str) -> list[str]:
     """Stems of the words of a text in order, without stop words unless it has no others."""
     words = [word.casefold() for word in split_words(text.replace("-", " "))]

@@ -25,6 +25,7 @@ from evidence_assets.reasoning.tasks import (
     Reasoner,
     ReplyCost,
     Solver,
+    are_names,
 )
 
 LINEAGE = "2"
@@ -47,7 +48,8 @@ def option_evidence(items: Items, question_id: str, label: str) -> tuple[Evidenc
 
 
 def build_option_task(question: Question, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
-    return ExplainOption(question.text, label, option, items, question.task, question.negated)
+    names = are_names(question.options)
+    return ExplainOption(question.text, label, option, items, question.task, question.negated, names)
 
 
 def build_choice_task(

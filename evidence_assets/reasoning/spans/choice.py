@@ -110,5 +110,10 @@ def choose_span(candidates: Sequence[SpanCandidate], weights: SpanWeights) -> Sp
     return SpanChoice(candidates[order[best]], round(min(1.0, expected[best]), 6))
 
 
+def span_f1(a: str, b: str) -> float:
+    """Token F1 of two spans."""
+    return _f1(Counter(a.casefold().split()), Counter(b.casefold().split()))
+
+
 def _f1(a: Counter[str], b: Counter[str]) -> float:
     return 2 * sum((a & b).values()) / (a.total() + b.total())
