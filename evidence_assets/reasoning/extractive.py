@@ -285,8 +285,8 @@ def _quote_mention(task: ExplainOption, encoder: Encoder) -> Chain:
     """The chain that quotes the sentence that says the option."""
     texts = [item for item in task.evidence if item.kind in TEXT_KINDS]
     others = [item for item in task.evidence if item.kind not in TEXT_KINDS]
-    found = options.support_option(task.question, task.option, texts, others, encoder)
-    support, passage = round(found.support, 6), found.passage
+    result = options.support_option(task.question, task.option, texts, others, encoder)
+    support, passage = round(result.support, 6), result.passage
     if passage is None:
         return Chain(task.hypothesis, (ChainStep(f"No evidence mentions “{task.option}”."),), support)
     text = f"The evidence says about “{task.option}”: {passage.text}"

@@ -42,9 +42,12 @@ def support_option(
     passages = split_passages(sorted(texts, key=lambda item: -float(vectors[item.text] @ vectors[question])))
     candidates = find_spans(question, passages, encoder)
     probabilities = load_span_weights().probabilities(candidates)
-    gains = [float(p) * span_f1(option, c.text) for c, p in zip(candidates, probabilities, strict=True)]
     words = set(stems(option))
     words = words.difference(stems(question)) or words
+    gains = [
+        float(p) * span_f1(option, c.text) if words.intersection(stems(c.text)) else 0.0
+        for c, p in zip(candidates, probabilities, strict=True)
+    ]
     passages += [Passage(item.evidence_id, item.source_id, item.text, 0) for item in others]
     mentions = [passage for passage in passages if words <= set(stems(passage.text))]
     vectors = encode_ends(encoder, [question, *(passage.text for passage in mentions)])
