@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.explorer.answer_text import format_answer
+from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.scores import SCORES_QUERY, STALE_QUERY, format_score, mark_stale
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
@@ -229,20 +230,11 @@ EXAMPLE_ANSWERS = """
 
 
 def _print_examples() -> None:
-    """Print three answers with their evidence."""
-    from evidence_assets.explorer.answer_view import view_answer
-    from evidence_assets.explorer.pages import shorten
-
+    """Print three answers with their evidence, as `evidence ask` does."""
     with connect() as connection:
         for (prediction_id,) in connection.execute(EXAMPLE_ANSWERS).fetchall():
-            view = view_answer(connection, prediction_id)
-            assert view.question is not None
-            text, answer = escape(strip_controls(view.question["text"])), escape(strip_controls(view.answer_text))
-            out.print(f"\n[bold]{text}[/bold]\n  answer: {answer}")
-            for evidence in [evidence for evidence in view.evidence if evidence.is_used][:3]:
-                citation = f"“{shorten(evidence.text)}” in “{evidence.title}”: {evidence.location}"
-                out.print(f"  verified evidence: {escape(strip_controls(citation))}", style="dim")
-            out.print(f"  evidence trace {prediction_id[:12]}", style="dim")
+            text = format_answer(view_answer(connection, prediction_id), options=False)
+            out.print(f"\n{strip_controls(text)}", end="", markup=False, soft_wrap=True)
 
 
 @commands.command()

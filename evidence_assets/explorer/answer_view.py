@@ -252,15 +252,15 @@ class AnswerView:
     @property
     def other_evidence(self) -> list[EvidenceView]:
         """Evidence that is not key evidence; a text that several options share is listed once."""
-        printed = [*self.key_evidence, *filter(None, [None if self.has_answer else self.closest_statement])]
-        by_text: dict[tuple[Any, ...], list[EvidenceView]] = {item.content_key: [] for item in printed}
+        groups: dict[tuple[Any, ...], list[EvidenceView]] = {}
         for item in self.evidence:
-            by_text.setdefault(item.content_key, []).append(item)
-        groups = [group for key, group in by_text.items() if key not in {item.content_key for item in printed}]
-        labels = [", ".join(dict.fromkeys(str(item.row["option"] or "") for item in group)) for group in groups]
-        return [
-            replace(group[0], row=group[0].row | {"option": label}) for group, label in zip(groups, labels, strict=True)
-        ]
+            groups.setdefault(item.content_key, []).append(item)
+        for item in [*self.key_evidence, *([] if self.has_answer else [self.closest_statement])]:
+            groups.pop(item.content_key if item else (), None)
+        labels = (
+            (items, ", ".join(dict.fromkeys(str(i.row["option"] or "") for i in items))) for items in groups.values()
+        )
+        return [replace(items[0], row=items[0].row | {"option": label}) for items, label in labels]
 
     def as_dict(self) -> dict[str, Any]:
         """The answer with its question, chains, checked citations and evidence, for JSON."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from evidence_assets.lake.catalogue import scan_sql
 
-RUN_GAP_S = 1_800.0
-"""Runs that are less than this apart count as one, unless the later one writes a partition again."""
 KINDS = ("predictions", "knowledge", "scores")
 """First parts of the asset keys whose history is compared; that of evidence and chains is too large for a page."""
 CHANGES = """
@@ -35,26 +33,11 @@ class LastRun:
 
 
 def find_last_run(history: Stamps, predictions: Stamps) -> LastRun | None:
-    """The last run that wrote history or predictions; None if the lake has neither.
-
-    Earlier runs join it while they are less than ``RUN_GAP_S`` apart and wrote none of its partitions.
-    """
-    runs: dict[Path, list[Path]] = {}
-    for path in history:
-        runs.setdefault(path.parent, []).append(path)
+    """The last run that wrote history, with the questions asked since; None without history and predictions."""
     times = {path: stamp[0] / 1e9 for path, stamp in (*history.items(), *predictions.items())}
-    # Predictions of single questions have no history: each file is a run.
-    groups = [({path.name for path in paths}, sorted(times[path] for path in paths)) for paths in runs.values()]
-    groups += [(set(), [times[path]]) for path in predictions]
-    groups.sort(key=lambda group: -group[1][-1])
-    if not groups:
-        return None
-    start, names = groups[0][1][-1], set[str]()
-    for group_names, group_times in groups:
-        if start - group_times[-1] >= RUN_GAP_S or names & group_names:
-            break
-        start, names = min(start, group_times[0]), names | group_names
-    return LastRun(start, groups[0][1][-1])
+    last = max(history, key=lambda path: times[path], default=None)
+    run_times = [times[path] for path in times if last is None or path.parent == last.parent]
+    return LastRun(min(run_times), max(times.values())) if times else None
 
 
 def changes_sql(history: Stamps, start: float) -> str:

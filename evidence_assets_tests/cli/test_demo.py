@@ -26,7 +26,7 @@ from evidence_assets_tests.conftest import World, new_world, run_python
 def test_the_demo_shows_scores_and_answers_with_their_evidence(made_world: World) -> None:
     output = (made_world.root / "first_run.txt").read_text()
     assert "Scoreboard" in output
-    assert "verified evidence" in output
+    assert "(verified)" in output and "\nevidence\n" in output
     assert "make ui" in output
 
 
