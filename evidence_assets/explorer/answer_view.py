@@ -257,10 +257,9 @@ class AnswerView:
             groups.setdefault(item.content_key, []).append(item)
         for item in [*self.key_evidence, *([] if self.has_answer else [self.closest_statement])]:
             groups.pop(item.content_key if item else (), None)
-        labels = (
-            (items, ", ".join(dict.fromkeys(str(i.row["option"] or "") for i in items))) for items in groups.values()
-        )
-        return [replace(items[0], row=items[0].row | {"option": label}) for items, label in labels]
+        options = [dict.fromkeys(str(item.row["option"] or "") for item in items) for items in groups.values()]
+        items = zip((items[0] for items in groups.values()), options, strict=True)
+        return [replace(item, row=item.row | {"option": ", ".join(labels)}) for item, labels in items]
 
     def as_dict(self) -> dict[str, Any]:
         """The answer with its question, chains, checked citations and evidence, for JSON."""
