@@ -105,7 +105,7 @@ def _build_tree(root: Any, max_children: int) -> Tree:
 
 
 IdArgument = Annotated[str, typer.Argument(help="Id of a row or its first characters, such as a prediction_id.")]
-MostOption = Annotated[int, typer.Option("--most", help="Maximum rows to show below each row.")]
+MostOption = Annotated[int, typer.Option("--most", help="Maximum answers to show, and rows below each row.")]
 
 
 def _print_counts(label: str, root: lineage.Node) -> None:
@@ -148,15 +148,15 @@ def impact(
     if print_if_json(as_json, root.as_dict()):
         return
     citing = [row for row in answers if row["cites"]]
-    for row in answers if show_all else citing:
+    for row in answers if show_all else citing[:max_children]:
         use = "" if row["cites"] else ", not cited"
         _print_answer_line(row, _format_short(row, row["answer"], row["status"]), f"{row['benchmark']}{use}")
     if show_all or not answers:
         out.print(_build_tree(root, max_children))
     else:
-        out.print(
-            f"answers that cite it: {len(citing):,}; others that received it: {len(answers) - len(citing):,} (--all)"
-        )
+        limit = f" ({max_children} shown: --most)" if len(citing) > max_children else ""
+        others = len(answers) - len(citing)
+        out.print(f"answers that cite it: {len(citing):,}{limit}; others that received it: {others:,} (--all)")
     _print_counts("downstream", root)
 
 
