@@ -255,8 +255,8 @@ class AnswerView:
         groups: dict[tuple[Any, ...], list[EvidenceView]] = {}
         for item in self.evidence:
             groups.setdefault(item.content_key, []).append(item)
-        for item in [*self.key_evidence, *([] if self.has_answer else [self.closest_statement])]:
-            groups.pop(item.content_key if item else (), None)
+        for printed in [*self.key_evidence, *([] if self.has_answer else [self.closest_statement])]:
+            groups.pop(printed.content_key if printed else (), None)
         options = [dict.fromkeys(str(item.row["option"] or "") for item in items) for items in groups.values()]
         items = zip((items[0] for items in groups.values()), options, strict=True)
         return [replace(item, row=item.row | {"option": ", ".join(labels)}) for item, labels in items]
