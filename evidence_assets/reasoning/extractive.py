@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.spans import options
+from evidence_assets.reasoning.spans.choice import load_span_weights
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -179,7 +180,7 @@ class ExtractiveSolver:
     ) -> None:
         self.encoder, self.documents = encoder, documents
         self.model_id = f"extractive+{encoder.model_id}"
-        self.version = f"{VERSION}-{encoder.revision}"
+        self.version = f"{VERSION}-{load_span_weights().version[:8]}-{encoder.revision}"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain per option: its most similar statement, quoted and cited."""
