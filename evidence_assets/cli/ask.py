@@ -211,7 +211,11 @@ def _answer_and_print(
     )
     _print_answer(lake, answer, time.monotonic() - start, as_json, show_all, bool(options))
     if question.task == "kgqa" and not text.rstrip().endswith("?") and answer.prediction["status"] != "answered":
-        err.print("A statement is checked as a claim only against a --table. Ask documents a question.", style="dim")
+        err.print(
+            "A statement is checked as a claim only against a --table. Ask documents a question.",
+            style="dim",
+            soft_wrap=True,
+        )
 
 
 def select_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:

@@ -16,6 +16,7 @@ from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.cli.console import (
     JsonOption,
     LakeOption,
+    err,
     out,
     print_if_json,
     print_table,
@@ -181,6 +182,8 @@ def card(
             view = replace(view, rows=replace(view.rows, counterfactual=counterfactual))
         if output is None:
             print(strip_controls(format_answer(view)), end="")
+            if view.rows.counterfactual is None and view.rows.used_ids:
+                err.print("--what-if also answers without the cited evidence", style="dim")
             return
         page = card_page(connection, view)
     output.write_text(page, encoding="utf-8")

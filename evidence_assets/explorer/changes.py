@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from evidence_assets.lake.catalogue import scan_sql
 
@@ -24,8 +24,7 @@ Stamps = Mapping[Path, tuple[int, int]]
 """Modification time in ns and size of files."""
 
 
-@dataclass(frozen=True)
-class LastRun:
+class LastRun(NamedTuple):
     """Times of the last run in seconds."""
 
     start: float

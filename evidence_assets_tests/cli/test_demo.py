@@ -28,6 +28,8 @@ def test_the_demo_shows_scores_and_answers_with_their_evidence(made_world: World
     assert "Scoreboard" in output
     assert "(verified)" in output and "\nevidence\n" in output
     assert "make ui" in output
+    [run] = (made_world.root / "data_lake" / "history").iterdir()
+    assert f"; {run.name.replace('=', ' ')[:12]}" in output, "one command is one run"
 
 
 @pytest.mark.long
