@@ -36,7 +36,7 @@ QUERIES = (
 def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
     from evidence_assets.explorer.answer_text import format_answer
-    from evidence_assets.explorer.answer_view import view_answer
+    from evidence_assets.explorer.answer_view import AnswerView, view_answer
     from evidence_assets.explorer.export import evidence_card
     from evidence_assets.lake.catalogue import connect, run_read_only_query
     from evidence_assets.lake.lineage import impact, trace
@@ -53,12 +53,12 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
         with connect(lake, lazy=True) as connection:
             return str(step(connection, identifier).as_dict())
 
-    def text(connection: Any, identifier: str) -> str:
-        return format_answer(view_answer(connection, identifier))
+    def text(connection: Any, view: AnswerView) -> str:
+        return format_answer(view)
 
     def page(show: Callable[..., str], identifier: str) -> str:
         with connect(lake) as connection:
-            return show(connection, identifier)
+            return show(connection, view_answer(connection, identifier))
 
     requests: dict[str, Callable[[], str]] = {f"query {n}": partial(query, q) for n, q in enumerate(QUERIES)}
     requests |= {f"trace {i}": partial(walk, trace, i) for i in ids}
