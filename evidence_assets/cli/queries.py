@@ -23,7 +23,6 @@ from evidence_assets.cli.console import (
     strip_controls,
 )
 from evidence_assets.explorer import LOCALHOST
-from evidence_assets.explorer.answer_view import option_texts
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
 from evidence_assets.lake.ids import short_id
@@ -168,6 +167,8 @@ def _print_answer_line(row: dict[str, Any], answer: str, place: str) -> None:
 
 def _format_short(row: dict[str, Any], answer: str | None, status: str | None) -> str:
     """An answer with the text of its option and its status."""
+    from evidence_assets.explorer.answer_view import option_texts
+
     text = option_texts(row).get(answer or "") if row["question"] else None
     name = f"{answer}. {text}" if text and text != answer else answer or "none"
     return f"{name} ({status})" if status else name
