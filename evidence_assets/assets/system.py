@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,11 +17,9 @@ from evidence_assets.assets.partitions import (
 )
 from evidence_assets.assets.seeds import RELATIONS
 from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
-from evidence_assets.experiment.scores import plots
 from evidence_assets.experiment.stage import LogFunction, Partitions, Stage, StageInput
 from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import Variant, variants
-from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
@@ -102,32 +99,20 @@ def _build_scoreboard(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]
     lake.write(SCOREBOARD, "", {"published_figures": rows})
     with connect(lake.root, memory=None) as connection:
         filled = sum(cell.filled for cell in add_scores(cells, load_scores(connection)))
-        images = plots.draw(connection)
-    folder = lake.root / "reports" / "scoreboard"
-    with replacing_folder(folder) as temporary:
-        for name, image in images.items():
-            (temporary / name).write_bytes(image)
-    metadata: dict[str, Any] = {"folder": dg.MetadataValue.path(str(folder)), "printed": len(cells), "filled": filled}
-    metadata["fillable"] = sum(cell.fillable for cell in cells)
-    for name, image in images.items():
-        encoded = base64.b64encode(image).decode()
-        metadata[name.removesuffix(".png")] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{encoded})")
-    return content_id(rows, {name: image.hex() for name, image in images.items()}), metadata
+    metadata = {"printed": len(cells), "filled": filled, "fillable": sum(cell.fillable for cell in cells)}
+    return content_id(rows), metadata
 
 
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
-    """``report/scoreboard``: plots and published figures."""
+    """``report/scoreboard``: the published figures."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         scoreboard = files_asset(
             SCOREBOARD,
             _build_scoreboard,
             group="scores",
-            code_version="7",
-            description=(
-                "Plots of each variant's accuracy with the published figure and by confidence. The table "
-                "published_figures has the variants that reproduce each published figure, or why none can."
-            ),
+            code_version="8",
+            description="The variants that reproduce each published figure, or why none can.",
             deps=[depends_on(stage.key, ALL_PARTITIONS if stage.partitions else None) for stage in list_score_stages()],
         )
         return dg.Definitions(assets=[scoreboard])

@@ -7,17 +7,13 @@ import dagster as dg
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.system import Scoreboard
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.experiment.scores.test_plots import score
 
 
-def test_the_printed_figures_are_written_and_counted_and_the_scores_plotted(lake: Lake) -> None:
-    lake.write("scores/mcqa/bm25", "sample_mcqa", {"scores": [score("accuracy", 0.5)]})
+def test_the_printed_figures_are_written_and_counted(lake: Lake) -> None:
     (asset,) = Scoreboard().build_defs(dg.ComponentTree.for_test().load_context).assets or []
     assert isinstance(asset, dg.AssetsDefinition)
     result = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
     (materialization,) = result.asset_materializations_for_node("report__scoreboard")
-    assert str(materialization.metadata["accuracy"].value).startswith("![accuracy.png](data:image/png;base64,iVBOR")
-    assert (lake.root / "reports" / "scoreboard" / "accuracy.png").read_bytes().startswith(b"\x89PNG")
     rows = lake.read("published_figures", "report/scoreboard")
     counts = [materialization.metadata[name].value for name in ("printed", "fillable", "filled")]
     assert counts == [rows.height, rows["reason"].null_count(), 0] and rows.height == 1248

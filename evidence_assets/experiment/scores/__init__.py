@@ -1,1 +1,1 @@
-"""Scores of answers and evidence: metrics, score rows, published figures, comparisons and plots."""
+"""Scores of answers and evidence: metrics, score rows, published figures and comparisons."""
