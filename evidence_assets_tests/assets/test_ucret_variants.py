@@ -21,7 +21,6 @@ def test_what_is_declared_and_opted_in() -> None:
     ablations = [
         "bidirectional",
         "bidirectional_claims",
-        "jaccard_only",
         "keep_all",
         "without_explanations",
         "ucret_js_without_explanations",

@@ -27,7 +27,7 @@ from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens
 from evidence_assets.transport.divergence import jensen_shannon
 
-Measure = Literal["cosine", "jsd", "words", "all"]
+Measure = Literal["cosine", "jsd", "all"]
 Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header"]
 
 
@@ -62,8 +62,7 @@ _RANGES = {"clusters": (1, 1000), "tau": (0, 1), "theta": (-1, 1), "eta": (0, 1)
 class UcretSettings:
     """Settings of the evidence from a table; the defaults are the published ones of UCRET.
 
-    ``measure``: ``cosine`` and ``jsd`` are published; ``words`` uses no clusters and falls back to the columns with the
-        greatest word overlap; ``all`` keeps every column.
+    ``measure``: ``cosine`` and ``jsd`` are published; ``all`` keeps every column.
     """
 
     measure: Measure = "cosine"
@@ -198,8 +197,6 @@ def select_lines(
     if settings.measure == "all":
         return [keep_all_lines(len(tables[t].tokens)) for t in table_of]
     overlaps = [[jaccard(w, c) for c in tables[t].tokens] for w, t in zip(text_tokens, table_of, strict=True)]
-    if settings.measure == "words":
-        return [_select_by_words(scores, settings) for scores in overlaps]
     texts = _transform(text_vectors, settings)
     points = [_transform(table.vectors, settings) for table in tables]
     remainders = [tuple(j for j, score in enumerate(scores) if score < settings.jaccard) for scores in overlaps]
@@ -231,14 +228,6 @@ def _passes_gate(nearness: float, settings: LineSettings) -> bool:
     if settings.measure != "jsd":
         return nearness >= settings.gate
     return (math.sqrt(-nearness) if settings.eta_bounds == "distance" else -nearness) <= settings.gate
-
-
-def _select_by_words(scores: list[float], settings: LineSettings) -> Selection:
-    kept_lines = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
-    if not kept_lines:
-        order = sorted(range(len(scores)), key=lambda j: (-scores[j], j))[: settings.fallback]
-        kept_lines = [KeptLine(j, "fallback", scores[j]) for j in order]
-    return Selection(tuple(sorted(kept_lines)), len(scores))
 
 
 def _transform(vectors: Floats, settings: LineSettings) -> Floats:

@@ -164,7 +164,7 @@ def collapse_tables(
     tokens = [collect_tokens([text]) for text in texts]
     keeps_all = [settings.whole_claims and not question.options for question in questions]
     column_settings = replace(settings.for_columns, measure="all") if all(keeps_all) else settings.for_columns
-    is_encoded = column_settings.measure in {"cosine", "jsd"}
+    is_encoded = column_settings.measure != "all"
     normalize = column_settings.normalize
     vectors = _encode_texts(encoder, texts, normalize) if is_encoded else np.zeros((len(texts), 1))
     lines = _build_column_lines(parsed, column_settings.measure, settings, encoder)
@@ -215,7 +215,7 @@ def _build_column_lines(
     tables: Sequence[_ParsedTable], measure: Measure, settings: UcretSettings, encoder: Encoder
 ) -> list[Lines]:
     tokens = [tokenize_columns(table.header, table.columns) for table in tables]
-    if measure not in {"cosine", "jsd"}:
+    if measure == "all":
         return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
     lines = [
         (name, () if settings.column_text == "header" and name else cells)

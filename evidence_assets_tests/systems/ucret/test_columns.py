@@ -32,7 +32,7 @@ from evidence_assets.systems.ucret.columns import (
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
 PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{n}").for_columns for n in ("ucret_published", "ucret_js_published"))
-JACCARD_ONLY, KEEP_ALL = (load_settings(f"table/{name}").for_columns for name in ("jaccard_only", "keep_all"))
+KEEP_ALL = load_settings("table/keep_all").for_columns
 LOOSE = LineSettings("cosine", jaccard=0.2, gate=0.1)
 SHARP_JS = LineSettings("jsd", jaccard=0.2, gate=0.3, temperature=0.2)
 RAW_JS, DISTANCE_JS = (load_settings(f"table/ucret_js_{name}").for_columns for name in ("raw", "distance"))
@@ -145,14 +145,9 @@ def test_the_grids_of_figures_3_4_and_3_5_select_with_the_printed_values() -> No
     assert len({selected[name] for name in thetas}) == 9, "so do both thresholds"
 
 
-def test_keep_all_and_jaccard_only_select_without_vectors() -> None:
-    tokens = (frozenset({"a", "b"}), frozenset({"c"}), frozenset({"d"}))
-    lines = Lines(tokens, np.zeros((3, 1)))
+def test_keep_all_selects_without_vectors() -> None:
+    lines = Lines((frozenset({"a", "b"}), frozenset({"c"}), frozenset({"d"})), np.zeros((3, 1)))
     assert select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], KEEP_ALL)[0].indices == (0, 1, 2)
-    lexical = select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
-    assert [(k.line, k.rule) for k in lexical.kept_lines] == [(0, "lexical")]
-    fallback = select_lines([frozenset({"z"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
-    assert [(k.line, k.rule) for k in fallback.kept_lines] == [(0, "fallback"), (1, "fallback")]
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=60), max_size=6), st.integers(20, 60))
