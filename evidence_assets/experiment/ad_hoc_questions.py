@@ -25,6 +25,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.cell_text import collect_words
+from evidence_assets.reasoning.tables.operations import format_number
 from evidence_assets.reasoning.tables.questions import compute_outcome, explain_options
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.text.words import split_words
@@ -104,12 +105,14 @@ def table_options(table: Table, question: str) -> list[str]:
     """Options from a table: the result of the requested operation, and the cells with the most support."""
     view = TableView.of(table.table_id, table.caption, table.header, table.rows).upright
     outcome = compute_outcome(view, question)
-    results = [f"{outcome.number:g}"] if outcome is not None and outcome.number is not None else []
+    results = [format_number(outcome.number)] if outcome is not None else []
     other_cells: set[str] = set()
     column = find_requested_column(view, question)
-    if outcome is not None and outcome.operation == "superlative" and column is not None:
-        # All cells of the rows found agree with the operation; only one column answers the question.
-        results = []
+    if outcome is not None and outcome.operation == "count" and column in {j for _, j in outcome.cells}:
+        column = min(view.name_columns, default=column)  # "Which clerks started after 2019?"
+    if outcome is not None and outcome.rows:
+        # All cells of the rows found agree with the operation; only one column, or their number, answers the question.
+        results = [] if column is not None else results
         other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns if j != column}
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))
     chains = explain_options(view, question, [str(n) for n in range(len(cells))], cells)

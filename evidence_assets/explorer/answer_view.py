@@ -24,6 +24,8 @@ MAX_ALTERNATIVES = 5
 """Maximum further supported answers that are listed."""
 TABLE_KINDS = ("cell", "column", "caption")
 NO_ANSWER = "No answer found with confidence"
+NO_CELL = f"{NO_ANSWER}. Use words of the table's header and cells, or give options."
+SEVERAL_CELLS = "Several cells match the question"
 NO_ANSWER_STATUSES = ("insufficient", "failed")
 _SOURCE_COLUMNS = {
     "chunks": ("title", "doc_id", "source", "char_start", "char_end", "text"),
@@ -109,7 +111,10 @@ class AnswerView:
             return self._short_answer()
         text = option_texts(question).get(row["answer"], row["answer"] or "none")
         if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
-            return text if row["status"] == "answered" else NO_ANSWER
+            if row["status"] == "ambiguous":
+                labels = (row["supported_answers"] or ())[: MAX_ALTERNATIVES + 1]
+                return f"{SEVERAL_CELLS}: {'; '.join(option_texts(question).get(label, label) for label in labels)}"
+            return text if row["status"] == "answered" else NO_CELL
         text = text if text == row["answer"] else f"{row['answer']}. {text}"
         is_guess = row["answer"] and row["status"] == "insufficient"
         return f"No option has {'enough ' if self.has_support else ''}support. Guess: {text}" if is_guess else text
@@ -134,7 +139,9 @@ class AnswerView:
     @property
     def has_answer(self) -> bool:
         """Whether ``answer_text`` is an answer, and not a sentence about its absence."""
-        return bool(self.name) or not self.answer_text.startswith(("No ", "The evidence does not decide"))
+        return bool(self.name) or not self.answer_text.startswith(
+            ("No ", "The evidence does not decide", SEVERAL_CELLS)
+        )
 
     @property
     def closest_statement(self) -> EvidenceView | None:
@@ -171,7 +178,7 @@ class AnswerView:
     def counterfactual_text(self) -> str:
         """The answers without the cited evidence and with only that evidence; empty without a counterfactual."""
         row = self.rows.counterfactual
-        if row is None:
+        if row is None or self.answer_text == NO_CELL:
             return ""
         if row["necessary"] is None:
             return "The answer cites no evidence that could be removed."
@@ -207,7 +214,9 @@ class AnswerView:
 
     @property
     def shown_chains(self) -> list[ChainView]:
-        """The chain of the answer; all chains if the question is negated or has no answer."""
+        """The chain of the answer; all if the question is negated or has no answer, none if no cell answers it."""
+        if self.answer_text == NO_CELL:
+            return []
         answer_chains = [chain for chain in self.chains if chain.is_answer]
         return answer_chains if answer_chains and not (self.question and self.question["negated"]) else self.chains
 

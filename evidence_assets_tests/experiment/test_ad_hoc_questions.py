@@ -157,6 +157,44 @@ def test_of_the_row_that_is_found_the_requested_column_answers(question: str, ex
     assert (view.answer_text, answer.prediction["status"]) == (expected, "answered")
 
 
+STAFF = Table(
+    "",
+    "staff.csv",
+    "",
+    ("Name", "Team", "Started", "Days"),
+    (
+        ("Ana Lima", "Sales", "2019-03-01", "20"),
+        ("Bo Chen", "Sales", "2021-07-15", "30"),
+        ("Cleo Marsh", "Support", "2022-01-10", "1000000"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected", "status"),
+    [
+        ("How many people are in Sales?", "2", "answered"),
+        ("How many days has Bo Chen?", "30", "answered"),
+        ("What is the average of the days in Sales?", "25", "answered"),
+        ("What is the total of the days?", "1000050", "answered"),
+        ("Who started after 2020?", "Several cells match the question: Bo Chen; Cleo Marsh", "ambiguous"),
+    ],
+)
+def test_a_table_is_counted_and_summed(question: str, expected: str, status: str, lake: Lake) -> None:
+    answer = ask(lake, question, table=ad_hoc_questions.with_content_id(STAFF))
+    with connect(lake.root) as connection:
+        view = view_answer(connection, answer.prediction["prediction_id"])
+    assert (view.answer_text, answer.prediction["status"]) == (expected, status)
+
+
+def test_a_table_without_the_answer_says_what_to_do_and_explains_no_cell(lake: Lake) -> None:
+    answer = ask(lake, "Which planet is largest?", table=ad_hoc_questions.with_content_id(STAFF))
+    with connect(lake.root) as connection:
+        text = format_answer(view_answer(connection, answer.prediction["prediction_id"]), options=False)
+    assert "No answer found with confidence. Use words of the table's header" in " ".join(text.split())
+    assert "why" not in text and "evidence\n" not in text
+
+
 def test_asking_again_recomputes_only_what_changed(lake: Lake, notes: Path) -> None:
     first = ask(lake, "Which animal purrs?", "Bee", "Cat")
     second = ask(lake, "Which animal purrs?", "Bee", "Cat")

@@ -36,6 +36,10 @@ class Mention:
         return tuple(dict.fromkeys(i for i, _ in self.names))
 
     @property
+    def columns_of_cells(self) -> frozenset[int]:
+        return frozenset(j for _, j in self.locations)
+
+    @property
     def locations(self) -> tuple[CellLocation, ...]:
         return (*self.names, *self.cells)
 

@@ -41,7 +41,15 @@ class Outcome:
 
 def apply_operations(analysis: TextAnalysis) -> Outcome | None:
     """The first outcome of a rule; for a claim, the first that confirms or contradicts it."""
-    rules = (_check_trend, _check_count, _check_difference, _check_extreme, _check_comparison, _check_joint_row)
+    rules = (
+        _check_aggregate,
+        _check_trend,
+        _check_count,
+        _check_difference,
+        _check_extreme,
+        _check_comparison,
+        _check_joint_row,
+    )
     outcomes = filter(None, (rule(analysis) for rule in rules))
     return next((outcome for outcome in outcomes if analysis.is_question or outcome.is_confirmed is not None), None)
 
@@ -57,6 +65,37 @@ def cite_names(view: TableView, cells: Sequence[CellLocation]) -> tuple[TableSte
     sentences = [f"{view.row_number(i)} is “{view.row_name(i)}”." for i in rows[:_MAX_NAMED_ROWS]]
     sentences += [f"{len(rows)} rows in all."] if len(rows) > _MAX_NAMED_ROWS else []
     return (TableStep("find_row", " ".join(sentences) or "The column has this header.", tuple(cited)),)
+
+
+def aggregate_cells(view: TableView, operation: str, column: int, rows: Sequence[int]) -> Outcome | None:
+    """The sum ("total") or mean of a column's cells in some rows; None if a cell is no number."""
+    values = [view.number_at((i, column)) for i in rows]
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < 2 or len(numbers) < len(values) or column in view.date_columns:
+        return None
+    value = math.fsum(numbers) / (len(numbers) if operation == "mean" else 1)
+    text = f"The {operation} of {len(numbers)} values in “{view.label(column)}” is {format_number(value)}."
+    return Outcome(operation, text, tuple((i, column) for i in rows), value)
+
+
+def format_number(value: float) -> str:
+    return f"{round(value, 4):.15g}"
+
+
+def _check_aggregate(analysis: TextAnalysis) -> Outcome | None:
+    """The total or mean of the rows that a text names; for a claim, whether it is the stated number."""
+    view, operation = analysis.view, analysis.aggregate
+    column = analysis.find_measured_column(None)
+    if operation is None or column is None or len(analysis.numbers) != (not analysis.is_question) or analysis.degrees:
+        return None
+    if analysis.has_phrase("span"):
+        return None  # "from 1995 to 2008" names the first and last row only
+    number = next(iter(analysis.numbers), None)
+    names = [m.rows for m in analysis.shared if m.rows]
+    rows = select_rows(view, analysis.find_conditions(number))
+    rows = tuple(i for i in analysis.rows or rows if all(i in shared_rows for shared_rows in names))
+    outcome = aggregate_cells(view, operation, column, rows)
+    return replace(outcome, is_confirmed=number.states(outcome.number)) if outcome and number else outcome
 
 
 def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
@@ -114,7 +153,7 @@ def count_rows(view: TableView, conditions: Sequence[Condition], references: Seq
 
 def _check_count(analysis: TextAnalysis) -> Outcome | None:
     """The number of rows that meet conditions; for a claim, whether it is the stated number."""
-    if analysis.rows or (analysis.is_question and not analysis.has_phrase("counting")):
+    if analysis.rows or (analysis.is_question and (not analysis.has_phrase("counting") or analysis.asks_for_value)):
         return None
     number = None if analysis.is_question else _find_stated_count(analysis)
     if not analysis.is_question and (number is None or number.value % 1):
@@ -288,7 +327,13 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     """One row has all items of a claim, whether or not the claim names the row."""
     items = analysis.stated_items
     columns = [column for column, _ in items if column is not None]
-    if len(items) < 2 or analysis.is_question or analysis.degrees or len(set(columns)) < len(columns):
+    if (
+        len(items) < 2
+        or analysis.is_question
+        or analysis.degrees
+        or analysis.aggregate
+        or len(set(columns)) < len(columns)
+    ):
         return None
     if analysis.has_phrase("exclusivity") or not all(cells or column is not None for column, cells in items):
         return None

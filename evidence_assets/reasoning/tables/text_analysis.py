@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, extract_unit, stem, strip_markup
@@ -32,6 +33,8 @@ class Condition:
         if self.number is None:
             return view.text_at(location) in self.texts
         value, quantity = view.number_at(location), view.cell(location).quantity
+        if value is not None and quantity is None and self.number.kind == "number":
+            value = float(date.fromordinal(int(value)).year)  # the cell has a date: "in 2016"
         if quantity and quantity.is_bound and quantity.comparator == self.number.comparator:
             return self.number.states(quantity.value)  # the cell has a bound itself: "less than 1"
         return value is not None and self.number.is_met(value)
@@ -85,6 +88,22 @@ class TextAnalysis:
         return pattern(key).search(self.text) is not None
 
     @cached_property
+    def aggregate(self) -> str | None:
+        """What is computed of several cells, "total" or "mean"; None if these words are in names of the table."""
+        spans = [(m.start, m.end) for m in self.mentions]
+        for operation in ("total", "mean"):
+            starts = (match.start() for match in pattern(operation).finditer(self.text))
+            if any(not any(a <= start < b for a, b in spans) for start in starts):
+                return operation
+        return None
+
+    @property
+    def asks_for_value(self) -> bool:
+        """Whether a question asks for a number in a column, not for a number of rows: "how many units"."""
+        ends = [match.end() for match in pattern("counting").finditer(self.text)]
+        return any(0 <= m.start - end <= 1 for m in self.numeric_mentions.values() for end in ends)
+
+    @cached_property
     def degrees(self) -> tuple[DegreeWord, ...]:
         """Comparatives and superlatives outside names and numbers."""
         return find_degree_words(self.text, self.is_masked)
@@ -95,9 +114,21 @@ class TextAnalysis:
 
     @cached_property
     def rows(self) -> dict[int, Mention]:
-        """The first mention of each row, in order, without names that several rows share."""
-        mentions = (m for m in self.mentions if len(m.rows) == 1 and m not in self._value_columns)
-        return _first_mentions((m.rows[0], m) for m in mentions)
+        """The first mention of each row, in order; a name that several rows share with what narrows it down."""
+        mentions = [(self.narrow_rows(m), m) for m in self.mentions if m in self.shared or m not in self._value_columns]
+        return _first_mentions((rows[0], m) for rows, m in mentions if len(rows) == 1)
+
+    def narrow_rows(self, mention: Mention) -> tuple[int, ...]:
+        """The rows of a name that other names share: "North" and "May", which name a row together."""
+        rows = dict.fromkeys(i for i, _ in mention.locations)
+        others = [m for m in self.shared if mention.columns_of_cells.isdisjoint(m.columns_of_cells)]
+        is_named = mention.names or any(m.names for m in others)
+        return tuple(i for i in rows if is_named and all(i in {row for row, _ in m.locations} for m in others))
+
+    @cached_property
+    def shared(self) -> tuple[Mention, ...]:
+        """Whole names and values of several rows."""
+        return tuple(m for m in self.mentions if m.is_whole and len({i for i, _ in m.locations}) > 1)
 
     @cached_property
     def columns(self) -> dict[int, Mention]:

@@ -62,6 +62,52 @@ def test_negation_reverses_the_label(claim: str, label: str) -> None:
     assert verify_claim(SCORES, claim).answer == label
 
 
+SALES = TableView.of(
+    "sales",
+    "",
+    ["Region", "Quarter", "Units", "Manager"],
+    [
+        ["North", "Q1 2023", "1,200", "A. Berg"],
+        ["East", "Q1 2023", "400", "J. Novak"],
+        ["North", "Q2 2023", "1,150", "A. Berg"],
+        ["East", "Q2 2023", "520", "J. Novak"],
+    ],
+)
+STAFF = TableView.of(
+    "staff",
+    "",
+    ["Name", "Team", "Start date", "Salary"],
+    [
+        ["Eva Horn", "Sales", "2016-05-23", "57500"],
+        ["Dov Katz", "Sales", "2020-11-02", "52000"],
+        ["Bo Chen", "Support", "2021-07-15", "61500"],
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "claim", "label"),
+    [
+        (SALES, "The total units of the East region is 920.", "SUPPORTS"),
+        (SALES, "The total units of the East region is 520.", "REFUTES"),
+        (SALES, "The average of the units in Q1 2023 is 800.", "SUPPORTS"),
+        (STAFF, "The average salary in Sales is 54750.", "SUPPORTS"),
+        (STAFF, "Eva Horn started in 2016.", "SUPPORTS"),
+        (STAFF, "Eva Horn started in 2020.", "REFUTES"),
+        (SALES, "North sold more units than East in Q1 2023.", "SUPPORTS"),
+        (SALES, "North had more units in Q2 2023 than in Q1 2023.", "REFUTES"),
+    ],
+)
+def test_totals_years_of_dates_and_rows_with_two_names(table: TableView, claim: str, label: str) -> None:
+    answer = verify_claim(table, claim)
+    assert (answer.answer, answer.status) == (label, "answered")
+
+
+def test_a_total_over_a_span_of_rows_settles_nothing() -> None:
+    years = TableView.of("y", "", ["Year", "Races"], [[str(year), "10"] for year in range(1995, 2000)])
+    assert verify_claim(years, "She ran a total of 50 races between 1995 and 1999.").status == "insufficient"
+
+
 def test_a_settled_claim_is_answered_and_an_unmeasured_one_is_not() -> None:
     lakes = TableView.of(
         "l", "", ["Lake", "Country", "Depth (m)"], [["Como", "Italy", "425"], ["Orta", "Italy", "143"]]
