@@ -63,7 +63,7 @@ def prompts_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any],
     """
     if settings.backend == "extractive":
         return ""
-    model = settings.backend, settings.name, settings.revision, settings.constrain, settings.four_bit, settings.folder
+    model = settings.backend, settings.name, settings.revision, settings.constrain, settings.four_bit
     return content_id(model, [task.version_with(prompts) for task in tasks])[:12]
 
 

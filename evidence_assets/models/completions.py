@@ -1,6 +1,6 @@
-"""A cache of completions, and recorded completions that replace a model.
+"""A cache of completions.
 
-The cache is one SQLite file that processes may share. Its key is a hash of model, parameters and prompt, so no request
+It is one SQLite file that processes may share. Its key is a hash of model, parameters and prompt, so no request
 is paid twice. A remote lake also stores each completion as an object, ``cache/completions/<key>.json``.
 """
 
@@ -9,15 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 from evidence_assets.lake.atomic import mirror_of, replacing_file
-from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.mirror import fetch_path
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Completion
 
 
 class CompletionCache:
@@ -56,46 +53,3 @@ class CompletionCache:
     def __len__(self) -> int:
         with self._lock:
             return int(self._db.execute("SELECT count(*) FROM completions").fetchone()[0])
-
-
-class ReplayGenerator:
-    """Replays completions recorded in the ``*.jsonl`` files of a folder.
-
-    Each line is an object with the fields of :class:`Request` and of :class:`Completion`.
-    """
-
-    def __init__(self, folder: str | Path, *, model_id: str = "replay") -> None:
-        self._folder = Path(folder)
-        files = sorted(self._folder.glob("*.jsonl"))
-        if not files:
-            raise ModelUnavailable(f"no recording in {self._folder}. Put its *.jsonl files there")
-        self.model_id = model_id
-        self.revision = content_id([(path.name, file_id(path)) for path in files])[:12]
-        self.parameters: dict[str, object] = {}
-        self._replies: dict[Request, Completion] = {}
-        for path in files:
-            with path.open(encoding="utf-8") as stream:
-                for number, line in enumerate(stream, start=1):
-                    if line.strip():
-                        self._add_line(path, number, line)
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """The recorded completions, in the order of the requests."""
-        missing_requests = [request for request in requests if request not in self._replies]
-        if missing_requests:
-            raise ModelUnavailable(
-                f"the recording in {self._folder} has no answer to {len(missing_requests)} of {len(requests)} "
-                f"requests, first to the one that begins {missing_requests[0].user[:60]!r}. Record them with a model, "
-                f"or use the prompts and the data of the recording"
-            )
-        return [self._replies[request] for request in requests]
-
-    def _add_line(self, path: Path, number: int, line: str) -> None:
-        try:
-            row = json.loads(line)
-            row["choices"] = tuple(row.get("choices", ()))
-            request = Request(**{field.name: row[field.name] for field in fields(Request) if field.name in row})
-            completion = Completion(**{field.name: row[field.name] for field in fields(Completion)})
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise BadInput(f"not a recorded request and completion ({error})", file=path, line=number) from error
-        self._replies[request] = completion

@@ -157,6 +157,3 @@ def _check_generator(generator: GeneratorSettings) -> list[CheckResult]:
                 [_check_package("bitsandbytes", "pip install 'evidence-assets[gpu]'")] if generator.four_bit else []
             )
             return [_check_weights("language model", generator), *four_bit]
-        case "replay":
-            is_folder = Path(generator.folder).is_dir()
-            return [CheckResult("recorded answers", generator.folder or "no folder given", is_folder, "set a folder")]

@@ -172,10 +172,6 @@ def load_generator(settings: GeneratorSettings) -> Generator:
         from evidence_assets.models.served_models import OpenAIGenerator
 
         return OpenAIGenerator(settings.name, **settings.model_dump(include=SERVER_SETTINGS, exclude_none=True))
-    if settings.backend == "replay":
-        from evidence_assets.models.completions import ReplayGenerator
-
-        return ReplayGenerator(settings.folder, model_id=settings.name)
     options = {**settings.model_dump(include={"revision", "four_bit"}), "constrained": settings.constrain != "none"}
     if settings.backend == "transformers":
         from evidence_assets.models.local_generators import TransformersGenerator
@@ -185,4 +181,4 @@ def load_generator(settings: GeneratorSettings) -> Generator:
         from evidence_assets.models.local_generators import VLLMGenerator
 
         return VLLMGenerator(settings.name, **options)
-    raise BadInput(f"the backend {settings.backend} has no language model: choose openai, transformers, vllm or replay")
+    raise BadInput(f"the backend {settings.backend} has no language model: choose openai, transformers or vllm")

@@ -11,18 +11,17 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.system import build_variant_defs
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.protocols import Completion
 from evidence_assets.systems.kbloom.rows import build_seed_rows
-from evidence_assets.systems.kbloom.statement_judge import judge_request
 from evidence_assets_tests.assets.small_worlds import materialize
-from evidence_assets_tests.models.tiny import make_causal, record
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, running
+from evidence_assets_tests.models.tiny import make_causal
 from evidence_assets_tests.systems.kbloom.test_scores import EATS, make_triples
 
 HARVEST = "knowledge/mine/harvest"
 PROFILE = """\
 extends: embedded
 name: judged
-generators: {{none: {{backend: extractive}}, judge: {{backend: replay, name: recorded, folder: {answers}}}}}
+generators: {{none: {{backend: extractive}}, judge: {{backend: openai, name: {judge}, base_url: "{url}"}}}}
 harvesting:
   judges: [judge]
   likelihood: {{name: {model}, device: cpu}}
@@ -58,22 +57,19 @@ def test_models_judge_and_rate_if_the_profile_has_any(
 ) -> None:
     variant = harvest(baseline=False)
     assert not any("judged" in key for key in parents(variant)), "an extractive profile has no judge"
-    replies = {"owl eats mouse.": "correct", "cow eats moon.": "wrong"}
-    record(
-        tmp_path / "answers" / "a.jsonl",
-        [(judge_request(text), Completion(reply, 1, 1, 0.0, "stop")) for text, reply in replies.items()],
-    )
-    profile = tmp_path / "judged.yaml"
-    profile.write_text(PROFILE.format(answers=tmp_path / "answers", model=make_causal(tmp_path / "tiny-causal")))
-    monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
-    assert "scores/knowledge/mine_judged" in parents(variant)
-    result = materialize(lake, build_variant_defs(variant), "scores/knowledge/mine_judged")
+    server, profile = FaultyServer(), tmp_path / "judged.yaml"
+    server.reply = lambda user: "correct" if "owl eats mouse." in user else "wrong"
+    with running(server.app) as url:
+        profile.write_text(PROFILE.format(url=url, judge=MODEL, model=make_causal(tmp_path / "tiny-causal")))
+        monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
+        assert "scores/knowledge/mine_judged" in parents(variant)
+        result = materialize(lake, build_variant_defs(variant), "scores/knowledge/mine_judged")
     (event,) = result.get_asset_materialization_events()
     metadata = event.step_materialization_data.materialization.metadata
-    assert (metadata["model_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)
+    assert (metadata["model_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 22, 6)
     rows = lake.read("scores", "scores/knowledge/mine_judged")
     values = {(row["reasoner"].partition("@")[0], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
-    assert values["recorded", "precision"] == 0.5
+    assert values[MODEL, "precision"] == 0.5
     assert values["tiny-causal", "likelihood"] < 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,8 @@ import pytest
 import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.completions import ReplayGenerator
 from evidence_assets.models.local_generators import TransformersGenerator
-from evidence_assets.models.protocols import Completion, Generator, Request
+from evidence_assets.models.protocols import Generator, Request
 from evidence_assets.models.registry import load_generator
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.profiles import GeneratorSettings
@@ -24,7 +23,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver, explain_request
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import MODEL, model_server, running
-from evidence_assets_tests.models.tiny import make_causal, record
+from evidence_assets_tests.models.tiny import make_causal
 
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
 EXPLAIN = ExplainOption("What treats pain?", "A", "aspirin", EVIDENCE)
@@ -120,44 +119,6 @@ class TestServedTinyModel(GeneratorContract):
     def generator(cls, local: TransformersGenerator) -> Iterator[Generator]:
         with running(model_server(local)) as url:
             yield OpenAIGenerator(MODEL, base_url=url, concurrency=4)
-
-
-class RecordingGenerator:
-    """A generator that records requests and completions."""
-
-    def __init__(self, generator: Generator) -> None:
-        self._generator, self.exchanges = generator, list[tuple[Request, Completion]]()
-        self.model_id, self.revision, self.parameters = generator.model_id, generator.revision, generator.parameters
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        completions = self._generator.generate(requests)
-        self.exchanges += zip(requests, completions, strict=True)
-        return completions
-
-
-class TestReplay(GeneratorContract):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def generator(cls, local: TransformersGenerator, tmp_path_factory: pytest.TempPathFactory) -> Generator:
-        folder = tmp_path_factory.mktemp("recording")
-        recorder = RecordingGenerator(local)
-        recorder.generate([*PLAIN, *CHOICES, LONG])
-        solver = PromptedSolver(LanguageModel(recorder))
-        solver.explain([EXPLAIN])
-        solver.choose([CHOOSE])
-        record(folder / "tiny.jsonl", recorder.exchanges)
-        return ReplayGenerator(folder, model_id="tiny")
-
-    def test_missing_recordings_are_reported(self, generator: Generator) -> None:
-        with pytest.raises(ModelUnavailable, match=r"no answer to 1 of 2 requests.*'What else\?'.*Record them"):
-            generator.generate([PLAIN[0], Request("", "What else?")])
-
-    def test_bad_recordings(self, tmp_path: Path) -> None:
-        with pytest.raises(ModelUnavailable, match="no recording in"):
-            ReplayGenerator(tmp_path)
-        (tmp_path / "a.jsonl").write_text('\n{"system": "", "user": "x"}\n')
-        with pytest.raises(BadInput, match=r"a\.jsonl:2: not a recorded request"):
-            ReplayGenerator(tmp_path)
 
 
 class FakeEngine:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +27,6 @@ from transformers import (
 )
 
 from evidence_assets.models.masked import HFMaskedLM
-from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.models.sample_masked_lm import TrainingSettings, train_sample_masked_lm
 
 TEXTS = (
@@ -115,14 +113,6 @@ def make_causal(
     )
     model(config).save_pretrained(folder)
     return folder
-
-
-def record(path: Path, exchanges: Iterable[tuple[Request, Completion]]) -> None:
-    """Write a recording of requests and completions."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as stream:
-        for request, completion in exchanges:
-            stream.write(json.dumps({**asdict(request), **asdict(completion)}) + "\n")
 
 
 # Tiny random masked models, built in the test: WordPiece, byte-level BPE, whole words
