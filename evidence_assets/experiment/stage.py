@@ -80,7 +80,7 @@ class StageContext:
     models: Mapping[ModelKind, str] = field(default_factory=dict)
     """Names of models by kind, where they differ from the profile's first."""
     prompt_settings: Prompts = PACKAGED
-    """Prompt texts and reply limits."""
+    """Prompt texts and temperature."""
     question_id: str = ""
     """Restrict inputs to this question; empty for all questions of the partition."""
     captured_requests: list[Request] | None = None
@@ -185,7 +185,7 @@ class Stage:
     ``check``, ``lake_check``: Additional blocking checks on the rows, alone or with the lake; each returns errors.
     ``warning_check``: A check that does not block.
     ``models``: Names of models by kind, where they differ from the profile's first.
-    ``prompt_settings``: Prompt texts and reply limits.
+    ``prompt_settings``: Prompt texts and temperature.
     """
 
     key: str

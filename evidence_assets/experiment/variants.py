@@ -133,8 +133,6 @@ class Variant(BaseModel):
     """Prompt style: ours, or the paper's if the method has one. By default the paper's if figures are ``published``."""
     prompts: str = ""
     """Folder with custom prompts, relative to this file or absolute; takes precedence over the profile's."""
-    tokens: dict[str, int] = Field(default_factory=dict)
-    """Maximum tokens of a reply by prompt name, where it differs from the prompt's default."""
     temperature: float = 0.0
     """Sampling temperature of a language model: 0 for greedy decoding, above 0 sampling with a fixed seed."""
     reader: bool = False
@@ -187,12 +185,10 @@ class Variant(BaseModel):
 
     @property
     def prompt_settings(self) -> Prompts:
-        """Prompt texts of the variant, else of the profile, else packaged; and reply limits."""
+        """Prompt texts of the variant, else of the profile, else packaged; and the temperature."""
         variant_folder = SYSTEMS_FOLDER / self.system / self.prompts if self.prompts else None
         profile_folder = Path(profiles.load().prompts) if profiles.load().prompts else None
-        return Prompts(
-            tuple(folder for folder in (variant_folder, profile_folder) if folder), self.tokens, self.temperature
-        )
+        return Prompts(tuple(folder for folder in (variant_folder, profile_folder) if folder), self.temperature)
 
     @property
     def profile(self) -> profiles.Profile:

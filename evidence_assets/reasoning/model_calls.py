@@ -309,8 +309,7 @@ class PromptedTask(Generic[Task, T]):
         templates = (*self.templates, REPAIR)
         packaged = content_id(self.name, [t.hash for t in templates])
         custom = [prompts.customize(t).hash for t in templates] if prompts.folders else []
-        limits = {t.name: prompts.tokens[t.name] for t in templates if t.name in prompts.tokens}
-        changes = [part for part in (custom, limits, prompts.temperature) if part]
+        changes = [part for part in (custom, prompts.temperature) if part]
         return content_id(packaged, *changes) if changes else packaged
 
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:

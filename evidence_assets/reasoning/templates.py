@@ -9,7 +9,7 @@ asks for it; it is shown beside the paragraph and never sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
@@ -36,8 +36,6 @@ class Template:
     user: str
     name: str = field(default="", compare=False)
     """Name of the file without its suffix."""
-    tokens: int = field(default=0, compare=False)
-    """Maximum tokens of a reply; 0 uses the caller's limit."""
     temperature: float = field(default=0.0, compare=False)
     sources: tuple[str, ...] = field(default=(), compare=False)
     """For each paragraph of both messages the passage of a paper that asks for it; empty for our own."""
@@ -67,9 +65,7 @@ class Template:
         texts = [("system", text) for text in system] + [("user", text) for text in user]
         sources = self.sources or ("",) * len(texts)
         parts = ((role, source, text) for source, (role, text) in zip(sources, texts, strict=True) if text is not None)
-        return Request(
-            _join(system), _join(user), self.tokens or max_tokens, choices, json_schema, self.temperature, tuple(parts)
-        )
+        return Request(_join(system), _join(user), max_tokens, choices, json_schema, self.temperature, tuple(parts))
 
 
 @lru_cache
@@ -94,33 +90,28 @@ def _read_template(path: Path, expected: frozenset[str]) -> Template:
 
 @dataclass(frozen=True)
 class Prompts:
-    """The user's prompts, which override packaged ones, and limits of replies; the first folder with a prompt wins."""
+    """The user's prompts, which override packaged ones, and their temperature; the first folder with a prompt wins."""
 
     folders: tuple[Path, ...] = ()
-    tokens: Mapping[str, int] = field(default_factory=dict)
-    """Maximum tokens of a reply, by name of the prompt."""
     temperature: float = 0.0
 
     def customize(self, template: Template) -> Template:
-        """The user's version of a prompt with these limits, or the packaged prompt."""
+        """The user's version of a prompt with this temperature, or the packaged prompt."""
         paths = (folder / f"{template.name}.txt" for folder in self.folders)
         custom = next((_read_template(path, frozenset(template.fields)) for path in paths if path.is_file()), template)
-        return replace(custom, tokens=self.tokens.get(template.name, 0), temperature=self.temperature)
+        return replace(custom, temperature=self.temperature)
 
     def check(self, templates: Iterable[Template]) -> None:
-        """Raise BadInput for a missing folder, an unknown prompt, wrong fields or an invalid limit."""
+        """Raise BadInput for a missing folder, an unknown prompt, wrong fields or an invalid temperature."""
         by_name = {template.name: template for template in templates}
         for folder in self.folders:
             if not folder.is_dir():
                 raise BadInput("there is no such folder of prompts", file=folder)
-        files = [path for folder in self.folders for path in sorted(folder.glob("*.txt"))]
-        for name, file in [*((path.stem, path) for path in files), *((name, None) for name in self.tokens)]:
-            if name not in by_name:
-                message = f"there is no prompt {name!r}; did you mean {closest_name(name, by_name)!r}?"
-                raise BadInput(message, file=file, field=None if file else "tokens")
-            self.customize(by_name[name])
-        if min(self.tokens.values(), default=1) < 1:
-            raise BadInput("must be at least 1", field="tokens")
+        for file in (path for folder in self.folders for path in sorted(folder.glob("*.txt"))):
+            if file.stem not in by_name:
+                message = f"there is no prompt {file.stem!r}; did you mean {closest_name(file.stem, by_name)!r}?"
+                raise BadInput(message, file=file)
+            self.customize(by_name[file.stem])
         if not 0 <= self.temperature <= 2:
             raise BadInput(f"must be from 0 to 2, not {self.temperature}", field="temperature")
 

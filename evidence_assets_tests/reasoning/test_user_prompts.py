@@ -1,4 +1,4 @@
-"""Prompts and settings of a user: files of their own, token limits and temperature."""
+"""Prompts and settings of a user: files of their own and temperature."""
 
 from __future__ import annotations
 
@@ -29,21 +29,11 @@ def test_user_prompts_are_sent_and_change_the_version(tmp_path: Path) -> None:
     assert solver.version != scripted_solver("A", STYLES["question"]).version
 
 
-def test_a_variant_sets_token_limits_and_temperature() -> None:
-    generator, prompts = ScriptedGenerator("?"), Prompts(tokens={"published_question": 7}, temperature=0.7)
+def test_a_variant_sets_the_temperature() -> None:
+    generator, prompts = ScriptedGenerator("?"), Prompts(temperature=0.7)
     PromptedSolver(LanguageModel(generator, prompts=prompts), STYLES["question"]).choose([CHOOSE])
-    assert [(r.max_tokens, r.temperature) for r in generator.requests] == [(7, 0.7)] * 2, "the repair, too"
-    versions = {
-        scripted_solver("A", STYLES["question"], each).version
-        for each in (
-            Prompts(),
-            prompts,
-            Prompts(tokens=prompts.tokens),
-            Prompts(temperature=0.7),
-            Prompts(tokens={"entities": 7}),
-        )
-    }
-    assert len(versions) == 4, "a limit of another prompt is none of this one's"
+    assert [r.temperature for r in generator.requests] == [0.7] * 2, "the repair, too"
+    assert scripted_solver("A", STYLES["question"], prompts).version != scripted_solver("A", STYLES["question"]).version
     variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
     assert variant.prompt_settings.temperature == 0.7
 
@@ -65,11 +55,7 @@ def test_invalid_user_prompts_are_rejected_with_file_and_field(
 
 @pytest.mark.parametrize(
     ("prompts", "message"),
-    [
-        (Prompts((Path("absent"),)), "no such folder of prompts"),
-        (Prompts(tokens={"entitys": 7}), "'entities'"),
-        (Prompts(tokens={"entities": 0}), "must be at least 1"),
-    ],
+    [(Prompts((Path("absent"),)), "no such folder of prompts"), (Prompts(temperature=3.0), "must be from 0 to 2")],
 )
 def test_invalid_prompt_settings_are_rejected(prompts: Prompts, message: str) -> None:
     with pytest.raises(BadInput, match=message):

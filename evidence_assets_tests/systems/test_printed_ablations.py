@@ -62,7 +62,7 @@ def effective_settings(variant: Variant) -> dict[str, Any]:
     """Everything that determines the evidence and the answers of a variant."""
     method: Any = systems.load(variant.system).method_of(variant)
     style = method.published_style if variant.uses_published_prompts else ""
-    fields = variant.model_dump(include={"evidence", "explain", "prompts", "tokens", "temperature", "models"})
+    fields = variant.model_dump(include={"evidence", "explain", "prompts", "temperature", "models"})
     fields["sampling"] = fields.pop("temperature")
     parameters = {
         name: DEFAULTS.get(name) if value is None else value
