@@ -171,7 +171,7 @@ SEVERAL_STEPS = {
 def changed_settings(base: Variant, ablation: Variant) -> set[str]:
     """Names of the settings of evidence, prompts and answers that differ between two variants."""
     methods = [systems.load(variant.system).method_of(variant) for variant in (base, ablation)]
-    answer_fields = ("explain", "uses_published_prompts", "prompts", "tokens", "reader")
+    answer_fields = ("explain", "uses_published_prompts", "prompts", "reader")
     fields = (*answer_fields, "temperature") if not (base.reader or ablation.reader) else answer_fields
     changed = {name for name in fields if getattr(base, name) != getattr(ablation, name)}
     if methods[0] is not methods[1]:
