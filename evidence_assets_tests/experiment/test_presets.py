@@ -104,8 +104,21 @@ TABLES = {
 }
 """Tables with ablations, by document."""
 ABLATIONS: dict[str, dict[str, str]] = {
-    "table/ucret_published": {"table/keep_all": "measure", "table/without_explanations": "explain"},
-    "table/ucret_js_published": {"table/keep_all": "measure tau", "table/ucret_js_without_explanations": "explain"},
+    "table/ucret_published": {
+        "table/keep_all": "measure",
+        "table/without_explanations": "explain",
+        **{f"table/ucret_k{k}": "clusters" for k in (3, 4)},
+        **{f"table/ucret_theta{t}_tau{u}": "theta tau" for t in (55, 60, 65) for u in (20, 30)},
+        **{f"table/ucret_theta{theta}_tau25": "theta" for theta in (55, 65)},
+    },
+    "table/ucret_js_published": {
+        "table/keep_all": "measure tau",
+        "table/ucret_js_without_explanations": "explain",
+        "table/ucret_js_raw": "normalize",
+        "table/ucret_js_distance": "eta_bounds",
+        "table/ucret_js_several": "method",
+    },
+    "table/bidirectional": {"table/bidirectional_claims": "whole_claims"},
     "knowledge/kbloom_printed": {
         "knowledge/kbloom_initial": "prompts",
         "knowledge/kbloom_top1": "prompts",
@@ -116,7 +129,13 @@ ABLATIONS: dict[str, dict[str, str]] = {
         "knowledge/kbloom_rank_normalised": "final baseline",
     },
     "knowledge/kbloom_initial": {"knowledge/kbloom_initial_euclidean": "ground baseline"},
-    "mcqa/ugat_published": {"mcqa/ugat_gcn": "scorer", "mcqa/ugat_unfiltered": "scorer", "mcqa/closed_book": "method"},
+    "mcqa/ugat_published": {
+        "mcqa/ugat_gcn": "scorer",
+        "mcqa/ugat_unfiltered": "scorer",
+        "mcqa/closed_book": "method",
+        **{f"mcqa/ugat_published_{hops}": "D" for hops in ("1_hop", "2_hops", "4_hops")},
+        "mcqa/ugat_published_whole_graph": "paths_within",
+    },
     "mcqa/uscrake_published": {"mcqa/uscrake_published_graph": "parts", "mcqa/uscrake_jsd_chunks": "parts"},
     "mcqa/uscrake_jsd_chunks": {
         "mcqa/uscrake_cosine_chunks": "cost",
@@ -175,7 +194,9 @@ def changed_settings(base: Variant, ablation: Variant) -> set[str]:
     fields = (*answer_fields, "temperature") if not (base.reader or ablation.reader) else answer_fields
     changed = {name for name in fields if getattr(base, name) != getattr(ablation, name)}
     if methods[0] is not methods[1]:
-        return changed | {"method"}
+        changed.add("method")
+    if methods[0].settings is not methods[1].settings:
+        return changed
     settings = [method.settings_of(variant) for method, variant in zip(methods, (base, ablation), strict=True)]
     values: list[dict[str, Any]] = [asdict(each) for each in settings]
     used_kinds = [set(method.resolve_model_kinds(each)) for method, each in zip(methods, settings, strict=True)]

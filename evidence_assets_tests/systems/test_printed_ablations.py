@@ -1,8 +1,9 @@
-"""The variants of tables 3.3 to 3.5, 4.1, 6.4 and 6.5 and figures 3.4, 3.5 and 6.3 differ in what is printed alone."""
+"""Models and inputs of printed ablations, and scores of recorded answers."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,9 @@ import numpy as np
 import pytest
 
 from evidence_assets import profiles, systems
-from evidence_assets.experiment.scores.published_figures import PublishedName
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import NoSettings
-from evidence_assets.experiment.variants import Variant, variants_of
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.local_generators import QLORA
@@ -24,75 +24,6 @@ from evidence_assets.systems.baselines.recorded_answers import recorded_stages
 from evidence_assets.systems.ucret.columns import Lines, select_lines
 from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 from evidence_assets_tests.lake_rows import question
-
-UCRET, UCRET_JS, UGAT = "table/ucret_published", "table/ucret_js_published", "mcqa/ugat_published"
-THETAS = {f"ucret_theta{t}_tau{u}": {"theta", "tau"} for t in (55, 65) for u in (20, 30)}
-THETAS |= {f"ucret_theta60_tau{u}": {"tau"} for u in (20, 30)} | {f"ucret_theta{t}_tau25": {"theta"} for t in (55, 65)}
-ABLATIONS: list[tuple[str, str, set[str]]] = [
-    ("table/keep_all", UCRET, {"measure"}),
-    ("table/keep_all", UCRET_JS, {"measure", "tau"}),  # τ has no effect if all columns are kept; see below
-    ("table/without_explanations", UCRET, {"explain"}),
-    ("table/ucret_js_without_explanations", UCRET_JS, {"explain"}),
-    ("table/ucret_k3", UCRET, {"clusters"}),
-    ("table/ucret_k4", UCRET, {"clusters"}),
-    *((f"table/{name}", UCRET, parameters) for name, parameters in THETAS.items()),
-    ("mcqa/ugat_gcn", UGAT, {"scorer"}),
-    ("mcqa/ugat_unfiltered", UGAT, {"scorer"}),
-    *((f"mcqa/ugat_published_{hops}", UGAT, {"D"}) for hops in ("1_hop", "2_hops", "4_hops")),
-    ("mcqa/ugat_published_whole_graph", UGAT, {"paths_within"}),
-    ("table/ucret_js_raw", UCRET_JS, {"normalize"}),
-    ("table/ucret_js_distance", UCRET_JS, {"eta_bounds"}),
-    ("table/ucret_js_several", UCRET_JS, {"style"}),
-    ("table/bidirectional_claims", "table/bidirectional", {"whole_claims"}),
-]
-"""A variant, its base, and the only parameters in which they differ."""
-DEFAULTS = {
-    "clusters": 2,
-    "theta": 0.60,
-    "eta": 0.30,
-    "eta_bounds": "divergence",
-    "temperature": 1.0,
-    "normalize": True,
-}
-"""What UCRET's parameters are if a variant does not name them."""
-VARIANTS = {variant.key: variant for name in ("ucret", "ugat") for variant in variants_of(name)}
-
-
-def effective_settings(variant: Variant) -> dict[str, Any]:
-    """Everything that determines the evidence and the answers of a variant."""
-    method: Any = systems.load(variant.system).method_of(variant)
-    style = method.published_style if variant.uses_published_prompts else ""
-    fields = variant.model_dump(include={"evidence", "explain", "prompts", "temperature", "models"})
-    fields["sampling"] = fields.pop("temperature")
-    parameters = {
-        name: DEFAULTS.get(name) if value is None else value
-        for name, value in asdict(method.settings_of(variant)).items()
-    }
-    return {**parameters, **fields, "style": style, "selector": method.open_selector}
-
-
-@pytest.mark.parametrize(
-    ("ablation", "base", "parameters"),
-    ABLATIONS,
-    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
-)
-def test_an_ablation_differs_from_its_base_in_the_named_parameters_alone(
-    ablation: str, base: str, parameters: set[str]
-) -> None:
-    ours, theirs = effective_settings(VARIANTS[ablation]), effective_settings(VARIANTS[base])
-    assert ours.keys() == theirs.keys()
-    assert {name for name in ours if ours[name] != theirs[name]} == parameters
-
-
-def test_every_compared_variant_of_these_tables_is_listed() -> None:
-    compared = {key for key, variant in VARIANTS.items() if variant.published}
-    assert compared == {key for key, *_ in ABLATIONS if VARIANTS[key].published} | {UCRET, UCRET_JS, UGAT, CLOSED}
-    full = {"ucret": UCRET, "ucret_js": UCRET_JS, "ugat_medqa": UGAT}
-    for system, key in full.items():
-        assert PublishedName(system=system, variant="full") in VARIANTS[key].published or key == UCRET
-
-
-CLOSED = "mcqa/closed_book"
 
 
 def test_the_threshold_has_no_effect_if_all_columns_are_kept() -> None:
@@ -105,14 +36,17 @@ def test_the_threshold_has_no_effect_if_all_columns_are_kept() -> None:
     assert selections == {(0, 1)}
 
 
+METHODS: Mapping[str, Any] = systems.load("ugat").methods
+
+
 def test_the_closed_book_reads_question_and_options_alone() -> None:
     evidence = (EvidenceItem("e1", "path", "g", "+1", "Aspirin may treat pain."),)
     task = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), (), {"A": evidence, "B": ()})
-    style = published_prompts.STYLES[effective_settings(VARIANTS[CLOSED])["style"]]
+    style = published_prompts.STYLES[METHODS["closed_book"].published_style]
     assert style.choose is not None and style.explain is None and style.answer is None
     request = style.choose.build_request(task, published_prompts.PACKAGED)
     assert "may treat" not in request.user and "What treats pain?" in request.user and "A) aspirin" in request.user
-    with_passages = published_prompts.STYLES[effective_settings(VARIANTS[UGAT])["style"]].answer
+    with_passages = published_prompts.STYLES[METHODS["ugat"].published_style].answer
     assert with_passages is not None
     assert "may treat" in with_passages.build_request(task, published_prompts.PACKAGED).user
 

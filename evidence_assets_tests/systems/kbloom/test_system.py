@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evidence_assets.experiment.variants import variants_of
 from evidence_assets.harvest.prompt_mining import MinedPrompt, MiningModels
 from evidence_assets.harvest.triple_metrics import judge_relevance
 from evidence_assets.harvest.triple_scoring import FluencyForm, WeightForm, final_scores, fit_sentence_idf, nearness
 from evidence_assets.harvest.tuple_search import FillQuery, ScoredPair, search_tuples
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.sequence_models import TextLikelihood
-from evidence_assets.systems import load
 from evidence_assets.systems.kbloom.harvesting import (
     Harvest,
     KBloomSettings,
@@ -222,30 +220,3 @@ def test_weights_are_of_a_sentence_or_summed_over_all() -> None:
         score_pairs(relation, candidates, model, replace(SMALL_SETTINGS, bm25=form))[0] for form in WEIGHT_FORMS
     )
     assert (sentence >= 0).all() and (corpus >= 0).all() and not np.allclose(sentence, corpus)
-
-
-ABLATIONS = {
-    "kbloom_initial": {"prompts"},
-    "kbloom_top1": {"prompts"},
-    "kbloom_euclidean": {"ground"},
-    "kbloom_initial_euclidean": {"ground", "prompts"},
-    "kbloom_corrected": {"fluency"},
-    "kbloom_entropy": {"prompt_choice"},
-    "kbloom_distance": {"final"},
-    "kbloom_rank_normalised": {"final"},
-}
-
-
-def test_each_published_ablation_changes_one_setting() -> None:
-    by_name = {variant.name: variant for variant in variants_of("kbloom") if variant.presets}
-    assert set(by_name) == {"kbloom_printed", *ABLATIONS}
-    method = load("kbloom").method_of(by_name["kbloom_printed"])
-
-    def settings_of(name: str) -> dict[str, object]:
-        return {key: value for key, value in asdict(method.settings_of(by_name[name])).items() if key != "baseline"}
-
-    printed = settings_of("kbloom_printed")
-    for name, expected in ABLATIONS.items():
-        settings = settings_of(name)
-        assert {key for key in settings if settings[key] != printed[key]} == expected, name
-    assert settings_of("kbloom_initial_euclidean") == settings_of("kbloom_initial") | {"ground": "euclidean"}
