@@ -23,7 +23,7 @@ from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.negation import is_denial
 from evidence_assets.text.sentences import detect_language
 
-VERSION = "11"
+VERSION = "12"
 """Raise it whenever equal input may get a different answer."""
 MIN_WEIGHT = 0.36
 """Minimum weight of a reading (:class:`ExtractiveShortAnswers`) that is answered. These five thresholds were tuned on
@@ -76,6 +76,8 @@ class ShortAnswer:
 
 
 NO_ANSWER = ShortAnswer(None, "insufficient")
+_FAILURE = re.compile(r"\bfail\b(?!\s+to\b)")
+"""No negation: "Why did the pump fail?"."""
 
 
 class ShortAnswerSolver(Reasoner, Protocol):
@@ -119,8 +121,9 @@ class ExtractiveShortAnswers:
 
     With texts and facts, the statement most similar to the question must reach :data:`MIN_TEXT_COSINE`; the answer is
     the first end of the best reading that this statement names. With texts alone, the answer is a span of a sentence
-    (:mod:`.spans.choice`), and the confidence its expected F1. Negated questions get no answer, because a fact says
-    nothing about its negation.
+    (:mod:`.spans.choice`), and the confidence its expected F1; for "why" it is the clause after "because"
+    (:mod:`.spans.reasons`), and the confidence the cosine of its sentence. Negated questions get no answer, because a
+    fact says nothing about its negation.
     """
 
     name = "extractive"
@@ -151,7 +154,7 @@ class ExtractiveShortAnswers:
         vectors = dict(zip(short, self._encoder.encode_sentences(short), strict=True)) if short else {}
         answers: list[ShortAnswer | Failure] = []
         for task, task_paths, statements in zip(tasks, paths, statement_lists, strict=True):
-            if is_denial(task.question):
+            if is_denial(_FAILURE.sub("", task.question)):
                 answers.append(NO_ANSWER)
                 continue
             if task.texts and not _has_sourced_facts(task):

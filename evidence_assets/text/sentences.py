@@ -18,8 +18,11 @@ _ABBREVIATION_LIST = """
 _ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
 """A full stop after one of these does not end a sentence."""
 # Possessive quantifiers: backtracking over a page of dots would take quadratic time.
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’）]*+|\n\s*\n")
-_WORD_BEFORE = re.compile(r"([\w.]+)\.$")
+_END = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’）]*+|\n(?=\s*\n|\s*(?:[-*•]|\d{1,3}[.)])\s)"
+)
+_WORD_BEFORE = re.compile(r"([\w.°]+)\.$")
+_LIST_NUMBER, MAX_LIST_NUMBER = re.compile(r"\s*\d{1,3}\."), 20
 _AMBIGUOUS = frozenset(("a.m", "p.m"))
 """Abbreviations that may end a sentence, like a single letter: "at 7 p.m. It …", "vitamin C. They …"."""
 _FIRST_WORD = re.compile(r"\s*(?:However|In|It|Its|The|Their|There|These|They|This)\s")
@@ -39,6 +42,8 @@ def sentence_spans(text: str) -> list[Span]:
             match_before = _WORD_BEFORE.search(text[max(start, match.start() - 12) : match.start() + 1])
             word = match_before.group(1).lower() if match_before else ""
             next_character = text[end : end + 40].lstrip()[:1]
+            if end - start < MAX_LIST_NUMBER and _LIST_NUMBER.fullmatch(text, start, end):
+                continue
             is_initial = len(word) == 1 and word.isalpha() and match.group() == "."
             is_one_stop = match.group().rstrip("\"'”’)]") == "."
             may_end = (is_initial or word in _AMBIGUOUS) and _FIRST_WORD.match(text, end)

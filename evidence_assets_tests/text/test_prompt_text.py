@@ -93,6 +93,8 @@ def test_every_character_is_in_exactly_one_chunk_within_the_limit(text: str, lim
         ("It is in Building C. It holds ten.", ["It is in Building C.", "It holds ten."]),
         ("It is by J. A. He and others.", ["It is by J. A. He and others."]),
         ('He said "stop." Then he left.', ['He said "stop."', "Then he left."]),
+        ("It runs at 5 °C. If it rings, call.", ["It runs at 5 °C.", "If it rings, call."]),
+        ("1. Mix it.\n2. Bake it\n- for an hour", ["1. Mix it.", "2. Bake it", "- for an hour"]),
         ("Heading\n\nA paragraph.", ["Heading", "A paragraph."]),
         ("東京は大きい。人が多い。", ["東京は大きい。", "人が多い。"]),
     ],

@@ -17,6 +17,7 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.spans.features import MISSING_NAMES, SpanCandidate, find_spans
 from evidence_assets.reasoning.spans.passages import Passage
 from evidence_assets.reasoning.spans.questions import analyze_question
+from evidence_assets.reasoning.spans.reasons import find_reason
 
 WEIGHTS_FILE = "weights.json"
 MAX_COMPARED = 25
@@ -73,8 +74,13 @@ def find_answer(
     question: str, passages: Sequence[Passage], encoder: Encoder, weights: SpanWeights
 ) -> SpanChoice | None:
     """The span that answers the question; None if its confidence is below the threshold of the question's kind."""
-    best = find_best_span(question, passages, partial(find_spans, encoder=encoder), weights)
-    return best if best is not None and best.confidence >= weights.thresholds[analyze_question(question).kind] else None
+    focus = analyze_question(question)
+    if focus.kind == "reason" and focus.is_simple:
+        reason = find_reason(focus, passages, encoder)
+        best = SpanChoice(*reason) if reason is not None else None
+    else:
+        best = find_best_span(question, passages, partial(find_spans, encoder=encoder), weights)
+    return best if best is not None and best.confidence >= weights.thresholds[focus.kind] else None
 
 
 def find_best_span(

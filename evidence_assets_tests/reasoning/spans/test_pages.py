@@ -83,7 +83,12 @@ NOTE_UNANSWERABLE = (
     "Where is the swimming pool?",
     "What did Greta Lind break?",
 )
-MIN_RIGHT = 16
+MIN_RIGHT = 17
+REASONS = {
+    "Freezer": "The freezer failed on 2 August because the compressor was clogged with dust; we lost 38 soil cores. It "
+    "does not ring because the bell is broken.",
+    "Bog": "The bog was drained for peat. It dried out due to the ditches. The path is closed.",
+}
 
 
 def read_pages(pages: dict[str, str] = PAGES) -> list[EvidenceItem]:
@@ -124,6 +129,21 @@ def test_simple_questions_on_notes_are_mostly_answered_and_never_wrong() -> None
     answers = {question: ask(question, texts).answer for question in (*NOTE_QUESTIONS, *NOTE_UNANSWERABLE)}
     wrong = {q: a for q, a in answers.items() if a and NOTE_QUESTIONS.get(q, "?") not in a}
     assert not wrong and sum(answer is not None for answer in answers.values()) >= MIN_RIGHT, answers
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Why did the freezer fail?", "the compressor was clogged with dust"),
+        ("Why did the bog dry out?", "the ditches"),
+        ("Why was the path closed?", None),
+        ("Why was the compressor clogged?", None),
+        ("Why does the freezer ring?", None),
+    ],
+)
+def test_why_is_answered_by_the_stated_reason_only(question: str, expected: str | None) -> None:
+    answer = ask(question, read_pages(REASONS))
+    assert (answer.answer, answer.status) == (expected, "answered" if expected else "insufficient")
 
 
 def test_a_pronoun_stands_for_the_subject_before_it_and_the_title() -> None:
