@@ -34,17 +34,21 @@ class Curve:
 
 @dataclass(frozen=True)
 class Size:
-    """Sizes of a drawing in pixels; ``character`` is the assumed width of a character."""
+    """Sizes of a drawing in pixels; ``character`` is the assumed width of a character.
+
+    ``column``: Minimum width of a column; a drawing that gets wider scrolls.
+    """
 
     name: str
     width: int
+    column: int
     gap: int
     line: int
     character: float
     max_lines: int
 
 
-SIZES = (Size("broad", 1_140, 70, 18, 7.8, 3), Size("narrow", 350, 14, 14, 6.8, 6))
+SIZES = (Size("broad", 1_140, 200, 70, 18, 7.8, 3), Size("narrow", 350, 105, 14, 14, 6.8, 6))
 """The page shows one of them, by the width of the screen."""
 PADDING, HEADING, SPACE = 6, 26, 10
 """Pixels around a box's text, for the columns' headings, and between boxes."""
@@ -73,6 +77,7 @@ class Drawing:
     """One size of a drawing: headings with their positions, boxes, and paths of the curves with their style."""
 
     size: Size
+    width: float
     height: float
     headings: list[tuple[float, str]]
     boxes: list[PlacedBox]
@@ -96,7 +101,7 @@ def draw_layers(
 
 
 def _draw(size: Size, headings: Sequence[str], boxes: Sequence[Box], curves: Sequence[Curve]) -> Drawing:
-    width = (size.width - size.gap * (len(headings) - 1)) / len(headings)
+    width = max(size.column, (size.width - size.gap * (len(headings) - 1)) / len(headings))
     lines = {box.key: _wrap(box.text, width - 2 * PADDING, size) for box in boxes}
     heights = {key: len(text) * size.line + 2 * PADDING for key, text in lines.items()}
     columns = [[box for box in boxes if box.column == number] for number in range(len(headings))]
@@ -109,6 +114,7 @@ def _draw(size: Size, headings: Sequence[str], boxes: Sequence[Box], curves: Seq
             y += heights[box.key] + SPACE
     return Drawing(
         size,
+        (width + size.gap) * len(headings) - size.gap,
         HEADING + max(column_heights),
         [(number * (width + size.gap), heading) for number, heading in enumerate(headings)],
         list(placed.values()),

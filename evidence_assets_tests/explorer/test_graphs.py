@@ -158,3 +158,10 @@ def test_long_words_and_wide_characters_are_wrapped() -> None:
         assert len(latin.lines[0]) * size.character <= latin.width
         assert len(chinese.lines[0]) * 2 * size.character <= chinese.width
         assert latin.lines[-1].endswith("…") and len(latin.text) == 300
+
+
+def test_four_columns_keep_words_whole_on_a_narrow_screen() -> None:
+    boxes = [Box(str(n), n, "hypertension → ondansetron") for n in range(4)]
+    _, narrow = draw_layers("t", "d", ("a", "b", "c", "d"), boxes, []).drawings
+    assert [" ".join(box.lines) for box in narrow.boxes] == ["hypertension → ondansetron"] * 4
+    assert narrow.width > narrow.size.width, "it scrolls"
