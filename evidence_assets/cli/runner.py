@@ -52,8 +52,8 @@ from evidence_assets.lake.catalogue import project_folder
 from evidence_assets.lake.store import delete_abandoned_files
 
 HOME_VARIABLE = "DAGSTER_HOME"
-FORKED_LIBRARIES = ("dagster", "torch", "transformers.models.bert.modeling_bert")
-"""Libraries that child processes share; importing them takes four seconds of CPU time."""
+FORKED_LIBRARIES = ("dagster", "torch", "transformers.models.bert.modeling_bert", "ot")
+"""Libraries that child processes share; importing them takes six seconds of CPU time."""
 DAGSTER_SETTINGS = Path(__file__).resolve().parent.parent / "project_template" / "dot_dagster" / "dagster.yaml"
 
 

@@ -49,26 +49,42 @@ def nearest_cosines(queries: Sequence[ArrayLike], texts: TextCollection) -> list
 
     In float32, because these cosines are the largest arrays of a search in a pool of ten thousand texts.
     """
-    units = []
-    for query in queries:
-        q = torch.from_numpy(np.array(query, dtype=np.float32))
-        if q.ndim != 2 or not len(q) or q.shape[1] != texts.dimensions:
-            raise ValueError(f"a query of shape {tuple(q.shape)} cannot be compared with {texts.dimensions} dimensions")
-        units.append(_unit_rows(q))
+    units = [_query_units(query, texts.dimensions) for query in queries]
     if not units:
         return []
     all_queries = torch.cat(units)
-    cosines = np.empty((len(all_queries), len(texts)), np.float32)
+    nearest = np.empty((len(all_queries), len(texts)), np.float32)
 
     def compare(pool: TokenPool, start: int, block: tuple[int, int]) -> None:
         first, last = block
-        low, high = int(pool.offsets[first]), int(pool.offsets[last])
-        y = _unit_rows(torch.from_numpy(np.array(pool.vectors[low:high])).float())
-        best = np.maximum.reduceat((all_queries @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
-        cosines[:, start + first : start + last] = best
+        best = np.maximum.reduceat(
+            _multiply(all_queries, pool, block), pool.offsets[first:last] - pool.offsets[first], axis=1
+        )
+        nearest[:, start + first : start + last] = best
 
     for start, pool in texts.tiles():
         # The last digits of a product depend on the number of threads.
         deque(map_single_threaded(partial(compare, pool, start), list(pool.blocks(TOKENS_PER_BLOCK))), maxlen=0)
         del pool  # frees memory before the next tile is read
-    return np.split(cosines, np.cumsum([len(q) for q in units])[:-1])
+    return np.split(nearest, np.cumsum([len(q) for q in units])[:-1])
+
+
+def token_cosines(query: ArrayLike, pool: TokenPool) -> Cosines:
+    """Cosine of each query token (rows) with each token of the pool (columns)."""
+    units = _query_units(query, pool.dimensions)
+    products = map_single_threaded(partial(_multiply, units, pool), list(pool.blocks(TOKENS_PER_BLOCK)))
+    return np.concatenate([np.empty((len(units), 0), np.float32), *products], axis=1)
+
+
+def _query_units(query: ArrayLike, dimensions: int) -> torch.Tensor:
+    q = torch.from_numpy(np.array(query, dtype=np.float32))
+    if q.ndim != 2 or not len(q) or q.shape[1] != dimensions:
+        raise ValueError(f"a query of shape {tuple(q.shape)} cannot be compared with {dimensions} dimensions")
+    return _unit_rows(q)
+
+
+def _multiply(query_units: torch.Tensor, pool: TokenPool, block: tuple[int, int]) -> Cosines:
+    """Cosines of query tokens with the tokens of a block of texts."""
+    low, high = (int(pool.offsets[text]) for text in block)
+    y = _unit_rows(torch.from_numpy(np.array(pool.vectors[low:high])).float())
+    return np.asarray((query_units @ y.T).numpy())

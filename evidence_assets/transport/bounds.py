@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -39,18 +41,39 @@ DEVICE_TOKENS = 1 << 16
 """Tokens of a chunk and of a block on a device."""
 REGISTER_WIDTH = 8
 """Query tokens are padded to whole vector registers: 24 are multiplied a third faster than 22."""
+Item = TypeVar("Item")
 LowerBound = Callable[[tuple[torch.Tensor, ...], torch.Tensor, torch.Tensor | None, Workspace], torch.Tensor]
 """Lower bounds of costs: :meth:`~.ground_cost.GroundCost.lower` or its relaxed form."""
 
 
-def dual_bound(a: Array, b: Array, costs: Array, potentials: Array) -> float:
-    """Best weak-duality bound over several potentials (one per row), in float64.
+class TextBounds:
+    r"""Lower bounds of the transport costs from a query to texts, which each dual potential tightens.
 
-    >>> dual_bound(np.array([1.0]), np.array([0.5, 0.5]), np.array([[1.0, 3.0]]), np.array([[0.0]]))
-    2.0
+    The first bounds move each token to its nearest token of the other side (relaxed transport):
+
+    .. math:: \mathrm{OT}(q, y) \ge \max\Bigl(\sum_i a_i \min_j C_{ij}, \sum_j b_j \min_i C_{ij}\Bigr)
+
+    ``low_costs``: Lower bounds of the ground costs between query tokens and the tokens of all texts, in float32.
+    ``query_masses``, ``masses``: Masses of the tokens; ``first_tokens``: number of the first token of each text.
+    ``values``: The bounds; minus infinity where float32 overflows.
     """
-    reduced = (costs[None, :, :] - potentials[:, :, None]).min(axis=1)
-    return float((potentials @ a + reduced @ b).max())
+
+    def __init__(self, low_costs: Array32, query_masses: Array, masses: Array, first_tokens: IntArray) -> None:
+        self._low_costs, self._query_masses = low_costs, query_masses
+        self._masses, self._first_tokens = masses, first_tokens
+        self.values = np.full(len(first_tokens), -np.inf)
+        self._raise(query_masses @ np.minimum.reduceat(low_costs, first_tokens, axis=1))
+        self.tighten(np.zeros(len(query_masses)))
+
+    def tighten(self, potential: Array) -> None:
+        """Raise the bounds to those of a dual potential of the query's tokens, such as that of a similar text."""
+        rounded = potential.astype(np.float32)  # any u gives a bound, so rounding u is harmless
+        reduced = (self._low_costs - rounded[:, None]).min(axis=0).astype(np.float64)
+        reduced = self._masses * (reduced - 2 * ROUNDING_UNIT * np.abs(reduced))
+        self._raise(np.add.reduceat(reduced, self._first_tokens) + self._query_masses @ rounded.astype(np.float64))
+
+    def _raise(self, bounds: Array) -> None:
+        np.maximum(self.values, bounds, out=self.values, where=np.isfinite(bounds))
 
 
 class BoundPass:
@@ -67,17 +90,19 @@ class BoundPass:
         lower: LowerBound,
         features: Sequence[tuple[Array32, ...]],
         masses: Sequence[Array],
-        potentials: Sequence[Array],
+        potentials: Sequence[Array] = (),
         device: str = "cpu",
         use_numpy: bool | None = None,
     ) -> None:
         self._cost, self._lower = cost, lower
-        self._device, self._use_numpy = torch.device(device), use_numpy
+        self._device, self._use_numpy, self._masses = torch.device(device), use_numpy, masses
+        self._is_cpu = self._device.type == "cpu"
+        self._block_rows = BLOCK_TOKENS if self._is_cpu else DEVICE_TOKENS
         self._edges = np.cumsum([0, *map(len, masses)]).tolist()
         self._tokens = -(-self._edges[-1] // REGISTER_WIDTH) * REGISTER_WIDTH
         self._features = tuple(self._pad(np.concatenate(f)) for f in zip(*features, strict=True))
         # Any u gives a bound, so rounding u is harmless.
-        rounded = [u.astype(np.float32) for u in potentials]
+        rounded = [u.astype(np.float32) for u in potentials or [np.zeros(len(a)) for a in masses]]
         self._potentials = self._pad(np.concatenate(rounded))
         self._query_parts = [float(a @ u.astype(np.float64)) for a, u in zip(masses, rounded, strict=True)]
 
@@ -86,72 +111,122 @@ class BoundPass:
         rows[: len(feature)] = feature
         return torch.from_numpy(rows).to(self._device)
 
-    def run(
-        self, texts: TextCollection, temperature: float, threads: int, numbers: IntArray | None = None
-    ) -> list[Array]:
-        """Lower bounds of all texts, or of those of these numbers, for each query; minus infinity on overflow."""
-        chosen = np.arange(len(texts)) if numbers is None else numbers
-        bounds = np.full((len(self._query_parts), len(chosen)), -np.inf)
-        precision = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest")  # TF32 exceeds the error margins
+    def run(self, texts: TextCollection, temperature: float, threads: int) -> list[Array]:
+        """Lower bounds of all texts for each query; minus infinity on overflow."""
+        bounds = np.full((len(self._query_parts), len(texts)), -np.inf)
         first = 0
-        try:
-            for pool, members in texts.parts(chosen):
+        with _full_precision():
+            for pool, members in texts.parts(np.arange(len(texts))):
                 self._bound_part(pool, members, bounds[:, first : first + len(members)], temperature, threads)
                 first += len(members)
                 del pool  # free its memory before the next part
-        finally:
-            torch.set_float32_matmul_precision(precision)
         return list(np.where(np.isfinite(bounds), bounds, -np.inf))
+
+    def text_bounds(
+        self, texts: TextCollection, temperature: float, threads: int, numbers: IntArray
+    ) -> list[TextBounds]:
+        """Bounds of the texts of these numbers for each query, with the lower bounds of all ground costs in memory."""
+        low_costs, masses, first_tokens, n_tokens = list[Array32](), list[Array](), list[IntArray](), 0
+        for pool, members in texts.parts(numbers):
+            tokens = _MassTokens(pool, members)
+            costs = np.empty((self._tokens, len(tokens.rows)), dtype=np.float32)
+
+            def write(block: slice, workspace: Workspace, tokens: _MassTokens = tokens, costs: Array32 = costs) -> None:
+                costs[:, block] = self._block_costs(tokens, block, temperature, workspace).cpu().numpy()
+
+            with _full_precision():
+                self._map(write, list(_slices(len(tokens.rows), self._block_rows)), pool.dimensions, threads)
+            low_costs.append(costs)
+            masses.append(tokens.masses)
+            first_tokens.append(tokens.first_rows + n_tokens)
+            n_tokens += len(tokens.rows)
+        shared = np.concatenate(masses), np.concatenate(first_tokens)
+        all_costs = np.hstack(low_costs)
+        return [
+            TextBounds(all_costs[low:high], query_masses, *shared)
+            for low, high, query_masses in zip(self._edges[:-1], self._edges[1:], self._masses, strict=True)
+        ]
 
     def _bound_part(self, pool: TokenPool, members: IntArray, bounds: Array, temperature: float, threads: int) -> None:
         """Write the bounds of texts of a pool in memory or in a memory-mapped file."""
-        is_cpu = self._device.type == "cpu"
         lengths = pool.offsets[members + 1] - pool.offsets[members]
-        chunk_of_text = (np.cumsum(lengths) - lengths) // (CHUNK_TOKENS if is_cpu else DEVICE_TOKENS)
+        chunk_of_text = (np.cumsum(lengths) - lengths) // (CHUNK_TOKENS if self._is_cpu else DEVICE_TOKENS)
         chunks = np.split(np.arange(len(members)), np.flatnonzero(np.diff(chunk_of_text)) + 1)
-        queue = iter(chunks)  # shared by the threads
+
+        def write(chunk: IntArray, workspace: Workspace) -> None:
+            bounds[:, chunk] = self._bound_chunk(_MassTokens(pool, members[chunk]), temperature, workspace)
+
+        self._map(write, chunks, pool.dimensions, threads)
+
+    def _map(
+        self, work: Callable[[Item, Workspace], None], items: Sequence[Item], dimensions: int, threads: int
+    ) -> None:
+        """Do the work for all items, in parallel on a CPU; each thread has a workspace."""
+        queue = iter(items)  # shared by the threads
 
         def run() -> None:
-            # chunks run in parallel, so libraries must not start threads inside one
+            # items run in parallel, so libraries must not start threads inside one
             with native_thread_pools().limit(limits=1, user_api="openmp"):
-                rows = BLOCK_TOKENS if is_cpu else DEVICE_TOKENS
-                workspace = Workspace(self._tokens, rows, pool.vectors.shape[1], self._device, self._use_numpy)
-                for chunk in queue:
-                    bounds[:, chunk] = self._bound_chunk(pool, members[chunk], temperature, workspace, rows)
+                workspace = Workspace(self._tokens, self._block_rows, dimensions, self._device, self._use_numpy)
+                for item in queue:
+                    work(item, workspace)
 
-        threads = min(threads, len(chunks))
-        if not is_cpu or threads <= 1:
+        threads = min(threads, len(items))
+        if not self._is_cpu or threads <= 1:
             run()
         else:
             with ThreadPoolExecutor(threads) as executor:
                 for future in [executor.submit(run) for _ in range(threads)]:
                     future.result()
 
-    def _bound_chunk(
-        self, pool: TokenPool, texts: IntArray, temperature: float, workspace: Workspace, block_rows: int
-    ) -> Array:
-        starts, lengths = pool.offsets[texts], pool.offsets[texts + 1] - pool.offsets[texts]
-        first_rows = np.cumsum(lengths) - lengths
-        rows = np.arange(lengths.sum()) + np.repeat(starts - first_rows, lengths)
-        masses = normalise_texts(pool.weights[rows], lengths)
-        has_mass = masses > 0  # tokens without mass have no transport cost
-        first_rows = np.cumsum(np.add.reduceat(has_mass, first_rows, dtype=np.int64))
-        first_rows = np.concatenate([[0], first_rows[:-1]])
-        rows, masses = rows[has_mass], masses[has_mass]
-        factors = self._cost.factors(pool.weights[rows], temperature)
-        reduced = np.empty((len(self._query_parts), len(rows)))
-        for block in _slices(len(rows), block_rows):
-            vectors = torch.from_numpy(np.asarray(pool.vectors).take(rows[block], axis=0))
-            x = workspace.rows(len(vectors))[0].copy_(vectors)
-            scale = None if factors is None else torch.from_numpy(factors[block]).to(self._device)
-            costs = self._lower(self._features, x, scale, workspace).sub_(self._potentials[:, None])
+    def _bound_chunk(self, tokens: _MassTokens, temperature: float, workspace: Workspace) -> Array:
+        reduced = np.empty((len(self._query_parts), len(tokens.rows)))
+        for block in _slices(len(tokens.rows), self._block_rows):
+            costs = self._block_costs(tokens, block, temperature, workspace).sub_(self._potentials[:, None])
             for query, (low, high) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True)):
                 reduced[query, block] = costs[low:high].amin(dim=0).cpu().numpy()
         # Rounding preserves order, so the computed minimum is the rounded minimum, which is off by at most one unit.
         reduced -= 2 * ROUNDING_UNIT * np.abs(reduced)
-        reduced *= masses
-        return np.asarray(np.add.reduceat(reduced, first_rows, axis=1) + np.array(self._query_parts)[:, None])
+        reduced *= tokens.masses
+        return np.asarray(np.add.reduceat(reduced, tokens.first_rows, axis=1) + np.array(self._query_parts)[:, None])
+
+    def _block_costs(self, tokens: _MassTokens, block: slice, temperature: float, workspace: Workspace) -> torch.Tensor:
+        """Lower bounds of the ground costs of a block of tokens."""
+        rows = tokens.rows[block]
+        vectors = torch.from_numpy(np.asarray(tokens.pool.vectors).take(rows, axis=0))
+        factors = self._cost.factors(tokens.pool.weights[rows], temperature)
+        x = workspace.rows(len(vectors))[0].copy_(vectors)
+        scale = None if factors is None else torch.from_numpy(factors).to(self._device)
+        return self._lower(self._features, x, scale, workspace)
+
+
+class _MassTokens:
+    """The tokens of some texts of a pool that have mass; others have no transport cost.
+
+    ``rows``: Rows of the tokens in the pool; ``masses``: their masses; ``first_rows``: number of the first of each
+    text.
+    """
+
+    def __init__(self, pool: TokenPool, texts: IntArray) -> None:
+        starts, lengths = pool.offsets[texts], pool.offsets[texts + 1] - pool.offsets[texts]
+        first_rows = np.cumsum(lengths) - lengths
+        rows = np.arange(lengths.sum()) + np.repeat(starts - first_rows, lengths)
+        masses = normalise_texts(pool.weights[rows], lengths)
+        has_mass = masses > 0
+        last_rows = np.cumsum(np.add.reduceat(has_mass, first_rows, dtype=np.int64))
+        self.pool, self.rows, self.masses = pool, rows[has_mass], masses[has_mass]
+        self.first_rows: IntArray = np.concatenate([[0], last_rows[:-1]])
+
+
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """Multiply float32 in float32: the error of TF32 exceeds the margins of the bounds."""
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
 
 
 def _slices(length: int, size: int) -> Iterator[slice]:

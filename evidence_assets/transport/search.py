@@ -2,15 +2,13 @@
 
 1. Solve the transport problems of a few texts, likely near ones if the caller knows them. Their dual potentials u also
    fit the other texts.
-2. In a large pool, if the cost has a relaxed bound (:meth:`~.ground_cost.GroundCost.relax`), compute it for all texts.
-   Do steps 3 and 4 for the few texts where it is least, so that the k-th distance is nearly final, and then for the
-   other texts whose relaxed bounds do not exceed it.
-3. Compute tight lower bounds of the texts (:mod:`.bounds`) in one pass, block by block, on all CPUs.
-4. Visit texts in the order of their bounds. Compute the exact costs and a tighter bound from the potentials so far, and
-   solve a text's problem if that bound does not exceed the k-th distance. Stop at the first text whose bound of
-   step 3 exceeds the k-th distance: no later text can be nearer.
+2. In a large pool, compute a bound of every text in one pass, block by block, on all CPUs: the relaxed bound of the
+   cost (:meth:`~.ground_cost.GroundCost.relax`) if it has one, otherwise the bound from the mean potential.
+3. Take groups of texts in the order of these bounds. Compute the lower bounds of all ground costs of a group, and from
+   them the bounds of its texts by each potential (:class:`~.bounds.TextBounds`). Solve the texts with the least bounds
+   first: each solution tightens the others. Stop where the least bound exceeds the k-th distance.
 
-Pruned texts are provably farther than the k-th, so the result equals that of solving all texts. Texts are visited in
+Pruned texts are provably farther than the k-th, so the result equals that of solving all texts. Texts are solved in
 waves of a fixed size, so that all that is returned is the same for any number of threads.
 """
 
@@ -22,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +28,7 @@ from numpy.typing import NDArray
 from evidence_assets.models.inference import single_threaded_blas
 from evidence_assets.models.vectors import Array
 
-from .bounds import BoundPass, LowerBound, dual_bound
+from .bounds import BoundPass, LowerBound, TextBounds
 from .exact import Solution, TokenPair, solve_transport, strongest_pairs
 from .ground_cost import Array32, CostLike, GroundCost, get_ground_cost
 from .measure import TokenMeasure
@@ -38,10 +36,9 @@ from .pool import IntArray, TextCollection
 
 SEED_TEXTS, MIN_SEED_TEXTS = 16, 3  # solved before the pass over the pool; more of them hardly tighten the bounds
 TEXTS_PER_SEED = 16  # in a small pool, more seeds would cost more than their bounds save
-MAX_POTENTIALS = 24  # potentials used for the tighter bound of a text
-MIN_RELAXED_TEXTS = 1024  # in a smaller pool, tight bounds of all texts take less time than two passes
-FIRST_TEXTS = 256  # texts with the least relaxed bounds, which are searched first
-WAVE_TEXTS = 8  # texts visited at a time, all with the k-th distance before them
+MIN_FILTERED_TEXTS = 1024  # in a smaller pool, bounds of all texts take less time than two passes
+FIRST_TEXTS, GROUP_TEXTS = 256, 1024  # texts of the first group, after which the k-th distance is nearly final; others
+WAVE_TEXTS = 4  # texts solved at a time, all with the bounds before them
 SLACK = 1e-10  # rounding error of bounds in float64; distances of the solver are exact to 1e-6
 
 
@@ -50,7 +47,7 @@ class NearestTexts:
     """The nearest texts by ascending distance, ties by position, and the number of exactly solved texts.
 
     ``pairs``: The strongest token pairs of each text's plan, if they were requested.
-    ``n_pruned``: Texts pruned by each bound: ``relaxed``, ``tokens`` (tight bounds) and ``costs`` (exact costs).
+    ``n_pruned``: Texts pruned by each bound: ``filter`` (step 2) and ``potentials`` (step 3).
     """
 
     indices: NDArray[np.int64]
@@ -61,17 +58,17 @@ class NearestTexts:
 
 
 @dataclass(frozen=True, eq=False)
-class _Visit:
-    """A visited text: its tokens with mass, and the solution and its strongest pairs unless it was pruned."""
+class _SolvedText:
+    """A solved text: its tokens with mass, the solution, and its strongest pairs if it may be among the nearest."""
 
     text: int
     points: Array
     masses: Array
-    solution: Solution | None = None
+    solution: Solution
     pairs: Sequence[TokenPair] = ()
 
 
-VisitMap = Callable[[Callable[[int], _Visit], Iterable[int]], Iterable[_Visit]]
+SolveMap = Callable[[Callable[[int], _SolvedText], Iterable[int]], Iterable[_SolvedText]]
 """``map`` over texts, in parallel or not."""
 
 
@@ -91,19 +88,14 @@ class _Query:
         self.distances: dict[int, float] = {}
         self.potentials: dict[int, Array] = {}
         self.limit = np.inf
-        self.pruned_by_relaxed = self.pruned_by_costs = 0
+        self.n_filtered = 0
 
-    def visit(self, text: int, other: TokenMeasure, force: bool = False) -> _Visit:
-        """Solve a text unless its exact costs prove that it is not among the nearest. Does not change the state."""
-        b = other.masses
-        has_mass = b > 0
-        b, points = b[has_mass], other.points[has_mass]
+    def solve(self, text: int, other: TokenMeasure) -> _SolvedText:
+        """Solve a text. Does not change the state."""
+        has_mass = other.masses > 0
+        points, masses = other.points[has_mass], other.masses[has_mass]
         costs = self.cost.matrix(self.points, points)
-        if not force and np.isfinite(self.limit):
-            potentials = np.stack(list(islice(reversed(self.potentials.values()), MAX_POTENTIALS)))
-            if dual_bound(self.masses, b, costs, potentials) > self.limit:
-                return _Visit(text, points, b)
-        solution = solve_transport(self.masses, b, costs)
+        solution = solve_transport(self.masses, masses, costs)
         pairs: list[TokenPair] = []
         if self.n_pairs and solution.value <= self.limit:
             targets = np.flatnonzero(has_mass)
@@ -111,15 +103,12 @@ class _Query:
                 TokenPair(int(self.tokens[p.source]), int(targets[p.target]), p.mass, p.cost)
                 for p in strongest_pairs(solution.plan, costs, self.n_pairs)
             ]
-        return _Visit(text, points, b, solution, pairs)
+        return _SolvedText(text, points, masses, solution, pairs)
 
-    def add(self, visit: _Visit) -> None:
-        if visit.solution is None:
-            self.pruned_by_costs += 1
-            return
-        self.distances[visit.text] = visit.solution.value
-        self.potentials[visit.text] = visit.solution.potential
-        self.pairs[visit.text] = visit.pairs
+    def add(self, solved: _SolvedText) -> None:
+        self.distances[solved.text] = solved.solution.value
+        self.potentials[solved.text] = solved.solution.potential
+        self.pairs[solved.text] = solved.pairs
         if len(self.distances) >= self.k:
             kth = float(np.partition(list(self.distances.values()), self.k - 1)[self.k - 1])
             self.limit = kth + SLACK * (1 + abs(kth))
@@ -132,9 +121,9 @@ class _Query:
         nearest = self.nearest()
         distances = np.array([self.distances[text] for text in nearest], dtype=np.float64)
         pairs = [self.pairs[text] for text in nearest] if self.n_pairs else []
-        pruned = {"relaxed": self.pruned_by_relaxed, "costs": self.pruned_by_costs}
-        pruned["tokens"] = n_texts - len(self.distances) - sum(pruned.values())
-        return NearestTexts(np.array(nearest, dtype=np.int64), distances, len(self.distances), pairs, pruned)
+        n_solved = len(self.distances)
+        pruned = {"filter": self.n_filtered, "potentials": n_texts - n_solved - self.n_filtered}
+        return NearestTexts(np.array(nearest, dtype=np.int64), distances, n_solved, pairs, pruned)
 
 
 def count_processors() -> int:
@@ -182,15 +171,17 @@ def find_nearest_texts(
         if q.points.shape[1] != pool.dimensions:
             raise ValueError(f"the query has {q.points.shape[1]} dimensions, but the pool has {pool.dimensions}")
     n_threads = threads or count_processors()
-    with single_threaded_blas(), _visit_map(n_threads) as map_visits:
-        search = _Search(ground, pool, temperature, n_threads, device, map_visits)
+    if len(pool) < MIN_FILTERED_TEXTS:
+        pool = pool.select(range(len(pool)))  # in memory, as texts are read again
+    with single_threaded_blas(), _solve_map(n_threads) as solve_map:
+        search = _Search(ground, pool, temperature, n_threads, device, solve_map)
         seeds = [search.solve_seeds(q, likely[i] if likely else ()) for i, q in enumerate(queries)]
         search.solve_nearest(queries, seeds)
     return [query.result(len(pool)) for query in queries]
 
 
 @contextmanager
-def _visit_map(threads: int) -> Iterator[VisitMap]:
+def _solve_map(threads: int) -> Iterator[SolveMap]:
     if threads == 1:
         yield map
         return
@@ -207,84 +198,90 @@ class _Search:
     temperature: float
     threads: int
     device: str
-    map_visits: VisitMap
+    solve_map: SolveMap
 
-    def solve_seeds(self, query: _Query, likely: Sequence[int]) -> list[_Visit]:
+    def solve_seeds(self, query: _Query, likely: Sequence[int]) -> list[_SolvedText]:
         """Solve the first texts of a query: the likely nearest, or evenly spaced ones."""
         n_texts = len(self.pool)
         n_seeds = min(max(n_texts // TEXTS_PER_SEED, MIN_SEED_TEXTS), SEED_TEXTS, n_texts)
         spaced = np.unique(np.linspace(0, n_texts - 1, n_seeds).astype(np.int64)).tolist()
-        return self._visit_all(query, list(likely[:n_seeds]) or spaced, force=True)
+        return self._solve_all(query, list(likely[:n_seeds]) or spaced)
 
-    def solve_nearest(self, queries: Sequence[_Query], seeds: Sequence[Sequence[_Visit]]) -> None:
+    def solve_nearest(self, queries: Sequence[_Query], seeds: Sequence[Sequence[_SolvedText]]) -> None:
         every_text = np.arange(len(self.pool))
         if all(q.k >= len(self.pool) for q in queries):
             for query in queries:
-                self._search(query, every_text, np.full(len(self.pool), -np.inf))
-            return
-        relaxed = self._relaxed_bounds(queries, seeds) if len(self.pool) >= MIN_RELAXED_TEXTS else None
-        if relaxed is None:
-            potentials = [np.mean(list(q.potentials.values()), axis=0) for q in queries]
-            for query, bounds in zip(queries, self._tight_bounds(queries, potentials, every_text), strict=True):
+                self._solve_all(query, [i for i in every_text.tolist() if i not in query.distances])
+        elif len(self.pool) < MIN_FILTERED_TEXTS:
+            for query, bounds in zip(queries, self._text_bounds(queries, every_text), strict=True):
                 self._search(query, every_text, bounds)
-            return
-        for query, bounds in zip(queries, relaxed, strict=True):
-            order = np.argsort(bounds, kind="stable")
-            self._search_tightly(query, np.sort(order[:FIRST_TEXTS]))
-            others = order[FIRST_TEXTS:]
-            is_pruned = bounds[others] > query.limit
-            query.pruned_by_relaxed = sum(text not in query.distances for text in others[is_pruned].tolist())
-            self._search_tightly(query, np.sort(others[~is_pruned]))
+        else:
+            for query, filter_bounds in zip(queries, self._filter_bounds(queries, seeds), strict=True):
+                order = np.argsort(filter_bounds, kind="stable")
+                starts = [0, *range(FIRST_TEXTS, len(order), GROUP_TEXTS), len(order)]
+                for start, end in pairwise(starts):
+                    group = np.sort(order[start:end])
+                    is_pruned = filter_bounds[group] > query.limit
+                    query.n_filtered += sum(text not in query.distances for text in group[is_pruned].tolist())
+                    if not is_pruned.all():
+                        (tight_bounds,) = self._text_bounds([query], group[~is_pruned])
+                        self._search(query, group[~is_pruned], tight_bounds)
 
-    def _search_tightly(self, query: _Query, texts: IntArray) -> None:
-        if len(texts):
-            potential = np.mean([query.potentials[text] for text in query.nearest()], axis=0)
-            (bounds,) = self._tight_bounds([query], [potential], texts)
-            self._search(query, texts, bounds)
+    def _search(self, query: _Query, texts: IntArray, bounds: TextBounds) -> None:
+        """Solve the texts with the least bounds until no other can be among the nearest."""
+        for text in query.nearest():
+            bounds.tighten(query.potentials[text])
+        is_open = np.array([text not in query.distances for text in texts.tolist()])
+        while True:
+            order = np.argsort(np.where(is_open, bounds.values, np.inf), kind="stable")[:WAVE_TEXTS]
+            wave = [i for i in order.tolist() if is_open[i] and bounds.values[i] <= query.limit]
+            if not wave:
+                break
+            is_open[wave] = False
+            for solved in self._solve_all(query, texts[wave].tolist()):
+                bounds.tighten(solved.solution.potential)
 
-    def _search(self, query: _Query, texts: IntArray, bounds: Array) -> None:
-        """Visit texts in the order of their bounds until no later one can be among the nearest."""
-        order = iter([i for i in np.argsort(bounds, kind="stable").tolist() if int(texts[i]) not in query.distances])
-        while wave := [int(texts[i]) for i in islice(order, WAVE_TEXTS) if not bounds[i] > query.limit]:
-            self._visit_all(query, wave)
+    def _solve_all(self, query: _Query, texts: Sequence[int]) -> list[_SolvedText]:
+        solved_texts = list(self.solve_map(partial(self._solve, query), texts))
+        for solved in solved_texts:
+            query.add(solved)
+        return solved_texts
 
-    def _visit_all(self, query: _Query, texts: Sequence[int], force: bool = False) -> list[_Visit]:
-        visits = list(self.map_visits(partial(self._visit, query, force=force), texts))
-        for visit in visits:
-            query.add(visit)
-        return visits
+    def _solve(self, query: _Query, text: int) -> _SolvedText:
+        return query.solve(text, self.pool.measure(text, self.cost, self.temperature))
 
-    def _visit(self, query: _Query, text: int, force: bool) -> _Visit:
-        return query.visit(text, self.pool.measure(text, self.cost, self.temperature), force)
-
-    def _relaxed_bounds(self, queries: Sequence[_Query], seeds: Sequence[Sequence[_Visit]]) -> list[Array] | None:
-        """Relaxed bounds of all texts for each query; None if the cost has none."""
+    def _filter_bounds(self, queries: Sequence[_Query], seeds: Sequence[Sequence[_SolvedText]]) -> list[Array]:
+        """Bounds of all texts for each query, in one pass: relaxed ones, or those from the mean potential."""
         features, potentials = [], []
-        for query, visits in zip(queries, seeds, strict=True):
-            plans = [visit.solution.plan for visit in visits if visit.solution]
-            relaxed = self.cost.relax(query.points, np.concatenate([v.points for v in visits]), np.hstack(plans))
+        for query, solved_texts in zip(queries, seeds, strict=True):
+            plans = np.hstack([solved.solution.plan for solved in solved_texts])
+            relaxed = self.cost.relax(query.points, np.concatenate([s.points for s in solved_texts]), plans)
             if relaxed is None:
-                return None
+                features = [self.cost.features(q.points) for q in queries]
+                potentials = [np.mean(list(q.potentials.values()), axis=0) for q in queries]
+                return self._bound_pass(queries, self.cost.lower, features, potentials)
             features.append(relaxed)
             # potentials of the relaxed costs prune a twentieth more texts than those of the exact costs
             solutions = [
-                solve_transport(query.masses, v.masses, self.cost.relaxed_matrix(relaxed, v.points)) for v in visits
+                solve_transport(query.masses, s.masses, self.cost.relaxed_matrix(relaxed, s.points))
+                for s in solved_texts
             ]
             potentials.append(np.mean([solution.potential for solution in solutions], axis=0))
-        return self._bounds(queries, self.cost.relaxed_lower, features, potentials, np.arange(len(self.pool)))
+        return self._bound_pass(queries, self.cost.relaxed_lower, features, potentials)
 
-    def _tight_bounds(self, queries: Sequence[_Query], potentials: Sequence[Array], texts: IntArray) -> list[Array]:
+    def _text_bounds(self, queries: Sequence[_Query], texts: IntArray) -> list[TextBounds]:
         features = [self.cost.features(query.points) for query in queries]
-        return self._bounds(queries, self.cost.lower, features, potentials, texts)
+        masses = [query.masses for query in queries]
+        bound_pass = BoundPass(self.cost, self.cost.lower, features, masses, device=self.device)
+        return bound_pass.text_bounds(self.pool, self.temperature, self.threads, texts)
 
-    def _bounds(
+    def _bound_pass(
         self,
         queries: Sequence[_Query],
         lower: LowerBound,
         features: Sequence[tuple[Array32, ...]],
         potentials: Sequence[Array],
-        texts: IntArray,
     ) -> list[Array]:
         masses = [query.masses for query in queries]
         bound_pass = BoundPass(self.cost, lower, features, masses, potentials, self.device)
-        return bound_pass.run(self.pool, self.temperature, self.threads, texts)
+        return bound_pass.run(self.pool, self.temperature, self.threads)

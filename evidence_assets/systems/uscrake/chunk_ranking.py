@@ -5,7 +5,7 @@ The score of a transport cost is its negative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,7 +14,7 @@ import numpy as np
 from evidence_assets.models.inference import resolve_device
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray
-from evidence_assets.retrieval.maxsim import Cosines, nearest_cosines
+from evidence_assets.retrieval.maxsim import Cosines, nearest_cosines, token_cosines
 from evidence_assets.systems.uscrake.fusion import (
     Finish,
     TitleLinks,
@@ -34,6 +34,8 @@ from evidence_assets.transport import (
     get_ground_cost,
 )
 
+FinishOf = Callable[[Cosines], Finish]
+"""The last step of ``fusion`` for texts with these nearest cosines."""
 MAX_PAIRS = 20
 """Maximum token pairs of a plan that are returned."""
 MAX_NORMALISED_TEXTS = 1 << 14
@@ -103,18 +105,22 @@ class ChunkRanker:
         if self._settings.cost != "fusion":
             return self._score_texts(queries, texts, k, likely)
         if len(pool) <= self._settings.transported:
-            texts = texts.select(range(len(pool)))  # in memory, as each is read again
+            loaded = texts.select(range(len(texts)))
+            return [TextScores(self._fuse(query, loaded, self._link(pool))) for query in queries]
         all_scores = []
         for query, nearest in zip(queries, nearest_cosines([q.tokens.vectors for q in queries], texts), strict=True):
-            transported = np.sort(top_positions(late_interaction_scores(nearest), self._settings.transported))
-            scores, finish = np.full(len(texts), -np.inf), _keep_scores
-            if self._settings.links:
-                links = self._title_links(pool[transported])
-                gains = links.gains(nearest[:, transported])
-                finish = partial(links.boost, gains=gains, weight=self._settings.links)
-            scores[transported] = self._fuse(query, texts.select(transported), nearest[:, transported], k, finish)
+            best = np.sort(top_positions(late_interaction_scores(nearest), self._settings.transported))
+            scores = np.full(len(texts), -np.inf)
+            scores[best] = self._fuse(query, texts.select(best), self._link(pool[best]), nearest[:, best])
             all_scores.append(TextScores(scores))
         return all_scores
+
+    def _link(self, chunks: IntArray) -> FinishOf:
+        """How links between the chunks raise their scores."""
+        if not self._settings.links:
+            return lambda nearest: _keep_scores
+        links = self._title_links(chunks)
+        return lambda nearest: partial(links.boost, gains=links.gains(nearest), weight=self._settings.links)
 
     def score_sentences(
         self, query: Query, sentences: Sequence[Sentence], chunks: TokenPool, chunk_scores: Array, k: int
@@ -127,8 +133,7 @@ class ChunkRanker:
         texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows])
         of_chunks = chunk_scores[[s.chunk for s in sentences]]
         if self._settings.cost == "fusion":
-            (nearest,) = nearest_cosines([query.tokens.vectors], texts)
-            return self._fuse(query, texts, nearest, k, lambda scores: _keep_scores((scores + of_chunks) / 2))
+            return self._fuse(query, texts, lambda _: lambda scores: _keep_scores((scores + of_chunks) / 2), k=k)
         return np.asarray((self._score_texts([query], texts, len(sentences))[0].scores + of_chunks) / 2)
 
     def _score_texts(
@@ -149,9 +154,16 @@ class ChunkRanker:
             self._count_problems(len(texts), result.n_solved)
         return all_scores
 
-    def _fuse(self, query: Query, texts: TokenPool, nearest: Cosines, k: int, finish: Finish) -> Array:
+    def _fuse(
+        self, query: Query, texts: TokenPool, finish: FinishOf, nearest: Cosines | None = None, k: int = 0
+    ) -> Array:
+        """Scores of the k best texts; ``nearest`` are their nearest cosines, if they are known."""
         measure = measure_query(query, "cosine", self._passages)
-        scores, n_solved = best_fusion_scores(measure, texts, late_interaction_scores(nearest), k, finish)
+        cosines = token_cosines(query.tokens.vectors, texts)
+        if nearest is None:
+            nearest = np.maximum.reduceat(cosines, texts.offsets[:-1], axis=1)
+        late, k = late_interaction_scores(nearest), k or self._settings.k
+        scores, n_solved = best_fusion_scores(measure, texts, cosines, late, k, finish(nearest))
         self._count_problems(len(texts), n_solved)
         return scores
 

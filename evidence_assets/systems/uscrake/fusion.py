@@ -14,6 +14,7 @@ from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.retrieval.maxsim import Cosines
 from evidence_assets.text.words import words_with_offsets
 from evidence_assets.transport import TokenMeasure, TokenPool
+from evidence_assets.transport.bounds import TextBounds
 from evidence_assets.transport.exact import solve_transport
 from evidence_assets.transport.ground_cost import ROUNDING_UNIT, sum_error
 
@@ -25,25 +26,19 @@ Finish = Callable[[Array], tuple[Array, Sequence[int]]]
 
 
 class CosineTransport:
-    r"""Transport costs from a query to texts by cosine costs: exact for solved texts, lower bounds for the others.
+    """Transport costs from a query to texts by cosine costs: exact for solved texts, lower bounds for the others.
 
-    A text's first bound moves each token to its nearest token of the other side (relaxed transport):
-
-    .. math:: \mathrm{OT}(q, y) \ge \max\Bigl(\sum_i a_i \min_j C_{ij}, \sum_j b_j \min_i C_{ij}\Bigr)
-
-    The dual potentials of solved texts tighten it (``transport.bounds``).
+    ``cosines``: Cosine of each query token with each token of the texts, in float32.
     """
 
-    def __init__(self, query: TokenMeasure, texts: TokenPool) -> None:
+    def __init__(self, query: TokenMeasure, texts: TokenPool, cosines: Cosines) -> None:
         has_mass = query.masses > 0
         self._points, self._query_masses = unit_rows(query.points[has_mass]), query.masses[has_mass]
         self._vectors, self._masses, self._offsets = texts.vectors, texts.masses(), texts.offsets
-        # Bounds are computed in float32, minus its rounding error; exact costs in float64.
         rounding = np.float32(2 * sum_error(texts.dimensions) + 20 * ROUNDING_UNIT)
-        units = unit_rows(texts.vectors.astype(np.float32))
-        self._low_costs = (1 - rounding) - self._points.astype(np.float32) @ units.T
-        by_query = self._query_masses @ np.minimum.reduceat(self._low_costs, self._offsets[:-1], axis=1)
-        self.costs = np.maximum(by_query, self._sum_by_text(self._low_costs.min(axis=0))) - SLACK
+        low_costs = (1 - rounding) - cosines[has_mass]
+        self._bounds = TextBounds(low_costs, self._query_masses, self._masses, self._offsets[:-1])
+        self.costs = self._bounds.values - SLACK
         self.is_exact: BoolArray = np.zeros(len(texts), dtype=bool)
 
     def solve(self, texts: Sequence[int]) -> None:
@@ -53,16 +48,13 @@ class CosineTransport:
             costs = np.clip(1.0 - self._points @ unit_rows(self._vectors[rows].astype(np.float64)).T, 0.0, 2.0)
             solution = solve_transport(self._query_masses, self._masses[rows], costs)
             self.costs[text], self.is_exact[text] = solution.value, True
-            u = solution.potential
-            reduced = (self._low_costs - u.astype(np.float32)[:, None]).min(axis=0)
-            bounds = self._query_masses @ u + self._sum_by_text(reduced) - SLACK
-            self.costs = np.where(self.is_exact, self.costs, np.maximum(self.costs, bounds))
-
-    def _sum_by_text(self, token_costs: Array) -> Array:
-        return np.asarray(np.add.reduceat(self._masses * token_costs, self._offsets[:-1]))
+            self._bounds.tighten(solution.potential)
+        self.costs = np.where(self.is_exact, self.costs, self._bounds.values - SLACK)
 
 
-def best_fusion_scores(query: TokenMeasure, texts: TokenPool, late: Array, k: int, finish: Finish) -> tuple[Array, int]:
+def best_fusion_scores(
+    query: TokenMeasure, texts: TokenPool, cosines: Cosines, late: Array, k: int, finish: Finish
+) -> tuple[Array, int]:
     r"""Final scores of the k best texts, minus infinity for the others, and the number of solved problems.
 
     .. math:: S(y) = \tfrac{1}{2}\Bigl(\tfrac{1}{|q|}\sum_i \max_j \cos(q_i, y_j) + 1 - \mathrm{OT}_{\cos}(q, y)\Bigr)
@@ -72,7 +64,7 @@ def best_fusion_scores(query: TokenMeasure, texts: TokenPool, late: Array, k: in
     which must not fall if a score rises. Bounds of the transport costs give upper bounds of them, so that only texts
     that could be among the best are solved; the result equals that of solving all.
     """
-    transport = CosineTransport(query, texts)
+    transport = CosineTransport(query, texts, cosines)
     while True:
         final_scores, sources = finish((late + 1.0 - transport.costs) / 2)
         best = np.argsort(-final_scores, kind="stable")[:k].tolist()

@@ -54,7 +54,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evidence_assets.models.vectors import Array, softmax
+from evidence_assets.models.vectors import Array
 
 from ..divergence import jensen_shannon_matrix
 from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, sum_error
@@ -131,7 +131,7 @@ class JensenShannon(GroundCost):
         return np.asarray(weights / temperature)
 
     def points(self, scaled: Array) -> Array:
-        return softmax(scaled)
+        return torch.softmax(torch.from_numpy(scaled), dim=1).numpy()
 
     def matrix(self, x: Array, y: Array) -> Array:
         return jensen_shannon_matrix(normalise_rows(x), normalise_rows(y))

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from evidence_assets.retrieval.maxsim import token_cosines
 from evidence_assets.systems.uscrake.fusion import CosineTransport, TitleLinks, best_fusion_scores
 from evidence_assets_tests.transport.random_texts import distance, random_measures, random_pool
 
@@ -26,7 +27,7 @@ def test_the_best_texts_are_those_of_solving_all(seed: int, weight: float) -> No
     finish = partial(links.boost, gains=links.gains(nearest), weight=weight)
     expected, _ = finish((late + 1 - costs) / 2)
     for k in (1, 5, TEXTS):
-        scores, n_solved = best_fusion_scores(query, pool, late, k, finish)
+        scores, n_solved = best_fusion_scores(query, pool, token_cosines(query.points, pool), late, k, finish)
         assert np.isfinite(scores).sum() == k
         assert np.sort(scores)[-k:] == pytest.approx(np.sort(expected)[-k:], abs=1e-9)
         assert scores[np.isfinite(scores)] == pytest.approx(expected[np.isfinite(scores)], abs=1e-9)
@@ -39,7 +40,7 @@ def test_bounds_are_below_the_exact_costs_before_and_after_others_are_solved(see
     pool = random_pool(rng, TEXTS, 6)
     (query,) = random_measures(rng, 1, 6, TOKENS, "cosine")
     costs = np.array([distance(query, pool.measure(i, "cosine"), "cosine") for i in range(TEXTS)])
-    transport = CosineTransport(query, pool)
+    transport = CosineTransport(query, pool, token_cosines(query.points, pool))
     first_bounds = transport.costs.copy()
     assert (first_bounds <= costs).all()
     transport.solve(range(0, TEXTS, 4))
