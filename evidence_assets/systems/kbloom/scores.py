@@ -40,6 +40,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judge import Judge, Likelihood, StatementForm, verbalise_triple
+from evidence_assets.text.words import name_key
 
 Row = dict[str, Any]
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
@@ -171,13 +172,15 @@ def build_reference_rows(
 ) -> list[Row]:
     """Compare a harvest with reference tuples of the same relations.
 
-    ``novelty``: share of the distinct entities that the reference lacks. ``accuracy``: share of the tuples that are
+    ``novelty``: share of the distinct entities that the reference lacks; ``novelty_by_entity``: the same where names
+    that differ in case, punctuation or inflection are one entity. ``accuracy``: share of the tuples that are
     similar to at least half of 100 reference tuples drawn from the relation, mean over 200 draws;
     ``accuracy_maximum``: similar to at least one. ``novel_only_precision``: ``accuracy_maximum`` over the tuples that
     no other variant found. Intervals hold 95 % of the draws. Relations without reference tuples count for novelty and
     size only.
     """
     reference_entities = list_entities(pair for pairs in reference_pairs.values() for pair in pairs)
+    reference_keys = {name_key(entity) for entity in reference_entities}
     covered = [relation for relation in harvest.relations if reference_pairs.get(relation.id)]
     reference_vectors = {r.id: encode(harvest.verbalise(r, _thin_pairs(reference_pairs[r.id]))) for r in covered}
     rows: list[Row] = []
@@ -201,10 +204,12 @@ def build_reference_rows(
                 if len(compared):
                     spread = reference_accuracy(compared, reference_vectors[relation.id], rule)
                     spreads.setdefault(metric, []).append((len(compared), spread))
+        keyed = [(name_key(head), name_key(tail)) for head, tail in pooled]
         estimates = {
             "fact_count": without_interval(count_extracted_entities(pooled), len(pooled)),
             "diversity": without_interval(diversity(pooled), len(pooled)),
             "novelty": without_interval(novelty(pooled, reference_entities) / 100, len(pooled)),
+            "novelty_by_entity": without_interval(novelty(keyed, reference_keys) / 100, len(pooled)),
         }
         accuracies = {name: _pool_accuracies(values) for name, values in spreads.items()}
         rows += harvest.build_rows(reference, origin, estimates | accuracies)

@@ -141,7 +141,9 @@ class _Stages:
         for origin in settings.references:
             compare = partial(self._score_on_reference, origin)
             about = f"The harvest of {origin.collection} compared with {origin.name}."
-            stages.append(self._stage(f"_on_{origin.name}", compare, about, [StageInput(origin.key)], version, "gpu"))
+            stages.append(
+                self._stage(f"_on_{origin.name}", compare, about, [StageInput(origin.key)], f"{version}:2", "gpu")
+            )
         judges, likelihood = _judge_settings(), self.variant.profile.harvesting.likelihood
         if judges or likelihood is not None:
             models = [prompts_version(one, JUDGE, prompts=self.variant.prompt_settings) for one in judges]

@@ -105,12 +105,13 @@ def test_a_harvest_is_compared_with_reference_tuples() -> None:
 
     reference_pairs = {
         "eats": [("cow", "hay"), ("horse", "oats"), ("dog", "meat"), ("cow", "hay")],
-        "unheard": [("a", "b")],
+        "unheard": [("a", "Grass")],
     }
     harvest = HarvestedRelations([EATS, NEAR], TRIPLES, SELECTORS)
     rows = build_reference_rows(harvest, "farm", reference_pairs, encode)
     kbloom, bertnet = values_by_metric(rows, "k"), values_by_metric(rows, "b")
     assert kbloom["novelty"] == pytest.approx(4 / 5), "the reference has only cow"
+    assert kbloom["novelty_by_entity"] == pytest.approx(3 / 5), "the reference has cow and Grass"
     assert kbloom["accuracy"] == 0.5, "cow eats grass is similar to two of three, cat eats mouse to one"
     assert kbloom["accuracy_maximum"] == 1.0 and kbloom["novel_only_precision"] == 1.0 and kbloom["fact_count"] == 6
     assert bertnet["accuracy"] == 1.0 and "novel_only_precision" not in bertnet
