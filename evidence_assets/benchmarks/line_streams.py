@@ -140,10 +140,12 @@ class Row:
 
         ``synonyms`` maps names that other formats use to fields, for the hint.
         """
-        for field in self.values:
-            if field not in fields:
-                near = (synonyms or {}).get(field.casefold()) or closest_name(field, fields)
-                raise self.error(f"unknown field; did you mean {near!r}? Available fields: {', '.join(fields)}", field)
+        unknown = [field for field in self.values if field not in fields]
+        if unknown:
+            near = [(synonyms or {}).get(field.casefold()) or closest_name(field, fields) for field in unknown]
+            others = "".join(f", {field!r} to {name!r}" for field, name in zip(unknown[1:], near[1:], strict=True))
+            hint = f"did you mean {near[0]!r}?" + (f" Rename the others, too:{others[1:]}." if others else "")
+            raise self.error(f"unknown field; {hint} Available fields: {', '.join(fields)}", unknown[0])
 
     def _path(self, field: str | None) -> str:
         return ".".join(part for part in (self.prefix, field) if part)

@@ -124,7 +124,10 @@ class Lake:
             content = json.loads(path.read_text())
             version = int(content["format"])
         except FileNotFoundError as error:
-            remedy = "create one with `evidence demo` or `evidence run`, or set EVIDENCE_LAKE to another folder"
+            remedy = (
+                "add documents with `evidence add corpus NAME FOLDER`, build the sample with `evidence demo`, or set "
+                "EVIDENCE_LAKE to another folder"
+            )
             raise LakeVersionError(f"there is no lake at {self.address}: {remedy}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise LakeVersionError(f"{path} has no valid format version ({error}): restore it from a backup") from error

@@ -83,6 +83,12 @@ def test_a_field_of_another_format_is_hinted_at_the_right_one(tmp_path: Path, fi
         ask(tmp_path, record(**{field: "x"}))
 
 
+def test_all_unknown_fields_of_a_line_are_named_at_once(tmp_path: Path) -> None:
+    message = r"question: unknown field; did you mean 'text'\? Rename the others, too: 'choices' to 'options'\."
+    with pytest.raises(BadInput, match=message):
+        ask(tmp_path, record(question="x", choices=["x", "y"]))
+
+
 def test_graph_and_search_questions(tmp_path: Path) -> None:
     output = ask(
         tmp_path,
