@@ -34,6 +34,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import reject_outside_links
 from evidence_assets.lake.mirror import delete_path
 from evidence_assets.lake.store import Lake
+from evidence_assets.text.spelling import closest_name
 
 TABLE_FILES = (".csv", ".tsv", ".parquet")
 BASE_FILES = ("nodes.jsonl", "edges.tsv")
@@ -237,11 +238,12 @@ def _add_tables(
     else:
         tables = list(user_benchmark.read_tables(path, plan.name))
         plan.add_copy("tables.jsonl", path)
-    ids = {table.table_id for table in tables}
+    ids = dict.fromkeys(table.table_id for table in tables)
     for line, question in numbered_questions:
         if question.table_id not in ids:
             problem = "name a table" if question.table_id is None else f"there is no table {question.table_id!r}"
-            raise BadInput(f"{problem} in {path}", file=questions, line=line, field="table_id")
+            nearest = closest_name(question.table_id or "", ids)
+            raise BadInput(f"{problem} in {path}, such as {nearest!r}", file=questions, line=line, field="table_id")
     plan.counts["tables"] = len(tables)
 
 
