@@ -1,4 +1,4 @@
-"""The first hour of a new user: installs the wheel, creates and edits a project, asks, and reads the answers.
+"""The first hour of a new user: installs the wheel, creates and edits a project, adds own data, asks, and measures.
 
 Prints each command with the end of its output and its time.
 
@@ -27,6 +27,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE_FILES = ("evidence_assets", "pyproject.toml", "README.md", "LICENSE")
 BUILD = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
 NEW_TEXT = "\nThe head of the library is Marta Quint. Her cat Tolstoy sleeps in the map room.\n"
+NOTES = "The ferry Seeadler carries 120 passengers. It stayed in port in March because the engine was repaired.\n"
+NOTE_QUESTIONS = ("How many passengers does the ferry carry?", "Why did the ferry stay in port?", "Who owns the ferry?")
+VISITORS = "city,year,visitors\nRome,2022,700\nOslo,2022,200\nRome,2023,900\nOslo,2023,350\n"
+CLAIMS = (("Rome had more visitors than Oslo in 2022.", "supports"), ("The ticket costs 3 euros.", "NOT ENOUGH INFO"))
 NEW_QUESTION = {
     "source_id": "5",
     "text": "Where does the cat Tolstoy sleep?",
@@ -84,7 +88,7 @@ def build_wheel(folder: Path) -> Path:
 def install(wheel: Path, environment: Path, *, shared: bool) -> None:
     """Install the wheel into a new environment, with its dependencies or with those of this environment."""
     venv.create(environment, with_pip=False)
-    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "-qq"]
     options = ["--no-deps", "--no-index"] if shared else []
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([*pip, *options, str(wheel)], check=True, env=clean)
@@ -100,6 +104,17 @@ def edit_project(project: Path) -> None:
         file.write(NEW_TEXT)
     with (raw / "benchmarks" / "quiz" / "questions.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(NEW_QUESTION) + "\n")
+
+
+def add_own_data(project: Path) -> None:
+    """Write notes, a table and labelled claims, as a user has them."""
+    (project / "notes").mkdir()
+    (project / "notes" / "ferry.md").write_text(NOTES, encoding="utf-8")
+    (project / "visitors.csv").write_text(VISITORS, encoding="utf-8")
+    with (project / "claims.jsonl").open("w", encoding="utf-8") as file:
+        for number, (text, gold) in enumerate(CLAIMS):
+            claim = {"source_id": str(number), "task": "verification", "text": text, "gold": gold}
+            file.write(json.dumps(claim | {"table_id": "visitors.csv"}) + "\n")
 
 
 def main() -> None:
@@ -118,15 +133,27 @@ def main() -> None:
         install(wheel, folder / "environment", shared=options.shared)
         print(f"installed in {time.monotonic() - start:.1f} s" + (" (other packages shared)" if options.shared else ""))
         console, project = Console(folder / "environment", options.lines), folder / "my_library"
+        console.run("evidence --help", folder)
         console.run("evidence init my_library", folder)
         console.run("evidence run quiz --variants bm25,uscrake", project)
         edit_project(project)
         print("\nTwo sentences and a question are added to the project.")
         console.run("evidence run quiz --variants bm25,uscrake", project)
-        console.run(f'evidence ask "{NEW_QUESTION["text"]}" --corpus library', project)
+        choices = " ".join(f'"{option}"' for option in NEW_QUESTION["options"])
+        console.run(f'evidence ask "{NEW_QUESTION["text"]}" --options {choices} --corpus library', project)
+        print("\nA folder of notes, a CSV table and claims about it are added.")
+        add_own_data(project)
+        for question in NOTE_QUESTIONS:
+            console.run(f'evidence ask "{question}" --folder notes', project)
+        console.run('evidence ask "What is the total of visitors in Rome?" --table visitors.csv', project)
+        console.run("evidence add benchmark claims --questions claims.jsonl --tables visitors.csv", project)
+        console.run("evidence run claims --variants ucret --plan", project)
+        console.run("evidence measure quiz bm25 uscrake --baselines", project)
         console.run(f'evidence query "{SCORES}"', project)
         predictions = json.loads(console.run(f'evidence query "{PREDICTION}" --format json', project))
         console.run(f"evidence trace {predictions[0]['prediction_id']}", project)
+        console.run(f"evidence card {predictions[0]['prediction_id']} --what-if", project)
+        console.run("evidence impact history.md", project)
         console.run("evidence explore --export pages", project)
         console.run("python -m dagster definitions validate", project)
 

@@ -82,8 +82,10 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     output = run_python(
         "-m", "tools.first_hour", "--shared", "--folder", str(tmp_path), "--lines", "40", cwd=REPOSITORY, timeout=900
     )
-    answer = output.partition("$ evidence ask")[2].partition("$ evidence query")[0]
-    assert "map room" in re.split(r"\n\n", answer.partition("answer")[2])[0], answer
+    answers = re.findall(r"^(?:answer: .*(?= \(answered)|No answer found with confidence)", output, re.MULTILINE)
+    expected = ["A. the map room", "120", "the engine was repaired", None, "1600"]
+    assert answers[:5] == [f"answer: {text}" if text else "No answer found with confidence" for text in expected]
+    assert "claims: 2 questions" in output and "baseline: longest option" in output
     assert "upstream: " in output and "Validation successful for code location my-library" in output
     project = tmp_path / "my_library"
     assert (project / "data_lake" / "format.json").exists() and (project / ".dagster" / "history").exists()
