@@ -12,7 +12,7 @@ import socket
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import dagster as dg
 import sqlalchemy
 
+from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import is_abandoned
 
 LOCK_FILE_TAG = "evidence/alive"
@@ -33,8 +34,6 @@ FOLLOW_JOB = "follow_changes"
 """The job that re-materializes stale assets."""
 SECONDS_BETWEEN_ATTEMPTS = 2.0
 """Seconds between two attempts to get a pool slot that another process holds."""
-Report = Callable[[str], None]
-"""Called with a message for the user."""
 _FAILURE_REASON_TAG, _WILL_RETRY_TAG = "dagster/failure_reason", "dagster/will_retry"
 _INTERRUPTED = "UNEXPECTED_TERMINATION"
 """Dagster's failure reason of a run that received SIGTERM or SIGINT without a request to cancel it."""
@@ -71,11 +70,7 @@ def hold_liveness_lock(home: Path) -> dict[str, str]:
     return stack.enter_context(liveness_lock(home))
 
 
-def discard_message(_text: str) -> None:
-    """Ignore a message."""
-
-
-def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: Report = discard_message) -> int:
+def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFunction = discard_message) -> int:
     """Mark runs of killed processes as failed and free their pool slots, because nothing else does.
 
     Returns the number of these runs, and reports each with its slots. A run that was being cancelled becomes a
@@ -143,7 +138,7 @@ def _describe(run: dg.DagsterRun) -> str:
 
 
 def wait_for_slots(
-    instance: dg.DagsterInstance, home: Path, pools: Iterable[str], tags: Mapping[str, str], report: Report
+    instance: dg.DagsterInstance, home: Path, pools: Iterable[str], tags: Mapping[str, str], report: LogFunction
 ) -> None:
     """Wait until each pool has a slot that no other process holds, and report whom this waits for.
 

@@ -100,14 +100,16 @@ def gc(
         import dagster as dg
 
         from evidence_assets.assets.run_liveness import fail_killed_runs
-        from evidence_assets.cli.runner import dagster_home, lake_assets
+        from evidence_assets.cli.runner import dagster_home
+        from evidence_assets.definitions import defs
         from evidence_assets.experiment.ad_hoc_questions import find_ad_hoc_assets
 
         home = dagster_home()
         with dg.DagsterInstance.get() as instance:
             fail_killed_runs(instance, home, partial(out.print, markup=False, soft_wrap=True))
         opened_lake = Lake(lake or find_lake())
-        orphans = find_orphans(opened_lake, [*lake_assets(), *find_ad_hoc_assets(opened_lake)])
+        assets = ["/".join(key.path) for key in defs().resolve_asset_graph().materializable_asset_keys]
+        orphans = find_orphans(opened_lake, [*assets, *find_ad_hoc_assets(opened_lake)])
         for path, size in orphans:
             out.print(f"{size:>14,} bytes  {path.relative_to(opened_lake.root)}", markup=False)
         total = sum(size for _, size in orphans)

@@ -20,8 +20,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from graphlib import TopologicalSorter
+from importlib import resources
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -51,28 +52,18 @@ from evidence_assets.definitions import defs
 from evidence_assets.lake.catalogue import project_folder
 from evidence_assets.lake.store import delete_abandoned_files
 
-HOME_VARIABLE = "DAGSTER_HOME"
-FORKED_LIBRARIES = ("dagster", "torch", "transformers.models.bert.modeling_bert", "ot")
-"""Libraries that child processes share; importing them takes six seconds of CPU time."""
-DAGSTER_SETTINGS = Path(__file__).resolve().parent.parent / "project_template" / "dot_dagster" / "dagster.yaml"
-
 
 def dagster_home() -> Path:
     """Folder of the Dagster instance: DAGSTER_HOME, or ``.dagster`` in the project; created with our settings."""
-    configured = os.environ.get(HOME_VARIABLE)
+    configured = os.environ.get("DAGSTER_HOME")
     home = Path(configured) if configured else project_folder() / ".dagster"
     home.mkdir(parents=True, exist_ok=True)
     settings = home / "dagster.yaml"
     if not settings.exists():
-        settings.write_bytes(DAGSTER_SETTINGS.read_bytes())
-    os.environ[HOME_VARIABLE] = str(home.resolve())
+        template = resources.files("evidence_assets") / "project_template" / "dot_dagster" / "dagster.yaml"
+        settings.write_bytes(template.read_bytes())
+    os.environ["DAGSTER_HOME"] = str(home.resolve())
     return home
-
-
-def lake_assets() -> list[str]:
-    """Keys of all assets that Dagster loads, as the lake writes them."""
-    graph = defs().resolve_asset_graph()
-    return ["/".join(key.path) for key in graph.materializable_asset_keys]
 
 
 @dataclass(frozen=True)
@@ -131,15 +122,13 @@ class UnitResult(NamedTuple):
     lines: list[str]
 
 
-ProgressCallback = Callable[[str], None]
-"""Called with a line for each materialization."""
 UnitRunner = Callable[[Unit], UnitResult]
 
 
 def make_unit_runner(
-    definitions: dg.Definitions, tags: dict[str, str], on_materialization: ProgressCallback | None = None
+    definitions: dg.Definitions, tags: dict[str, str], on_materialization: Callable[[str], None] | None = None
 ) -> UnitRunner:
-    """A function that runs units in this process; without a callback, it returns the progress lines."""
+    """A function that runs units in this process, with a line for each materialization to print or to return."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
     reduce_disk_syncs()
@@ -180,21 +169,16 @@ def make_unit_runner(
     return materialize
 
 
-_child_tags: dict[str, str] = {}
-"""Tags of the runs of a child process."""
-
-
 @cache
-def _child_runner() -> UnitRunner:
-    return make_unit_runner(defs(), _child_tags)
+def _child_runner(*tags: tuple[str, str]) -> UnitRunner:
+    return make_unit_runner(defs(), dict(tags))
 
 
-def _start_child(tags: dict[str, str]) -> None:
+def _start_child(*tags: tuple[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all processes; the parent ends its children
     Thread(target=_end_with_parent, daemon=True).start()
-    _child_tags.update(tags)
     with suppress(Exception):  # the parent reports errors in definitions
-        _child_runner()
+        _child_runner(*tags)
 
 
 def _end_with_parent() -> None:
@@ -204,8 +188,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _run_in_child(unit: Unit) -> UnitResult:
-    return _child_runner()(unit)
+def _run_in_child(unit: Unit, *tags: tuple[str, str]) -> UnitResult:
+    return _child_runner(*tags)(unit)
 
 
 @contextmanager
@@ -216,8 +200,9 @@ def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor
     that has used Polars' threads hangs. They load the definitions while this process does.
     """
     context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
-    context.set_forkserver_preload(list(FORKED_LIBRARIES))
-    pool = ProcessPoolExecutor(number, context, _start_child, (tags,))
+    # Importing these takes six seconds of CPU time.
+    context.set_forkserver_preload(["dagster", "torch", "transformers.models.bert.modeling_bert", "ot"])
+    pool = ProcessPoolExecutor(number, context, _start_child, tuple(tags.items()))
     try:
         for _ in range(number):
             pool.submit(os.getpid)  # starts a process
@@ -254,7 +239,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
             set_pool_limits(instance)
         run_queue = RunQueue(graph, planned_batches, selection, instance)
         if pool:
-            run_queue.work(lambda unit: pool.submit(_run_in_child, unit), processes)
+            run_queue.work(lambda unit: pool.submit(_run_in_child, unit, *tags.items()), processes)
         else:
             materialize = make_unit_runner(definitions, tags, run_queue.print_progress)
 
@@ -352,8 +337,7 @@ class RunQueue:
         out.print(f"{progress}  {text}", markup=False, soft_wrap=True)
 
 
-def _print_message(text: str) -> None:
-    err.print(text, markup=False, soft_wrap=True, style="yellow")
+_print_message = partial(err.print, markup=False, soft_wrap=True, style="yellow")
 
 
 def _metadata(event: Any) -> dict[str, Any]:
@@ -396,10 +380,8 @@ def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[R
         if not evaluation.passed:
             label = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
             problems = evaluation.metadata.get("problems")
-            is_warning = evaluation.severity is dg.AssetCheckSeverity.WARN
-            (report.warnings if is_warning else report.failures).append(
-                Failure(label, partition, str(problems.value if problems else "the check failed"))
-            )
+            failures = report.warnings if evaluation.severity is dg.AssetCheckSeverity.WARN else report.failures
+            failures.append(Failure(label, partition, str(problems.value if problems else "the check failed")))
             if evaluation.blocking:
                 failed_checks.add(evaluation.asset_key)
     for event in result.all_events:

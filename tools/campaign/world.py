@@ -87,9 +87,7 @@ def prepare(folder: Path) -> None:
     os.environ |= {"EVIDENCE_PROFILE": str(folder / "p.yaml"), "OMP_NUM_THREADS": "1"}
     for name in LOADED:
         import_module(name)
-    runner = import_module("evidence_assets.cli.runner")
-    runner.defs()
-    runner.lake_assets()
+    import_module("evidence_assets.cli.runner").defs().resolve_asset_graph()
 
 
 @dataclass
