@@ -174,7 +174,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
 
 
 class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
-    """``subgraphs/mcqa``, for the profile's first encoder and those that loaded variants name."""
+    """``subgraphs/mcqa``, for the profile's first encoder and the encoders of loaded variants."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not benchmarks_of_family("mcqa"):
@@ -184,7 +184,7 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
 
 
 def _subgraph_asset(name: str) -> dg.AssetsDefinition:
-    """Subgraphs linked by one encoder; the profile's first without a name."""
+    """Subgraphs linked by one encoder; an empty name means the profile's first."""
     limits = profiles.load().ugat
     return table_asset(
         key_for_model("subgraphs/mcqa", name),

@@ -1,4 +1,4 @@
-"""Raw inputs: assets that hash the user's files, and the copied sample world."""
+"""Raw inputs: assets that hash the user's files, and the packaged sample data."""
 
 from importlib import resources
 from pathlib import Path
@@ -21,7 +21,7 @@ from evidence_assets.lake.store import Lake
 def raw_assets(
     declaration: declared_benchmarks.RawInput, key: str, raw_paths: list[str], contents: str = ""
 ) -> tuple[str, list[dg.AssetsDefinition]]:
-    """Key of the raw asset of declared files, and the asset itself unless another declaration defines it.
+    """Key of the raw asset for declared files, and a list with that asset; empty if another declaration defines it.
 
     Raises BadInput if a path leads out of the lake's ``raw`` folder.
     """
@@ -33,7 +33,7 @@ def raw_assets(
 
 
 class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):
-    """``raw/<name>``: files below the lake's ``raw``."""
+    """``raw/<name>``: files in the lake's raw folder."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         _, assets = raw_assets(self, f"raw/{self.name}", list(self.paths))
@@ -41,7 +41,7 @@ class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):
 
 
 def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDefinition:
-    """An asset whose data version is the hash of files or folders below the lake's ``raw``.
+    """An asset whose data version is the hash of files or folders in the lake's raw folder.
 
     Materialize it after changing them; downstream assets become stale only if the content differs. ``contents``
     describes the expected files in errors.
@@ -64,7 +64,7 @@ def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDe
 
 
 def copy_sample(size: str, folder: Path) -> list[str]:
-    """Copy the packaged files of this size atomically; returns their sorted names. Other files stay."""
+    """Copy the packaged files of this size atomically; returns their sorted names. Other files are left unchanged."""
     with resources.as_file(resources.files("evidence_assets") / "sample" / size) as packaged:
         names = sorted(path.relative_to(packaged).as_posix() for path in packaged.rglob("*") if path.is_file())
         for name in names:
@@ -74,7 +74,7 @@ def copy_sample(size: str, folder: Path) -> list[str]:
 
 
 class Sample(dg.Component, dg.Model, dg.Resolvable):
-    """``raw/sample``: the packaged sample world."""
+    """``raw/sample``: the packaged sample data."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         def copy_files(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:

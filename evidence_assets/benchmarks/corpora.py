@@ -34,7 +34,7 @@ ROWS_PER_BATCH = 256
 ACCEPTED_SUFFIXES = ", ".join(SHARD_SUFFIXES + TEXT_SUFFIXES)
 PARQUET_COLUMNS = ["id", "title", "text"]
 MAX_BUNDLES = 256
-"""Maximum groups of text files in a folder. One chunk file for each of 100,000 notes would be slow to open."""
+"""Maximum groups of text files in a folder. With one chunk file for each text, 100,000 notes would be slow to open."""
 _HIDDEN_TAGS = ("script", "style", "noscript", "template", "svg", "nav", "head")
 _BLOCK_TAGS = re.compile(
     "p|div|section|article|main|header|footer|aside|h[1-6]|li|dt|dd|tr|table|blockquote|pre|figcaption|caption|br|hr"
@@ -71,14 +71,14 @@ def corpus_files(folder: Path) -> list[Path]:
     texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
     if texts and len(texts) < len(files):
         raise BadInput(
-            "is a text among shards (Parquet, JSON lines); a corpus folder has only one kind: move the other away",
+            "is a text file in a folder of shards (Parquet, JSON lines); keep one kind in a corpus folder",
             file=texts[0],
         )
     return files
 
 
 def read_documents(folder: Path) -> Iterator[Document]:
-    """Read the documents of every file below ``folder`` by path; a duplicate id is an error."""
+    """Read the documents of every file below ``folder``, in the order of paths; a duplicate id is an error."""
     documents = _read_files(corpus_files(folder), folder)
     return require_items(documents, lambda: BadInput("the corpus has no documents: its files are empty", file=folder))
 

@@ -60,23 +60,23 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
 
 
 class KnowledgeBase(RawInput):
-    """Declaration of a knowledge base: ``knowledge/<name>/nodes``, ``edges`` and ``passages`` of a folder.
+    """Declaration of a knowledge base: the assets ``knowledge/<name>/nodes``, ``edges`` and ``passages`` of a folder.
 
     A node's id in the lake is ``<name>:<node_id>``; gold answers of benchmarks with this graph get the same prefix.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
     folder: str
-    """Folder below the lake's ``raw``."""
+    """Folder in the lake's raw folder."""
     layout: Literal["own", "stark_prime", "stark_mag", "stark_amazon"] = "own"
     """``own`` reads ``nodes.jsonl`` and ``edges.tsv``; the others read STaRK's processed layout."""
     licence: str = ""
     answer_types: tuple[str, ...] = ()
-    """Node types that can be an answer; by default all, or those of STaRK."""
+    """Node types that can be an answer; by default all types, or those that STaRK defines for its layout."""
     symmetric: tuple[str, ...] = ()
     """Edge types without a direction."""
     forms: Literal["", "sample"] = ""
-    """Question forms for profiles without a language model; only the sample has some."""
+    """Question templates for profiles without a language model; only the sample has some."""
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class KnowledgeBase(RawInput):
 
     @property
     def sources(self) -> tuple[str, str]:
-        """The files of nodes and edges below the lake's ``raw``."""
+        """The files of nodes and edges in the lake's raw folder."""
         files = ("nodes.jsonl", "edges.tsv") if self.layout == "own" else ("node_info.json", "edge_index.pt")
         return f"{self.folder}/{files[0]}", f"{self.folder}/{files[1]}"
 

@@ -33,7 +33,7 @@ def measure(
         bool, typer.Option("--baselines", help="Add simple baselines on the same questions.")
     ] = False,
     half: Annotated[
-        Half | None, typer.Option(help="Only one half of the questions, by their ids. Default: all questions.")
+        Half | None, typer.Option(help="Use one half of the questions, split by a hash of their ids. Default: all.")
     ] = None,
 ) -> None:
     """Measure variants on a benchmark, with paired differences.
@@ -100,7 +100,7 @@ def _read_tables(lake: Lake, stages: Mapping[str, Stage], benchmark: Benchmark) 
     inputs = {each.key.partition("/")[0]: each.key for each in stages["scores"].inputs}
     keys = {table: stage.key for table, stage in stages.items()} | inputs
     tables = {
-        table: _read(lake, table, keys.get(table, table), benchmark.name)  # without a stage, no asset has this key
+        table: _read(lake, table, keys.get(table, table), benchmark.name)  # without a stage, no asset matches
         for table in ("predictions", "evidence", "citations", "chains")
     }
     documents: dict[str, str] = {}

@@ -31,7 +31,7 @@ def init(
 ) -> None:
     """Create a project with a small corpus and a benchmark.
 
-    The lake and Dagster's history are in the project's folder. Changes no file that exists.
+    The lake and Dagster's history are in the project's folder. Existing files are not changed.
     """
     with report_errors():
         create_project(folder)
@@ -54,8 +54,12 @@ def create_project(folder: Path) -> None:
 
 @commands.command()
 def get(
-    name: Annotated[str, typer.Argument(help="A benchmark or graph. Lists all downloads without it.")] = "",
-    mirror: Annotated[str, typer.Option(help="Mirror server with the same paths, such as http://host:8000.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="Benchmark or graph to download; without it, all downloads are listed.")
+    ] = "",
+    mirror: Annotated[
+        str, typer.Option(help="Mirror server with the official server's paths, such as http://host:8000.")
+    ] = "",
 ) -> None:
     """Download the official files of a benchmark or graph.
 

@@ -62,7 +62,7 @@ class AdHocContext(StageContext):
 
     @property
     def benchmark_name(self) -> str:
-        """The partition, where the table of the question is stored, too."""
+        """Name under which the question's table is stored: the partition."""
         return self.partition
 
 
@@ -102,16 +102,16 @@ def build_question(
 
 
 def table_options(table: Table, question: str) -> list[str]:
-    """Options from a table: the result of the requested operation, and the cells with the most support."""
+    """Options from a table: the result of the requested operation, and the cells that the rows support best."""
     view = TableView.of(table.table_id, table.caption, table.header, table.rows).upright
     outcome = compute_outcome(view, question)
     results = [format_number(outcome.number)] if outcome is not None else []
     other_cells: set[str] = set()
     column = find_requested_column(view, question)
     if outcome is not None and outcome.operation == "count" and column in {j for _, j in outcome.cells}:
-        column = min(view.name_columns, default=column)  # "Which clerks started after 2019?"
+        column = min(view.name_columns, default=column)  # "Which clerks started after 2019?" asks for names
     if outcome is not None and outcome.rows:
-        # All cells of the rows found agree with the operation; only one column, or their number, answers the question.
+        # Every cell of a matching row agrees with the operation, but one column, or the number of rows, is the answer.
         results = [] if column is not None else results
         other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns if j != column}
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))
@@ -167,9 +167,9 @@ def _instances(lake: Lake, table: str, kind: str, suffix: str) -> list[str]:
 
 
 def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> QuestionSource:
-    """Check the named source; without a name, use the only corpus, or the only one that no user added to the lake.
+    """Check the named source; without a name, use the only corpus, or the only one that was not added by a user.
 
-    A corpus also gets the graph that the declared benchmarks join to it, if they agree and the lake has it.
+    A corpus also gets the graph that declared benchmarks pair with it, if it is the same in all and the lake has it.
     """
     corpora, graphs = list_corpora(lake), list_graphs(lake)
     if graph and graph not in graphs:
@@ -185,7 +185,7 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
     if not corpus and not graph and not table:
         if not corpora:
             raise BadInput(
-                "the lake has no corpus: name a folder of documents by --corpus ./FOLDER, a table by "
+                "the lake has no corpus: give a folder of documents with --corpus ./FOLDER, a table by "
                 "--table, or build the sample with `evidence demo`"
             )
         added = {c.attributes.get("name") for c in declarations_of("Corpus", lake.root / DECLARATIONS_FOLDER)}
@@ -206,7 +206,7 @@ def check_corpus(lake: Lake, name: str) -> None:
     """Raise BadInput for an empty corpus."""
     files = lake.files("chunks", f"corpus/{name}/chunks")
     if not files or pl.scan_parquet(files).head(1).collect().is_empty():
-        raise BadInput(f"corpus {name} is empty: add documents and build it again, or name another by --corpus")
+        raise BadInput(f"corpus {name} is empty: add documents and build it again, or choose another with --corpus")
 
 
 def store_question(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:

@@ -21,8 +21,8 @@ _EVIDENCE_RELATIONS = (lineage.USED, lineage.WAS_SHOWN)
 class AnswerRows:
     """Rows of one prediction; ``question`` is None if the lake no longer has it.
 
-    ``numbers``: Numbers of the evidence from 1, by id; evidence behind the answer comes first.
-    ``used_ids``: Ids of evidence with verified citations in the answer's chain, or from which a short answer was read.
+    ``numbers``: Number of each evidence row, from 1, by id; evidence that supports the answer comes first.
+    ``used_ids``: Ids of evidence that the answer's chain cites and verifies, or that a short answer was extracted from.
         The reasoner received all other evidence without using it.
     ``partition``: Partition of its question, if it is known.
     """
@@ -47,7 +47,7 @@ class AnswerRows:
 
 
 class PartitionRows:
-    """Rows in the files of one partition of questions, or of the whole lake without ``files``."""
+    """Rows in the files of one partition of questions, or of the whole lake if ``files`` is None."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, files: PartitionFiles | None) -> None:
         self.connection, self.files = connection, files
@@ -115,7 +115,7 @@ def read_question_answers(
 ) -> tuple[Row | None, list[AnswerRows]]:
     """A question of a partition (a file path within each asset's folder) and all variants' answers."""
     root = lake_root(connection)
-    assert root is not None, "a connection of lake.connect"
+    assert root is not None, "the connection must come from lake.connect"
     rows = PartitionRows(connection, PartitionFiles(root, partition))
     questions = rows.of("question", "question_id = $id LIMIT 1", id=question_id)
     answers = rows.of("prediction", "question_id = $id ORDER BY asset, prediction_id", id=question_id)

@@ -27,7 +27,7 @@ LOCATION_SCHEMA = pa.schema([("passage_id", pa.string()), ("char_start", pa.int3
 PASSAGE_COLUMNS = ["owner_kind", "owner_id", "ordinal", *LOCATION_SCHEMA.names, "vector"]
 NODES_PER_BATCH = 4096
 SIMILARITY_DIGITS = 6
-"""Digits of similarities; rounding makes ties independent of the computation."""
+"""Decimal places of similarities; rounding makes ties independent of the order of computation."""
 
 
 def write_passage_files(
@@ -59,7 +59,9 @@ def write_passage_files(
             ids = pl.Series(rows.column("owner_id"))
             numbers = node_ids.search_sorted(ids).to_numpy().astype(np.int64)
             if not node_ids.gather(np.minimum(numbers, len(node_ids) - 1)).equals(ids):
-                raise StaleInput("some passages have unknown nodes; materialize the graph's passages again")
+                raise StaleInput(
+                    "some passages have nodes that are not in the graph; materialize the graph's passages again"
+                )
             owners.append(numbers)
             ordinals.append(rows.column("ordinal").to_numpy())
             vectors.add(rows.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(rows), -1))
@@ -126,7 +128,7 @@ class PassageFiles:
         return np.asarray(np.round(scores.astype(np.float64), SIMILARITY_DIGITS), dtype=np.float64)
 
     def nearest(self, query: FloatArray, allowed: BoolArray, k: int, method: SimilarityMethod) -> IntArray:
-        """Find the ``k`` nearest allowed nodes, best first, ties by node; fewer if fewer are allowed."""
+        """Find the ``k`` nearest allowed nodes, best first, ties broken by node number; fewer if fewer are allowed."""
         index = self._means[0] if method == "vector" else self._index
         n_results = min(k, int(allowed.sum()))
         n_candidates = min(4 * k, index.meta.vectors)

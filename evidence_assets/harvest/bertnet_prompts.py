@@ -48,7 +48,7 @@ def reword_prompt(prompt: str, pairs: Sequence[EntityPair], write: SentenceGener
 
 
 def select_distinct(candidates: Iterable[str], selected: Sequence[str] = ()) -> list[str]:
-    """``selected`` plus the candidates, shortest first, that share under 75 % of their letters with all before."""
+    """``selected`` plus the candidates, shortest first, that are under 75 % similar to each earlier one."""
     prompts = list(selected)
     for text in sorted(set(candidates), key=lambda text: (len(text), text)):
         if all(SequenceMatcher(None, text, other, autojunk=False).ratio() < MAX_SIMILARITY for other in prompts):

@@ -30,7 +30,7 @@ def list_entities(pairs: Iterable[EntityPair]) -> set[str]:
 
 
 def diversity(pairs: Iterable[EntityPair]) -> int:
-    """Number of distinct entity strings, case kept, heads and tails together."""
+    """Number of distinct entity strings, case-sensitive, heads and tails together."""
     return len(list_entities(pairs))
 
 
@@ -48,13 +48,13 @@ def novelty(pairs: Iterable[EntityPair], reference: Collection[str]) -> float:
 def reference_accuracy(
     generated: npt.NDArray[np.floating], reference: npt.NDArray[np.floating], rule: MatchRule = "share"
 ) -> Spread:
-    """Percentage of generated tuples that are similar to the reference's tuples of the relation.
+    """Percentage of generated tuples that are similar to reference tuples of the same relation.
 
     Each of 200 rounds samples 100 reference tuples without replacement (all if there are fewer). A tuple is correct if
     its cosine exceeds 0.75 with at least half of them (``share``) or with any (``maximum``, the rule printed for tuples
     that the baseline did not find). The result is the mean and standard deviation over the rounds.
 
-    ``generated``, ``reference``: One vector per tuple, n × d, of any length.
+    ``generated``, ``reference``: One vector per tuple, n × d, of any norm.
     """
     rows, reference_rows = (unit_rows(np.asarray(vectors, dtype=np.float64)) for vectors in (generated, reference))
     is_similar = rows @ reference_rows.T > _MIN_COSINE
@@ -102,7 +102,7 @@ def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float
 def find_supporting_prompts(
     log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable]
 ) -> list[tuple[int, ...]]:
-    """For each candidate, the prompts that find it without the others.
+    """For each candidate, the prompts that would find it on their own.
 
     A prompt finds the more probable half of the candidates of each shape; likelihoods of different shapes are not
     comparable. ``log_likelihoods``: candidates × prompts.
@@ -142,7 +142,8 @@ Triple = tuple[str, str, str]
 def canonical_triple(triple: Triple, directions: Mapping[str, Direction]) -> Triple:
     """Canonical form of a triple, case ignored.
 
-    Symmetric relations have sorted sides. Of a relation and its inverse, the alphabetically first one is used.
+    Triples of symmetric relations have head and tail in alphabetical order. Of a relation and its inverse, the
+    alphabetically first one is used.
     """
     head, relation, tail = triple[0].casefold(), triple[1], triple[2].casefold()
     direction = directions.get(relation, Direction())

@@ -1,4 +1,4 @@
-"""SQL over the lake by DuckDB: one view per table, created on opening, so that a lake can move.
+"""SQL over the lake by DuckDB: one view per table, created for each connection, so that a lake can move.
 
 A connection reads only the tables' files. DuckDB may write where it may read, so users' SQL goes through
 `run_read_only_query`.
@@ -123,7 +123,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
 def scan_sql(table: str, files: Sequence[Path | str]) -> str:
     """SQL that selects a table's rows from these files, with all declared columns and ``filename``.
 
-    A union with a typed empty source adds columns that a file lacks as nulls; filters are still pushed down.
+    A union with a typed empty source fills columns that a file lacks with nulls; filters are still pushed down.
     """
     nulls = [f'NULL::{_sql_type(field.type)} AS "{field.name}"' for field in TABLES[table].arrow]
     typed_columns = f"SELECT {', '.join(nulls)}, NULL::VARCHAR AS filename WHERE false"
@@ -166,7 +166,7 @@ def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
 def run_read_only_query(
     connection: duckdb.DuckDBPyConnection, sql: str, seconds: float = 60
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Column names and rows of a user's SELECT, DESCRIBE, SUMMARIZE or SHOW, on a connection of `connect`.
+    """Column names and rows of a user's SELECT, DESCRIBE, SUMMARIZE or SHOW, on a connection opened by `connect`.
 
     Raises BadInput for any other statement, and if it takes longer than ``seconds`` or returns over a million rows.
     """

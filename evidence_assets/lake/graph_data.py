@@ -1,4 +1,4 @@
-"""A knowledge graph of the lake as torch-geometric's HeteroData, for models of one's own."""
+"""A knowledge graph of the lake as torch-geometric's HeteroData, to train your own models."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _check_weights(requirement: str, settings: ModelSettings | GeneratorSettings
 
 
 def _find_cache_problem(name: str, revision: str | None) -> str:
-    """Why the local cache of the hub cannot load a model; empty if it can."""
+    """Why a model cannot be loaded from the local Hugging Face cache; empty if it can."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

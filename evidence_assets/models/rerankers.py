@@ -1,4 +1,4 @@
-"""Rerankers score texts against queries: late interaction over token vectors, and cross-encoders with their tuning."""
+"""Rerankers score texts against queries: late interaction over token vectors, and cross-encoders, with fine-tuning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from evidence_assets.models.vectors import unit_rows
 
 MAXSIM = "maxsim"
 PAIRS_PER_BLOCK = 4096
-"""Pairs whose token vectors are in memory at a time."""
+"""Pairs whose token vectors are in memory at once."""
 _MIN_PAIRS = 8
 
 
@@ -71,7 +71,7 @@ class CrossEncoderReranker:
     """A sequence classifier with one output for query and text; the score is its raw output.
 
     Batches have pairs of equal token count without padding, at least eight of them, and run on one thread each, so that
-    scores do not depend on other pairs on a CPU. Pairs longer than the model reads are refused.
+    scores do not depend on other pairs on a CPU. Pairs longer than the model's maximum are refused.
     """
 
     def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:
@@ -113,7 +113,7 @@ class CrossEncoderReranker:
         max_batch_tokens, max_rows = (16384, len(pairs)) if self._device.startswith("cuda") else (2048, 32)
 
         def run(rows: list[int]) -> FloatArray:
-            # smaller batches use other kernels in the classification head, whose last digits differ
+            # smaller batches use other kernels in the classification head: last digits would differ
             padded = [*rows, *[rows[0]] * (_MIN_PAIRS - len(rows))]
             features: dict[str, Any] = {
                 name: torch.tensor([values[row] for row in padded], device=self._device)
@@ -156,7 +156,7 @@ def tune_reranker(
 ) -> list[float]:
     """Train the cross-encoder ``base`` on ``pairs``, save it to ``folder``, and return the mean loss of each epoch.
 
-    A plain encoder such as the embedded MiniLM gets a new output layer. The loss is the cross-entropy; relevant and
+    A plain encoder such as the packaged MiniLM gets a new output layer. The loss is the cross-entropy; relevant and
     irrelevant pairs have equal total weight.
     """
     relevant = sum(pair.relevant for pair in pairs)

@@ -87,9 +87,9 @@ def embed(
 ) -> tuple[pa.Table, int]:
     """Rows of chunk embeddings, and the number of reused vectors.
 
-    ``save_block``: Called with the rows of each block, and whether an error follows, so that they must be saved now.
+    ``save_block``: Called with the rows of each block, and whether to save now because an error follows.
     ``progress``: Called with the numbers of encoded and of all new chunks.
-    ``encode``: Replaces the encoder's method; ``map_blocks``: applies it to blocks.
+    ``encode``: Used instead of the encoder's method; ``map_blocks``: applies it to blocks.
     Raises BadInput, after all other chunks are saved, if the vectors of some texts are not finite.
     """
     ids, hashes = chunks["chunk_id"].to_list(), hash_inputs(chunks["text"], model_id)

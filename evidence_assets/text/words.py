@@ -108,7 +108,7 @@ def name_key(name: str) -> str:
 
 
 def variant_keys(name: str, limit: int = 16) -> Iterator[str]:
-    """Alternative keys of a name that its own key does not match, most likely first.
+    """Further keys to try if a name's own key has no match, most likely first.
 
     They drop a leading article and reduce ``-ing`` and ``-ed`` to possible verb stems (``making`` → ``mak``, ``make``;
     ``running`` → ``runn``, ``runne``, ``run``).
@@ -140,7 +140,7 @@ def _verb_stems(word: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Any:
-    import snowballstemmer  # takes 40 ms, so only commands that stem import it
+    import snowballstemmer  # takes 40 ms, so it is imported only for stemming
 
     return snowballstemmer.stemmer("english")
 
@@ -164,7 +164,7 @@ _MAX_NAME_WORDS = 5
 
 
 def is_name_or_number(text: str) -> bool:
-    """Whether a text is a name or a few words with a number: a sentence that says it repeats these words.
+    """Whether a text is a name or a few words with a number: a sentence that states it must contain the same words.
 
     >>> [is_name_or_number(t) for t in ("Tom Okafor", "180 degrees", "the Sea of Japan", "a cold sea", "Cold seas")]
     [True, True, True, False, False]

@@ -6,14 +6,14 @@ u_i + v_j ≤ C_ij for all i, j, so that every plan T with marginals a, b costs
 .. math:: \langle C, T\rangle \ge \sum_{ij} (u_i + v_j)\, T_{ij} = a \cdot u + b \cdot v .
 
 The right side is therefore a lower bound of the optimum for any u (weak duality), also if C is replaced by a matrix
-below it. The optimal u of the texts of a pool are similar, so the potentials of a few solved texts suffice.
+below it. The optimal u of the texts of a pool are similar, so those of a few solved texts suffice.
 
 The matrix below C comes from the ground cost (:meth:`~.ground_cost.GroundCost.lower` or, as a first filter,
 :meth:`~.ground_cost.GroundCost.relaxed_lower`), in float32 minus its rounding error. Devices return one number per
 token; exact solving runs on the CPU.
 
 A pass reads texts in chunks, which worker threads take in turn, and multiplies blocks of their rows. Chunks and blocks
-do not depend on the number of threads, so neither does any bit of a bound.
+do not depend on the number of threads, so bounds are reproducible to the bit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .ground_cost import ROUNDING_UNIT, Array32, GroundCost, Workspace
 from .pool import IntArray, TextCollection, TokenPool, normalise_texts
 
 BLOCK_TOKENS = 768
-"""Rows of a block on a CPU; with fewer, calls take a fifth of the time."""
+"""Rows of a block on a CPU; with fewer, call overhead is a fifth of the run time."""
 CHUNK_TOKENS = 1 << 14
 """Tokens of the texts that a thread takes at a time on a CPU."""
 DEVICE_TOKENS = 1 << 16
@@ -62,7 +62,7 @@ class TextBounds:
         self._low_costs, self._query_masses = low_costs, query_masses
         self._masses, self._first_tokens = masses, first_tokens
         self.values = np.full(len(first_tokens), -np.inf)
-        self._raise(query_masses @ np.minimum.reduceat(low_costs, first_tokens, axis=1))
+        self._increase(query_masses @ np.minimum.reduceat(low_costs, first_tokens, axis=1))
         self.tighten(np.zeros(len(query_masses)))
 
     def tighten(self, potential: Array) -> None:
@@ -70,9 +70,9 @@ class TextBounds:
         rounded = potential.astype(np.float32)  # any u gives a bound, so rounding u is harmless
         reduced = (self._low_costs - rounded[:, None]).min(axis=0).astype(np.float64)
         reduced = self._masses * (reduced - 2 * ROUNDING_UNIT * np.abs(reduced))
-        self._raise(np.add.reduceat(reduced, self._first_tokens) + self._query_masses @ rounded.astype(np.float64))
+        self._increase(np.add.reduceat(reduced, self._first_tokens) + self._query_masses @ rounded.astype(np.float64))
 
-    def _raise(self, bounds: Array) -> None:
+    def _increase(self, bounds: Array) -> None:
         np.maximum(self.values, bounds, out=self.values, where=np.isfinite(bounds))
 
 
@@ -125,7 +125,7 @@ class BoundPass:
     def text_bounds(
         self, texts: TextCollection, temperature: float, threads: int, numbers: IntArray
     ) -> list[TextBounds]:
-        """Bounds of the texts of these numbers for each query, with the lower bounds of all ground costs in memory."""
+        """Bounds of these texts for each query, with the lower bounds of all ground costs in memory."""
         low_costs, masses, first_tokens, n_tokens = list[Array32](), list[Array](), list[IntArray](), 0
         for pool, members in texts.parts(numbers):
             tokens = _MassTokens(pool, members)
@@ -148,7 +148,7 @@ class BoundPass:
         ]
 
     def _bound_part(self, pool: TokenPool, members: IntArray, bounds: Array, temperature: float, threads: int) -> None:
-        """Write the bounds of texts of a pool in memory or in a memory-mapped file."""
+        """Write the bounds of texts of a pool, which may be memory-mapped."""
         lengths = pool.offsets[members + 1] - pool.offsets[members]
         chunk_of_text = (np.cumsum(lengths) - lengths) // (CHUNK_TOKENS if self._is_cpu else DEVICE_TOKENS)
         chunks = np.split(np.arange(len(members)), np.flatnonzero(np.diff(chunk_of_text)) + 1)
@@ -201,7 +201,7 @@ class BoundPass:
 
 
 class _MassTokens:
-    """The tokens of some texts of a pool that have mass; others have no transport cost.
+    """The tokens with mass in some texts of a pool; tokens without mass have no transport cost.
 
     ``rows``: Rows of the tokens in the pool; ``masses``: their masses; ``first_rows``: number of the first of each
     text.

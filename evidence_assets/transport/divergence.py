@@ -16,7 +16,7 @@ def _entropy(p: Array) -> Array:
 
 
 def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
-    r"""Jensen–Shannon divergence of two distributions, or of rows pairwise, in nats.
+    r"""Jensen–Shannon divergence of two distributions, or row by row, in nats.
 
     .. math:: \mathrm{JSD}(P, Q) = \tfrac12 \sum_l P_l \ln\frac{P_l}{M_l} + \tfrac12 \sum_l Q_l \ln\frac{Q_l}{M_l},
               \qquad M = \tfrac12 (P + Q)
@@ -36,7 +36,7 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
 def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 << 15) -> Array:
     r"""Divergence of every row of ``p`` (n × d) from every row of ``q`` (m × d), as an n × m matrix.
 
-    ``block_elements`` limits the scratch memory, so that it fits the CPU cache, and torch starts no threads for it.
+    ``block_elements`` limits the scratch memory, so that it fits the CPU cache and torch uses one thread.
 
     >>> jensen_shannon_matrix([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]).round(6).tolist()
     [[0.0, 0.693147]]

@@ -87,7 +87,7 @@ def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "")
 
 
 def open_graph(lake: Lake, name: str, encoder: str = "") -> KnowledgeGraph:
-    """Open a graph with the vectors of this encoder of the profile; empty for the first."""
+    """Open a graph with the vectors of an encoder of the profile; an empty name means the first."""
     profile = profiles.load().with_models({"encoder": encoder} if encoder else {})
     return graph_store.open_graph(lake, name, get_encoder(profile.encoder), encoder)
 
@@ -107,7 +107,7 @@ def read_tables(context: StageContext) -> dict[str, tuple[Table, str]]:
 
 
 def record_encoder(context: StageContext) -> str:
-    """Add a row of ``models`` for an encoder other than the first; return its id, else an empty text."""
+    """Add a row of ``models`` for an encoder other than the first; return its id, or an empty text for the first."""
     if not context.encoder:
         return ""
     model = get_encoder(context.profile.encoder)

@@ -12,7 +12,7 @@ from evidence_assets.lake.catalogue import scan_sql
 from evidence_assets.lake.lineage import DERIVED
 
 MAX_PER_COLUMN = 8
-"""Maximum boxes of each column."""
+"""Maximum number of boxes in a column."""
 PARENTS = """
     SELECT DISTINCT child_id, parent_id FROM {lineage}
     WHERE relation = $relation AND child_kind = $child AND parent_kind = $parent
@@ -57,7 +57,7 @@ def relation(reader: PageReader, query: Mapping[str, str], name: str) -> Page:
 def draw_relation(
     reader: PageReader, relation: str, seeds: Sequence[Row], prompts: Sequence[Row], triples: Sequence[Row]
 ) -> Layers | None:
-    """The best triples of the first harvest with the tuples, prompts and seeds that they come from; None without any.
+    """The best triples of the first harvest, and the tuples, prompts and seeds behind them; None if there are none.
 
     ``triples``: Harvested triples of the relation, best first.
     """
@@ -108,7 +108,7 @@ def _score(row: Row) -> str:
 
 
 def _lineage(reader: PageReader, relation: str, assets: Sequence[str]) -> str:
-    """SQL source of the lineage of the relation's harvests; other files of the lake are not opened."""
+    """SQL subquery that selects the lineage of the relation's harvests; other files of the lake are not opened."""
     lake = reader.lake_reader.lake
     paths = [lake.path("lineage_edges", asset, relation) for asset in assets]
     return scan_sql("lineage_edges", [path for path in paths if path.exists()])

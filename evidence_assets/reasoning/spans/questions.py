@@ -46,8 +46,8 @@ class QuestionFocus:
     """What a question asks for.
 
     ``kind``: One of :data:`QUESTION_KINDS`; ``named`` asks "which" or "what" with a noun, ``thing`` without.
-    ``head``: Places of the words that name the answer ("branch" of "what branch of science").
-    ``wh``: Place of the question word; -1 without.
+    ``head``: Positions of the words that name the answer ("branch" of "what branch of science").
+    ``wh``: Position of the question word; -1 if there is none.
     """
 
     words: tuple[Word, ...]
@@ -57,7 +57,7 @@ class QuestionFocus:
 
     @cached_property
     def content(self) -> tuple[int, ...]:
-        """Places of the content words; without the head, unless a text states it, as after "how many" and "who"."""
+        """Positions of the content words, without the head except where answers repeat it ("how many", "who")."""
         return tuple(
             n
             for n, w in enumerate(self.words)
@@ -73,7 +73,7 @@ class QuestionFocus:
 
     @cached_property
     def measures(self) -> frozenset[str]:
-        """What an amount that is asked for measures: "how long" a duration or a length; empty if anything."""
+        """Measures that the requested amount can have ("how long": duration, length); empty means any."""
         lowers = {word.lower for word in self.words}
         return frozenset(n for n in _MEASURES if self.kind == "amount" and lowers & LISTS[f"{n}_measures"])
 
@@ -100,7 +100,7 @@ class QuestionFocus:
 
     @property
     def is_simple(self) -> bool:
-        """Whether one sentence can answer it: it asks one thing about what it names, and is not too long."""
+        """Whether one sentence can answer it: it has one clause, names its subject and is not too long."""
         later = {word.lower for word in self.words[self.wh + 2 :]}
         return self.wh >= 0 and not later & LISTS["compound"] and len(self.content) <= MAX_QUESTION_WORDS
 
@@ -125,7 +125,7 @@ class QuestionFocus:
 
 
 def _last_stem(words: Sequence[Word]) -> str:
-    """Stem of the last word that is no preposition."""
+    """Stem of the last word that is not a preposition."""
     return next((word.stem for word in reversed(words) if word.lower not in PREPOSITIONS), "")
 
 
@@ -188,9 +188,9 @@ def _find_head(words: Sequence[Word], wh: int, kind: str) -> tuple[int, ...]:
 
 
 def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
-    """Whether a number has its symbol, its unit after "how much", and after "how many" the noun that is asked for.
+    """Whether a number includes its symbol, its unit after "how much", and the counted noun after "how many".
 
-    "12" of "12 euros" is no whole amount, and neither "17 apple trees" nor "two benches" says how many pear trees.
+    "12" of "12 euros" is not a complete amount; neither "17 apple trees" nor "two benches" says how many pear trees.
     """
     numbers = [n for n in range(first, last) if words[n].is_number]
     if not numbers:
@@ -228,9 +228,9 @@ def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionF
         return False
     neighbours = [word for word in (*words[max(0, first - 1) : first], *words[last : last + 1]) if word.is_capital]
     if focus.kind in ("person", "place") and any(w.stem in focus.stems for w in (*span, *neighbours) if w.is_content):
-        return False  # a name of the question, or a part of it
+        return False  # a name that the question contains
     if focus.kind in ("time", "count", "amount") and any(word.lower in ("in", "for") for word in span):
-        return False  # "Ida Holm in 1894"
+        return False  # a name joined to a date, such as "Ida Holm in 1894"
     if focus.kind == "place" and any(word.lower in _UNITS for word in span):
         return False
     return focus.admits(candidate_kind(span, is_start=not first)) and is_whole_answer(words, first, last, focus)

@@ -43,7 +43,7 @@ def _find_header_rows(grid: Grid) -> tuple[int, ...]:
 
 
 def _is_header_value(cell: Cell) -> bool:
-    """Whether a value can head a column: years and shares of data ("2019", "10%") can, counts cannot."""
+    """Whether a value can head a column: years and percentages of data ("2019", "10%") can, counts cannot."""
     value = cell.values[0]
     return value.kind in {"date", "percentage"} or (value.kind == "number" and 1900 <= value.value <= 2100)
 
@@ -57,7 +57,7 @@ def _is_section(row: tuple[Cell, ...]) -> bool:
 
 
 def _find_row_headers(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
-    """Leading text columns, or one that distinguishes rows; a numeric one only if first, as sizes and years are."""
+    """Leading text columns, or one that distinguishes rows; a numeric column counts only if it is the first."""
     width = len(grid[0])
     if width < 2 or not body:
         return ()
@@ -188,14 +188,14 @@ class TableView:
 
     @cached_property
     def name_columns(self) -> tuple[int, ...]:
-        """Columns that name the rows: the first row header if it is unique in every row, else all row headers."""
+        """Columns that name the rows: the first row header if its cells are distinct, else all row headers."""
         headers = self.row_headers
         first = [self.text_at((i, headers[0])) for i in self.body] if headers else []
         return headers[:1] if first and all(first) and len(set(first)) == len(first) else headers
 
     @cached_property
     def distinguishing_columns(self) -> tuple[int, ...]:
-        """Name columns that distinguish rows; not "weighs, on average," in every row."""
+        """Name columns that distinguish rows: a column with the same text in every row is left out."""
         return tuple(j for j in self.name_columns if not self.is_constant(j))
 
     @cached_property
@@ -229,7 +229,7 @@ class TableView:
         return ", ".join(filter(None, (self.text_at((row, j)) for j in self.distinguishing_columns))) or f"row {row}"
 
     def is_constant(self, column: int) -> bool:
-        """Whether a column has the same text in all of several body rows."""
+        """Whether there are several body rows and a column has the same text in all."""
         return len(self.body) > 1 and len({self.text_at((i, column)) for i in self.body}) == 1
 
     def header_cells(self, column: int) -> tuple[CellLocation, ...]:

@@ -96,7 +96,7 @@ def _read_binary_vectors(file: Path, words: set[str]) -> Iterator[tuple[str, Flo
         header = stream.readline().split()
         if len(header) != 2 or not all(number.isdigit() for number in header):
             raise BadInput(
-                "must begin with the number of words and their dimensions, as word2vec's binary files do",
+                "must begin with the number of words and the number of dimensions, as word2vec's binary files do",
                 file=file,
                 line=1,
             )

@@ -19,7 +19,7 @@ from evidence_assets.text.spelling import closest_name
 
 MAX_TRIPLETS = 20
 ANY_TYPE = "*"
-"""Node type of a variable of any type. Generators must name a type and cannot use it."""
+"""Node type of a variable of any type. Language models must name a type and cannot use it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TripletQuery:
         """Variables that no chain of triplets connects to a constant."""
         terms = dict.fromkeys(term for t in self.triplets for term in (t.head, t.tail))
         anchored = {term for term in terms if not term.is_variable}
-        for _ in self.triplets:  # a chain is at most as long as there are triplets
+        for _ in self.triplets:  # a chain has at most as many links as there are triplets
             anchored |= {end for t in self.triplets if {t.head, t.tail} & anchored for end in (t.head, t.tail)}
         return tuple(term.text for term in terms if term not in anchored)
 
@@ -122,7 +122,7 @@ def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
     triplets = tuple(dict.fromkeys(_parse_triplet(item, number, types, schema) for number, item in enumerate(items, 1)))
     variables = {term for t in triplets for term in (t.head, t.tail) if term.is_variable}
     if not variables:
-        raise UnusableReply("all ends are constants, so nothing is asked for: name the unknown by a variable")
+        raise UnusableReply("all ends are constants, so there is no unknown: use a variable for it")
     target = value.get("target")
     if not isinstance(target, str) or not target.strip():
         raise UnusableReply("no target is named")
