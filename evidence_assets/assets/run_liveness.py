@@ -27,9 +27,9 @@ from evidence_assets.lake.atomic import is_abandoned
 LOCK_FILE_TAG = "evidence/alive"
 """Tag of a run: the file that its process keeps locked."""
 HOST_TAG = "evidence/host"
-"""Tag of a run: the machine with that file."""
+"""Tag of a run: the machine on which its locked file is."""
 KILLED_TAG, PREVIOUS_KILLS_TAG = "evidence/killed", "evidence/killed_before"
-"""Tags of a killed run, and of its replacement: the number of consecutive kills so far."""
+"""Consecutive kills, as a tag of a killed run (with it) and of the run that replaces it (before it)."""
 FOLLOW_JOB = "follow_changes"
 """The job that re-materializes stale assets."""
 SECONDS_BETWEEN_ATTEMPTS = 2.0
@@ -104,7 +104,7 @@ def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFuncti
 
 
 def _is_killed(instance: dg.DagsterInstance, run: dg.DagsterRun, home: Path) -> bool:
-    """Whether the process of an unfinished run is gone: nothing locks its file or, without one, its pid is unknown."""
+    """Whether the process of an unfinished run is gone: its file is unlocked or, without one, its pid does not run."""
     if run.tags.get(HOST_TAG, socket.gethostname()) != socket.gethostname():
         return False
     if name := run.tags.get(LOCK_FILE_TAG):
@@ -140,9 +140,9 @@ def _describe(run: dg.DagsterRun) -> str:
 def wait_for_slots(
     instance: dg.DagsterInstance, home: Path, pools: Iterable[str], tags: Mapping[str, str], report: LogFunction
 ) -> None:
-    """Wait until each pool has a slot that no other process holds, and report whom this waits for.
+    """Wait until each pool has a slot that no other process holds, and report the runs that this waits for.
 
-    ``tags``: Tags of the runs of this process; Dagster makes its runs wait for each other.
+    ``tags``: Tags of the runs of this process; Dagster itself makes them wait for each other.
     """
     reported: set[str] = set()
     for pool in sorted(pools):
@@ -168,7 +168,7 @@ def is_interrupted(run: dg.DagsterRun) -> bool:
 
 
 def count_kills(run: dg.DagsterRun) -> int | None:
-    """Consecutive kills up to a run that was killed or interrupted; None if it ended for its own reason.
+    """Consecutive kills up to a run that was killed or interrupted; None if it ended for another reason.
 
     An interruption does not count, because stopping the service is not the run's fault.
     """
@@ -191,7 +191,7 @@ def last_cancellation(instance: dg.DagsterInstance) -> float:
 
 @contextmanager
 def raise_interruptions() -> Iterator[None]:
-    """Raise the exception of a signal handler that DuckDB has turned into "Query interrupted"."""
+    """Raise the exception of a signal handler, which DuckDB reports as "Query interrupted"."""
     try:
         yield
     except RuntimeError as error:
@@ -220,7 +220,7 @@ def _open_connection(database: str) -> sqlite3.Connection:
 
 
 def _relax_sync(connection: Any, _record: Any) -> None:
-    """Let Dagster's databases sync to disk at checkpoints only, not at each of some 6,000 events.
+    """Let Dagster's databases sync to disk at checkpoints only, not at every event of a run (some 6,000).
 
     With a write-ahead log, a killed process loses no events; a power failure may lose the last ones.
     """

@@ -1,4 +1,4 @@
-"""Records that all readers yield, and their conversion to rows of ``questions`` and ``tables``."""
+"""Records that the readers of benchmarks yield, and their conversion to rows of ``questions`` and ``tables``."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     published_id: str = ""
-    """Its id in the published file, if an earlier table of that file has the same id."""
+    """The published id, if it was changed because an earlier table of the file has it."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def question_rows(
 
 
 def _is_negated(question: QuestionRecord) -> bool:
-    """The benchmark's annotation, or a rule on the words of a question with options."""
+    """The benchmark's annotation; without one, a rule on the words of a question with options."""
     if question.negated is not None:
         return question.negated
     return question.task in ("mcqa", "table_qa") and bool(question.options) and asks_for_exception(question.text)
@@ -145,7 +145,7 @@ def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
 
 
 def table_content_id(table: Table) -> str:
-    """Id of a table's caption and cells, whatever its name."""
+    """Hash of a table's caption and cells."""
     return content_id("table", table.caption, table.header, table.rows)
 
 
@@ -177,7 +177,7 @@ def build_question(row: Row, **fields: Any) -> LocatedQuestion:
         raise row.error(f"{question.task!r} is not a task; use one of {', '.join(TASKS)}", "task")
     for field in ("source_id", "text"):
         if not getattr(question, field).strip():
-            raise row.error("is empty; add a text", field)
+            raise row.error("is empty; add a value", field)
     if question.options or question.task in ("mcqa", "verification"):
         _check_options(row, question)
     elif len(set(question.gold)) < len(question.gold):

@@ -23,7 +23,7 @@ from evidence_assets.text.spelling import closest_name
 
 @dataclass(frozen=True)
 class RunSelection:
-    """Assets to materialize (all without ``keys``), in all partitions or only those of one benchmark."""
+    """Assets to materialize (all if ``keys`` is None), in all partitions or only those of one benchmark."""
 
     keys: frozenset[dg.AssetKey] | None = None
     benchmark: str = ""
@@ -41,7 +41,7 @@ EVERYTHING = RunSelection()
 
 
 def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]:
-    """The variants with these names in the benchmark's task family; all loaded ones without names.
+    """The variants with these names in the benchmark's task family; without names, all loaded ones.
 
     Enables the presets of variants that are not loaded, for this process only.
     Raises BadInput if the family has no such variant.
@@ -63,7 +63,7 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
                 f"{closest_name(name, by_label)!r}? There are: {', '.join(sorted(by_label))}"
             )
     selected = [by_label[name] for name in names] or list(loaded_by_label.values())
-    # A variant without a named model needs only one of its presets; with one, any preset may add the model.
+    # A variant with a named model may get it from any of its presets; others need one preset only.
     presets = {p for v in selected if v.label not in loaded_by_label for p in (v.presets if v.using else v.presets[:1])}
     enable_presets(presets)
     return selected

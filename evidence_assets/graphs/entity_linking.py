@@ -58,7 +58,7 @@ class LinkedSpan:
 
 
 class NameVectors:
-    """Search for names similar in meaning, by an index with a unit vector per surface form of the linker."""
+    """Search for names similar in meaning, by an index with one unit vector per name of the linker."""
 
     def __init__(self, index: VectorIndex, encode: Encode) -> None:
         self.n = len(index)

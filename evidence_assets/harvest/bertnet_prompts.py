@@ -76,7 +76,7 @@ def score_prompt_fit(prompts: Sequence[str], pairs: Sequence[EntityPair], score:
 
 
 def weigh_prompts(scores: Sequence[float]) -> npt.NDArray[np.float64]:
-    """Softmax of the scores, with weights under 5 % set to 0 unless all are."""
+    """Softmax of the scores, with weights under 5 % set to 0; if all are under it, they are kept."""
     exponentials = np.exp(np.asarray(scores, dtype=np.float64) - max(scores))
     share = exponentials / exponentials.sum()
     if share.max() >= MIN_WEIGHT:

@@ -1,4 +1,4 @@
-"""Checks of users' files and addresses before they are opened; errors in YAML name file and line."""
+"""Checks of users' files and addresses before they are opened; YAML errors give the file and line."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def find_file_below(folder: Path, name: str) -> Path | None:
 
 
 def check_raw_name(name: str, field: str | None = None) -> str:
-    """Return a path relative to the lake's ``raw`` folder; raises BadInput if it leads out of it."""
+    """Return a path relative to the lake's ``raw`` folder; raises BadInput if it leaves the folder."""
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise BadInput(f"{name!r} leads out of the lake's raw folder; link or copy the files into it", field=field)
     return name
 
 
 def reject_outside_links(folder: Path) -> None:
-    """Raise BadInput if a link in the folder leads out of it: the user did not submit its target."""
+    """Raise BadInput if a link in the folder leads elsewhere: the user did not submit its target."""
     inside = os.path.realpath(folder)
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
@@ -97,7 +97,7 @@ def read_declaration(path: Path) -> str:
 
 
 def _last_unclosed_bracket(text: str) -> yaml.Mark | None:
-    """Where the innermost list or mapping in brackets opens that the text does not close."""
+    """Start of the innermost bracket that the text never closes."""
     opened = []
     for token in yaml.scan(text):
         if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):

@@ -38,7 +38,7 @@ class Template:
     """Name of the file without its suffix."""
     temperature: float = field(default=0.0, compare=False)
     sources: tuple[str, ...] = field(default=(), compare=False)
-    """For each paragraph of both messages the passage of a paper that asks for it; empty for our own."""
+    """For each paragraph of both messages the passage of a paper that prescribes it; empty if none does."""
 
     @classmethod
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
@@ -96,7 +96,7 @@ class Prompts:
     temperature: float = 0.0
 
     def customize(self, template: Template) -> Template:
-        """The user's version of a prompt with this temperature, or the packaged prompt."""
+        """The user's version of a prompt, else the packaged one, with this temperature."""
         paths = (folder / f"{template.name}.txt" for folder in self.folders)
         custom = next((_read_template(path, frozenset(template.fields)) for path in paths if path.is_file()), template)
         return replace(custom, temperature=self.temperature)

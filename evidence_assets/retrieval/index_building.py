@@ -23,13 +23,13 @@ MAX_FLAT_VECTORS = 200_000
 VECTORS_PER_BLOCK = 1 << 12
 ID_BYTES = 8
 MIN_POINTS_PER_LIST = 39
-"""Minimum training vectors per list; FAISS warns below."""
+"""Minimum training vectors per list; FAISS warns below this number."""
 SAMPLE_SHARE = 0.4
 """Maximum size of the training sample, as a share of the finished index."""
 RECALL_QUERIES = 200
 RECALL_AT = (10, 100)
 MIN_SAMPLE = 10_000
-"""Minimum training vectors, if there are so many."""
+"""Minimum training vectors, if the file has as many."""
 MIN_RECALL_SHARE = 0.99
 """Minimum recall of searching some lists, as a share of the recall of searching all."""
 
@@ -110,7 +110,7 @@ def write_index(
 
     ``memory``: Maximum bytes of the index.
     ``kind``: ``flat`` is exact; ``ivf`` searches some lists of the most exact codes that fit; ``auto`` chooses by size.
-    ``neighbours``: Neighbours of a search, for which the number of searched lists is tuned.
+    ``neighbours``: Neighbours per search; the number of searched lists is tuned for it.
     ``queries``: Unit vectors of questions for tuning; by default points between vectors of the file.
     ``progress``: Called with the numbers of indexed and of all vectors.
     """
@@ -174,7 +174,7 @@ def _recall_queries(vectors: VectorFile, queries: FloatArray | None) -> tuple[Fl
         sample_rows = np.random.default_rng(0).permutation(len(queries))[:RECALL_QUERIES]
         return np.ascontiguousarray(queries[np.sort(sample_rows)], np.float32), f"{len(sample_rows)} questions"
     sample = vectors.sample(RECALL_QUERIES, seed=1) if vectors.n else np.zeros((0, max(1, vectors.d)), np.float32)
-    # A chunk is its own nearest neighbour. A point between two chunks is near both, as a question is to answers.
+    # A chunk is its own nearest neighbour. A point between two chunks is near both, as a question is near its answers.
     return unit_rows(sample + np.roll(sample, 1, axis=0)), f"{len(sample)} points halfway between two chunks"
 
 

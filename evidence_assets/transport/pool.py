@@ -48,7 +48,7 @@ class TextCollection(ABC):
 
     @abstractmethod
     def parts(self, texts: IntArray) -> Iterator[tuple[TokenPool, IntArray]]:
-        """Chosen texts in order, in parts: a pool, and their numbers in it."""
+        """Chosen texts in order: pools, each with the numbers of its chosen texts."""
 
     def measure(self, text: int, cost: CostLike, temperature: float = 1.0) -> TokenMeasure:
         """One text as a measure under a cost, in float64, for exact distances."""
@@ -63,7 +63,7 @@ class TokenPool(TextCollection):
     ========== ============ ===================================================================================
     ``vectors``  N × d        token vectors of all texts, one after another; float16 is enough for contextual ones
     ``offsets``  n + 1        int64; text ``t`` has the rows ``offsets[t]`` to ``offsets[t + 1] - 1``; no text is empty
-    ``weights``  N            masses before normalisation (BM25, idf …), not negative; all zero in a text: uniform
+    ``weights``  N            masses before normalisation (BM25, idf …), not negative; uniform if all of a text are zero
     ========== ============ ===================================================================================
 
     >>> pool = TokenPool([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [1, 3, 2])

@@ -41,9 +41,9 @@ def retrieval_metrics(
 ) -> dict[str, Estimate]:
     """Means over questions, with Wilson intervals for hits.
 
-    ``hit@1``, ``hit@10``: a gold answer, or another form of it, is an end of one of the first k triples.
+    ``hit@1``, ``hit@10``: a gold answer, or another form of it, is head or tail of one of the first k triples.
     ``hit@1_included``, ``hit@10_included``: an end of one of them includes a gold answer, as whole words. A triple
-    includes no verdict such as "yes", so these are 0 for questions with verdicts as options.
+    contains no verdict such as "yes", so these are 0 for questions with verdicts as options.
     ``answer_f1``: 2PR / (P + R), where P is the share of the triples that have a gold answer as an end, and R the share
     of the gold answers that are an end of a triple.
     ``triple_f1``: F1 of the triples against those of the gold paths, if the benchmark has paths.

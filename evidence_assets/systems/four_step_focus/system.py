@@ -67,7 +67,7 @@ def _open_selector(context: StageContext, settings: FocusSettings) -> FourStepFo
     declared = find_knowledge_base(context.benchmark.graph)
     graph = open_benchmark_graph(context)
     if context.captured_requests is not None:
-        # Without a reply there are no triplets, but the preview also shows gradings.
+        # Without a reply there are no triplets, but the preview must also show the prompts of grading.
         settings = replace(settings, fallback=True)
     return FourStepFocus(
         graph,
