@@ -1,4 +1,4 @@
-"""The declared variants of UCRET and UCRET-JS; ``test_every_table`` tests that they answer."""
+"""The variant of UCRET that adds passages; ``test_every_table`` tests that all variants answer."""
 
 from __future__ import annotations
 
@@ -8,26 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.variants import variants_of
 from evidence_assets_tests.assets.small_worlds import small_world
-
-
-def test_what_is_declared_and_opted_in() -> None:
-    grid = [
-        f"ucret_theta{theta}_tau{tau}" for theta in (55, 60, 65) for tau in (20, 25, 30) if (theta, tau) != (60, 25)
-    ]
-    js = ["ucret_js_eta20", "ucret_js_eta40", "ucret_js_temperature02", "ucret_js_temperature05"]
-    js += ["ucret_js_raw", "ucret_js_distance", "ucret_js_several"]
-    ablations = [
-        "bidirectional",
-        "bidirectional_claims",
-        "keep_all",
-        "without_explanations",
-        "ucret_js_without_explanations",
-    ]
-    main = ["ucret", "ucret_published", "ucret_js", "ucret_js_published", "ucret_bridge"]
-    declared = sorted(variant.name for variant in variants_of("ucret"))
-    assert declared == sorted([*grid, *js, *ablations, *main, "ucret_k3", "ucret_k4"])
 
 
 @pytest.mark.long

@@ -118,7 +118,6 @@ ABLATIONS: dict[str, dict[str, str]] = {
         "table/ucret_js_distance": "eta_bounds",
         "table/ucret_js_several": "method",
     },
-    "table/bidirectional": {"table/bidirectional_claims": "whole_claims"},
     "knowledge/kbloom_printed": {
         "knowledge/kbloom_initial": "prompts",
         "knowledge/kbloom_top1": "prompts",

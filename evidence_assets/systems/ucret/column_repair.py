@@ -148,16 +148,6 @@ def restore_columns(
     return Selection(tuple(sorted(kept_lines.values())), selection.width)
 
 
-def restore_rows(selection: Selection, words: TableWords, text: str) -> Selection:
-    """Restore every row with a name that is in the text."""
-    kept_lines = {item.line: item for item in selection.kept_lines}
-    for columns in find_named_cells(words, text).values():
-        all_rows = dict.fromkeys(columns, set().union(*columns.values()))
-        named_rows = {i for rows in _select_name_columns(all_rows, selection.width).values() for i in rows}
-        kept_lines = {i: KeptLine(i, "entity", 1.0) for i in named_rows} | kept_lines
-    return Selection(tuple(sorted(kept_lines.values())), selection.width)
-
-
 def find_relevant_rows(
     words: TableWords, columns: Sequence[Sequence[str]], indices: Collection[int], text: str, options: Sequence[str]
 ) -> dict[int, Rule]:

@@ -77,7 +77,6 @@ class UcretSettings:
     with_options: bool = False  # whether columns are compared with the options too
     repair: bool = False  # whether columns with numbers, names and options of the text are restored
     whole_claims: bool = False  # whether a claim keeps every column, as any may contradict it
-    rows: bool = False  # whether rows are selected too; rows with a name in the text are always kept
 
     def __post_init__(self) -> None:
         for name, measures in _MEASURES.items():
@@ -103,11 +102,6 @@ class UcretSettings:
             self.eta_bounds or "divergence",
             self.normalize is not False,
         )
-
-    @property
-    def for_rows(self) -> LineSettings | None:
-        """Settings of the row selection; None keeps all rows."""
-        return LineSettings("cosine", self.tau, 0.70, fallback=5) if self.rows else None
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_mar
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
-from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, restore_columns, restore_rows
+from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, restore_columns
 from evidence_assets.systems.ucret.columns import (
     BridgeSettings,
     Floats,
@@ -56,14 +56,13 @@ class TableQuestion:
 
 @dataclass(frozen=True)
 class EvidenceCell:
-    """A cell as evidence: its location and text, and the rules that kept its column and row."""
+    """A cell as evidence: its location and text, and the rule that kept its column."""
 
     table_id: str
     location: CellLocation
     text: str
     score: float
     column_rule: str
-    row_rule: str
 
     @property
     def locator(self) -> str:
@@ -72,11 +71,10 @@ class EvidenceCell:
 
 @dataclass(frozen=True)
 class TableEvidence:
-    """The kept columns and rows of a question's table, and their cells in table order."""
+    """The kept columns of a question's table, and their cells in table order."""
 
     question: TableQuestion
     columns: Selection
-    rows: Selection | None
     cells: tuple[EvidenceCell, ...]
     relevant_rows: Mapping[int, Rule] | None = None  # rows whose cells are separate evidence; None for all rows
 
@@ -155,7 +153,7 @@ def _split_texts(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -
 def collapse_tables(
     questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
 ) -> Iterator[TableEvidence]:
-    """Select columns, rows and cells for many questions, and yield the evidence of each."""
+    """Select columns and cells for many questions, and yield the evidence of each."""
     table_ids = list(dict.fromkeys(question.table_id for question in questions))
     indices = {table_id: i for i, table_id in enumerate(table_ids)}
     parsed = [_ParsedTable.of(tables[table_id]) for table_id in table_ids]
@@ -186,21 +184,10 @@ def collapse_tables(
             )
             for selection, t, question in zip(columns, table_of, questions, strict=True)
         ]
-    rows: list[Selection | None] = [None] * len(questions)
-    if settings.for_rows is not None:
-        # Without options: they are in most rows.
-        row_texts = [question.text for question in questions]
-        row_tokens, row_vectors = [collect_tokens([text]) for text in row_texts], _encode_texts(encoder, row_texts)
-        row_lines = _build_row_lines(parsed, encoder)
-        selections = select_lines(row_tokens, row_vectors, table_of, row_lines, settings.for_rows)
-        rows = [
-            restore_rows(selection, parsed[t].words, " ".join([question.text, *question.options]))
-            for selection, t, question in zip(selections, table_of, questions, strict=True)
-        ]
-    for question, t, kept_columns, kept_rows in zip(questions, table_of, columns, rows, strict=True):
-        cells = _collect_cells(question.table_id, parsed[t], kept_columns, kept_rows)
+    for question, t, kept_columns in zip(questions, table_of, columns, strict=True):
+        cells = _collect_cells(question.table_id, parsed[t], kept_columns)
         relevant_rows = _find_relevant_rows(parsed[t], question, kept_columns)
-        yield TableEvidence(question, kept_columns, kept_rows, cells, relevant_rows)
+        yield TableEvidence(question, kept_columns, cells, relevant_rows)
 
 
 def _find_relevant_rows(table: _ParsedTable, question: TableQuestion, columns: Selection) -> dict[int, Rule] | None:
@@ -222,39 +209,20 @@ def _build_column_lines(
         for table in tables
         for name, cells in zip(table.header, table.columns, strict=True)
     ]
-    pieces = _split_texts(encoder, lines)
-    return _split_lines(tokens, _encode_pieces(encoder, pieces, settings.for_columns.normalize))
-
-
-def _build_row_lines(tables: Sequence[_ParsedTable], encoder: Encoder) -> list[Lines]:
-    table_rows = [list(zip(*table.columns, strict=True)) for table in tables]
-    tokens = [tuple(map(collect_tokens, rows)) for rows in table_rows]
-    pieces = _split_texts(encoder, [("", row) for rows in table_rows for row in rows])
-    return _split_lines(tokens, _encode_pieces(encoder, pieces))
-
-
-def _split_lines(tokens: Sequence[tuple[frozenset[str], ...]], vectors: Floats) -> list[Lines]:
+    vectors = _encode_pieces(encoder, _split_texts(encoder, lines), settings.for_columns.normalize)
     ends = np.cumsum([len(words) for words in tokens])
     groups = np.split(vectors, ends[:-1]) if tokens else []
     return [Lines(words, group) for words, group in zip(tokens, groups, strict=True)]
 
 
-def _collect_cells(
-    table_id: str, table: _ParsedTable, columns: Selection, rows: Selection | None
-) -> tuple[EvidenceCell, ...]:
-    """Non-empty cells of the kept columns and rows, with their header cells."""
-    row_rules = {item.line + 1: item.rule for item in rows.kept_lines} if rows else {}
-    header_rows = {*table.view.header_rows, *table.view.sections, 0}
-    cells = []
-    for i, row in enumerate(table.view.grid):
-        if rows is not None and i not in header_rows and i not in row_rules:
-            continue
-        cells += [
-            EvidenceCell(table_id, (i, j), row[j].plain, score, rule, row_rules.get(i, "all"))
-            for j, rule, score in columns.kept_lines
-            if row[j].plain
-        ]
-    return tuple(cells)
+def _collect_cells(table_id: str, table: _ParsedTable, columns: Selection) -> tuple[EvidenceCell, ...]:
+    """Non-empty cells of the kept columns, with their header cells."""
+    return tuple(
+        EvidenceCell(table_id, (i, j), row[j].plain, score, rule)
+        for i, row in enumerate(table.view.grid)
+        for j, rule, score in columns.kept_lines
+        if row[j].plain
+    )
 
 
 class CollapsedTableSelector:
@@ -292,7 +260,7 @@ def _build_evidence(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Ite
         if text := evidence.column_text(j):
             yield SelectedEvidence("", "column", parents, f"c{j}", text, score, json.dumps({"column": rule}))
     for cell in filter(evidence.is_separate, evidence.cells):
-        row_rule = cell.row_rule if evidence.relevant_rows is None else evidence.relevant_rows[cell.location[0]]
+        row_rule = "all" if evidence.relevant_rows is None else evidence.relevant_rows[cell.location[0]]
         reason = json.dumps({"column": cell.column_rule, "row": row_rule})
         yield SelectedEvidence("", "cell", parents, cell.locator, cell.text, cell.score, reason)
 

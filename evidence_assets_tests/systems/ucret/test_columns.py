@@ -17,7 +17,6 @@ from evidence_assets.systems.ucret.column_repair import (
     TableWords,
     find_named_cells,
     restore_columns,
-    restore_rows,
     score_option_columns,
 )
 from evidence_assets.systems.ucret.columns import (
@@ -203,7 +202,7 @@ def test_jsd_clusters_separate_peaked_distributions() -> None:
     assert assignment.tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
 
 
-# Repair of column and row selections
+# Repair of column selections
 
 
 HEADER = ["Animal", "", "Diet", "Weight"]
@@ -233,11 +232,6 @@ def test_options_restore_their_column() -> None:
 
 def test_a_longer_name_hides_the_shorter_one_in_it() -> None:
     assert list(find_named_cells(WORDS, "the arctic fox")) == [frozenset({"arctic", "fox"})]
-
-
-def test_rows_with_names_are_always_kept() -> None:
-    restored = restore_rows(Selection((KeptLine(0, "cluster", 0.5),), 3), WORDS, "the arctic fox")
-    assert _rules(restored) == {0: "cluster", 1: "entity"}
 
 
 def test_fallback_columns_stay_only_if_nothing_else_is_kept() -> None:
