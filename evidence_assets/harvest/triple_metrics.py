@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -85,18 +85,6 @@ def find_novel_pairs(pairs: Sequence[EntityPair], baseline: Iterable[EntityPair]
     """Positions of the tuples that the baseline did not find."""
     baseline_pairs = set(baseline)
     return [position for position, pair in enumerate(pairs) if pair not in baseline_pairs]
-
-
-def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
-    """(p_o − p_e) / (1 − p_e): agreement of two judges beyond chance; NaN if p_e = 1.
-
-    >>> cohens_kappa([1, 1, 0, 0], [1, 0, 0, 0])
-    0.5
-    """
-    observed = sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
-    first_counts, second_counts = Counter(first), Counter(second)
-    expected = sum(count * second_counts[label] for label, count in first_counts.items()) / len(first) ** 2
-    return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
 
 
 def find_supporting_prompts(

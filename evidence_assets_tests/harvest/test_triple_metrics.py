@@ -7,15 +7,11 @@ import math
 import numpy as np
 import ot
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
 
 from evidence_assets.harvest.triple_metrics import (
     Direction,
     MatchRule,
     canonical_triple,
-    cohens_kappa,
     count_extracted_entities,
     diversity,
     find_supporting_prompts,
@@ -91,14 +87,6 @@ def test_precision_is_that_of_200_experiments_of_100_tuples_per_relation() -> No
     assert spread.mean == pytest.approx(100 * (0.8 * 100 + 20) / 140, abs=1) and 1 < spread.deviation < 4
     twenty_relations = sampled_precision([verdicts[0]] * 20)
     assert 0.6 < twenty_relations.deviation < 1, "as printed for 20 relations: 0.61 to 0.90"
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=2, max_size=30))
-def test_kappa_equals_scikit_learn(verdicts: list[tuple[str, str]]) -> None:
-    first, second = zip(*verdicts, strict=True)
-    kappa = cohens_kappa(first, second)
-    if not math.isnan(kappa):
-        assert kappa == pytest.approx(cohen_kappa_score(first, second))
 
 
 def test_agreement() -> None:

@@ -27,7 +27,6 @@ from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.triple_metrics import (
     MatchRule,
     Spread,
-    cohens_kappa,
     count_extracted_entities,
     diversity,
     find_novel_pairs,
@@ -278,7 +277,10 @@ def build_judgement_rows(
             rows += harvest.build_rows(scope, origin, estimates, kind=kind, by=judge.model_id)
         both_judged = [pair for pair in zip(*verdicts[:2], strict=True) if None not in pair] if len(judges) > 1 else []
         if both_judged:
-            estimates = {"kappa": without_interval(cohens_kappa(*zip(*both_judged, strict=True)), len(both_judged))}
+            from sklearn.metrics import cohen_kappa_score
+
+            kappa = cohen_kappa_score(*zip(*both_judged, strict=True), labels=[False, True])
+            estimates = {"kappa": without_interval(kappa, len(both_judged))}
             estimates["exact_agreement"] = accuracy([one == other for one, other in both_judged])
             rows += harvest.build_rows(scope, origin, estimates, kind=kind, by=judges[0].model_id)
         if likelihood is not None and kind == "relation":
