@@ -137,8 +137,6 @@ def test_the_longest_chain_starts_first() -> None:
 
 def test_the_error_for_an_unknown_name_suggests_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVIDENCE_PRESETS", "")
-    with pytest.raises(BadInput, match="did you mean 'sample_mcqa'"):
-        find_benchmark("sample_mcq")
     benchmark = benchmarks()["sample_mcqa"]
     with pytest.raises(BadInput, match="did you mean 'uscrake'"):
         select_variants(benchmark, ["uscrak"])

@@ -369,6 +369,3 @@ def test_variants_that_are_compared_with_printed_figures_use_printed_prompts() -
                 variant.key
             )
     assert STYLES[""] is DEFAULT_STYLE
-
-
-# The user's prompts --------------------------------------------------------------------------------------------------

@@ -49,38 +49,6 @@ PRINTED = [
     ("published_choice", "vitamins", "Answer: B\n\nExplanation: While option A is correct that plants…", "B"),
     ("published_choice", "vitamins", "Answer: B … Therefore, vitamin C, D and K are out.", "B"),
     ("published_question", "vitamins", "Answer: B\n\nExplanation: While option A is correct that plants…", "B"),
-    # Recalled lists keep their good lines.
-    (
-        "recall_triples",
-        "tower",
-        "(Barack Obama, born in, Honolulu, Hawaii)",
-        "Barack Obama | born in | Honolulu, Hawaii",
-    ),
-    ("recall_triples", "tower", "(Bern, population, 133,883)", "Bern | population | 133,883"),
-    ("recall_triples", "tower", "```\n(Bern, capital of, Switzerland)\n```", "Bern | capital of | Switzerland"),
-    ("recall_triples", "tower", "Triples:\n(Bern, capital of, Switzerland)", "Bern | capital of | Switzerland"),
-    ("recall_triples", "tower", "**(Bern, capital of, Switzerland)**", "Bern | capital of | Switzerland"),
-    ("recall_triples", "tower", "Sure, here you go, friend", "unusable"),
-    (
-        "recall_triples",
-        "tower",
-        "Sure, here you go, friend\n(Bern, capital of, Switzerland)",
-        "Bern | capital of | Switzerland",
-    ),
-    (
-        "recall_triples",
-        "tower",
-        "\n".join(f"(Paris, has district, {n})" for n in range(31)),
-        "; ".join(f"Paris | has district | {n}" for n in range(31)),
-    ),
-    ("recall_names", "entities", "Here are the entities:\nBern\nSwiss franc", "Bern; Swiss franc"),
-    ("recall_names", "entities", "```\nBern\n```", "Bern"),
-    ("recall_names", "entities", "\n".join(f"name {n}" for n in range(31)), "; ".join(f"name {n}" for n in range(31))),
-    # Grades are parsed in any notation.
-    ("grade", "node", ".8", "0.8"),
-    ("grade", "node", "Score: 0.8", "0.8"),
-    ("grade", "node", "**0.8**", "0.8"),
-    ("grade", "node", "0.8/1", "0.8"),
     # Headings, one line, and two ways to say that the evidence is insufficient.
     ("published_answer", "gout", "### Answer: C\n### Explanation: x", "C"),
     ("published_answer", "gout", "Answer: C. Explanation: It inhibits the enzyme [Passage 1].", "C cites 1"),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from evidence_assets import profiles, systems
@@ -21,20 +19,8 @@ from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning import published_prompts
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem
 from evidence_assets.systems.baselines.recorded_answers import recorded_stages
-from evidence_assets.systems.ucret.columns import Lines, select_lines
 from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 from evidence_assets_tests.lake_rows import question
-
-
-def test_the_threshold_has_no_effect_if_all_columns_are_kept() -> None:
-    settings = systems.load_settings("table/keep_all").for_columns
-    lines = Lines((frozenset("a"), frozenset("b")), np.zeros((2, 1)))
-    selections = {
-        select_lines([frozenset("a")], np.zeros((1, 1)), [0], [lines], replace(settings, jaccard=tau))[0].indices
-        for tau in (0.0, 0.2, 0.25, 1.0)
-    }
-    assert selections == {(0, 1)}
-
 
 METHODS: Mapping[str, Any] = systems.load("ugat").methods
 

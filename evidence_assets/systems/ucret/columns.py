@@ -279,10 +279,8 @@ def cluster(
 
     A cluster without points, possible only if points are equal, is seeded again.
 
-    ``points``: ``(n, d)``, n at least 1: unit vectors for ``cosine``, distributions for ``jsd``.
+    ``k``: at least 1. ``points``: ``(n, d)``, n at least 1: unit vectors for ``cosine``, distributions for ``jsd``.
     """
-    if k < 1:
-        raise ValueError(f"k must be at least 1, not {k}")
     n = len(points)
     generator = np.random.default_rng(seed)
     # k-means++: draw the first centroid uniformly, the others in proportion to the distance from the nearest centroid.

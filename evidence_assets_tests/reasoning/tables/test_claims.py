@@ -41,25 +41,15 @@ SCORES = TableView.of(
         ("Beta has the best error rate.", "SUPPORTS", "superlative"),
         ("Alpha has a better error rate than Beta.", "REFUTES", "comparison"),
         ("Alpha has a higher error rate than Beta.", "SUPPORTS", "comparison"),
+        ("Beta is the only model with a recall of 62.0.", "SUPPORTS", "row"),
+        ("There are 2 models with a precision over 70.", "SUPPORTS", "absent"),
+        ("The error rate of Gamma is 71.4% higher than that of Beta.", "SUPPORTS", "difference"),
     ],
 )
 def test_claims_are_verified_by_their_operation(claim: str, label: str, operation: str) -> None:
     answer = verify_claim(SCORES, claim, ("SUPPORTS", "REFUTES"))
     assert answer.answer == label
     assert operation in {step.operation for step in answer.chain(label).steps}
-
-
-@pytest.mark.parametrize(
-    ("claim", "label"),
-    [
-        ("Alpha does not outperform Beta in precision.", "SUPPORTS"),
-        ("Beta does not outperform Alpha in precision.", "REFUTES"),
-        ("Beta does not reach the best precision.", "REFUTES"),
-        ("The precision of Alpha is not 71.0.", "REFUTES"),
-    ],
-)
-def test_negation_reverses_the_label(claim: str, label: str) -> None:
-    assert verify_claim(SCORES, claim).answer == label
 
 
 SALES = TableView.of(
@@ -96,9 +86,13 @@ STAFF = TableView.of(
         (STAFF, "Eva Horn started in 2020.", "REFUTES"),
         (SALES, "North sold more units than East in Q1 2023.", "SUPPORTS"),
         (SALES, "North had more units in Q2 2023 than in Q1 2023.", "REFUTES"),
+        (SCORES, "Alpha does not outperform Beta in precision.", "SUPPORTS"),
+        (SCORES, "Beta does not outperform Alpha in precision.", "REFUTES"),
+        (SCORES, "Beta does not reach the best precision.", "REFUTES"),
+        (SCORES, "The precision of Alpha is not 71.0.", "REFUTES"),
     ],
 )
-def test_totals_years_of_dates_and_rows_with_two_names(table: TableView, claim: str, label: str) -> None:
+def test_totals_dates_negations_and_rows_with_two_names(table: TableView, claim: str, label: str) -> None:
     answer = verify_claim(table, claim)
     assert (answer.answer, answer.status) == (label, "answered")
 
@@ -123,18 +117,6 @@ def test_not_enough_information_is_chosen_only_if_offered() -> None:
     forced = verify_claim(SCORES, claim, ("SUPPORTS", "REFUTES"))
     assert forced.answer in {"SUPPORTS", "REFUTES"} and (forced.status, forced.supported) == ("insufficient", ())
     assert set(forced.choice.weights) == {"SUPPORTS", "REFUTES"}
-
-
-@pytest.mark.parametrize(
-    ("claim", "label"),
-    [
-        ("Beta is the only model with a recall of 62.0.", "SUPPORTS"),
-        ("There are 2 models with a precision over 70.", "SUPPORTS"),
-        ("The error rate of Gamma is 71.4% higher than that of Beta.", "SUPPORTS"),
-    ],
-)
-def test_claims_about_counts_shares_and_the_only_row(claim: str, label: str) -> None:
-    assert verify_claim(SCORES, claim, ("SUPPORTS", "REFUTES")).answer == label
 
 
 @pytest.mark.parametrize(

@@ -191,11 +191,6 @@ def test_equal_points_share_a_cluster_if_there_are_more_clusters_than_points() -
     assert assignment[0] == assignment[1] != assignment[2]
 
 
-def test_zero_clusters_are_rejected() -> None:
-    with pytest.raises(ValueError, match="k must be at least 1"):
-        cluster(np.eye(3), 0)
-
-
 def test_jsd_clusters_separate_peaked_distributions() -> None:
     peak_first, peak_last = [0.9, 0.05, 0.05], [0.05, 0.05, 0.9]
     assignment, _ = cluster(np.array([peak_first, peak_last, peak_first, peak_last]), 2, geometry="jsd")
