@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
 
+from bench.differences import format_difference
 from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
@@ -146,7 +147,7 @@ def format_row(name: str, questions: list[dict[str, Any]]) -> list[str]:
         *(f"{np.mean(ordered[: max(1, len(half) * s // 100)]):.1%}" for s in (25, 50)),
         f"{calibration_error(sure, right):.3f}",
         *(f"{np.mean(hits):.1%}" for hits in baselines.values()),
-        f"{best}: {difference.value:+.1%} ({difference.low:+.1%} to {difference.high:+.1%})",
+        f"{best}: {format_difference(difference, '+.1%')}",
     ]
 
 

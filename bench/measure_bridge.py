@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.differences import format_difference
 from bench.measure_tables import VARIANTS, answer_question, locate_gold_cell
-from bench.measure_tried import POOL, Case, K, measure, pair
 from bench.minilm import MiniLm
 from evidence_assets import profiles
 from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
@@ -27,10 +27,13 @@ from evidence_assets.benchmarks.readers import read_passages, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.scores.metrics import paired_bootstrap
 from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tables.cell_text import collect_words
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems.ucret.system import TableQuestion, collapse_tables
 
 Floats = NDArray[np.floating]
+K = 5
 
 
 def without_answer(table: Table, question: QuestionRecord) -> Table:
@@ -56,14 +59,40 @@ def answer_from_tables(questions: list[QuestionRecord], tables: dict[str, Table]
     return np.array([r.is_right for r in results], float), np.array(margins)
 
 
+def answer_from_facts(questions: list[QuestionRecord], facts: list[str]) -> Floats:
+    """Whether each question is answered correctly from the facts nearest to question and option."""
+    encoder = get_encoder(profiles.load().encoder)
+    vectors = np.asarray(encoder.encode_sentences(facts))
+    queries = encoder.encode_sentences([f"{q.text} {option}" for q in questions for option in q.options])
+    nearest = iter([np.argsort(-(query @ vectors.T), kind="stable")[:K].tolist() for query in queries])
+    items = [
+        {label: tuple(EvidenceItem(str(r), "chunk", str(r), "", facts[r]) for r in next(nearest)) for label in q.labels}
+        for q in questions
+    ]
+    tasks = [
+        ExplainOption(q.text, n, o, evidence[n])
+        for q, evidence in zip(questions, items, strict=True)
+        for n, o in zip(q.labels, q.options, strict=True)
+    ]
+    solver = ExtractiveSolver(encoder)
+    chains = iter([chain for chain in solver.explain(tasks) if isinstance(chain, Chain)])
+    choices = solver.choose(
+        [
+            ChooseAnswer(q.text, q.labels, q.options, tuple(next(chains) for _ in q.labels), evidence)
+            for q, evidence in zip(questions, items, strict=True)
+        ]
+    )
+    right = [isinstance(c, Choice) and c.answer == q.gold[0] for c, q in zip(choices, questions, strict=True)]
+    return np.array(right, float)
+
+
 def main() -> None:
     data = Path(os.environ["EVIDENCE_DEV_DATA"])
     tables = {table.table_id: table for table in read_tabmcq_tables(data / "tabmcq")}
     questions = list(read_questions("tabmcq", data / "tabmcq", "all"))
     shorter = {q.question_id: without_answer(tables[q.table_id or ""], q) for q in questions}
     facts = [document.text for document in read_passages("obqa", data / "obqa", "dev")]
-    cases = [Case(q.text, q.options, q.labels.index(q.gold[0]), frozenset({facts[0]})) for q in questions]
-    outside = np.array(measure(cases, facts, get_encoder(profiles.load().encoder), pair, 2)["accuracy"])
+    outside = answer_from_facts(questions, facts)
     answers = {
         "whole tables": answer_from_tables(questions, tables),
         "without the answer": answer_from_tables([replace(q, table_id=q.question_id) for q in questions], shorter),
@@ -75,7 +104,7 @@ def main() -> None:
 
     candidates = sorted({0.0, *(round(float(m), 3) for _, margins in answers.values() for m in margins[:half])})
     threshold = max(candidates, key=lambda t: sum(bridged(*each, t)[:half].sum() for each in answers.values()))
-    print(f"threshold {threshold}; {K} of {POOL} facts; outside alone, second half: {outside[half:].mean():.3f}")
+    print(f"threshold {threshold}; {K} facts; outside alone, second half: {outside[half:].mean():.3f}")
     for name, (right, margins) in answers.items():
         for rule, limit in (("tuned", threshold), ("no margin", 0.0), ("always outside", np.inf)):
             new = bridged(right, margins, limit)[half:]
@@ -83,7 +112,7 @@ def main() -> None:
             requested, old = np.mean(margins[half:] <= limit), right[half:].mean()
             print(
                 f"{name}, {rule}, n = {d.n}: requested for {requested:.1%}, accuracy {new.mean():.3f}"
-                f" instead of {old:.3f}, {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f})"
+                f" instead of {old:.3f}, {format_difference(d)}"
             )
 
 

@@ -22,9 +22,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.differences import format_difference
 from bench.measure_medical import Term, read_terms
 from bench.minilm import MiniLm
-from evidence_assets.experiment.scores.metrics import Estimate, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import paired_bootstrap
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.lake.ids import content_id
 
@@ -89,10 +90,6 @@ def judge_synonyms(terms: dict[str, Term]) -> tuple[list[str], dict[str, list[fl
     return [name for name, _ in cases], right
 
 
-def format_difference(d: Estimate) -> str:
-    return f"{d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f}), n = {d.n}"
-
-
 def print_synonyms(names: Sequence[str], right: dict[str, list[float]]) -> None:
     second = np.array([pick_number("half", name) % 2 == 1 for name in names])
     values = {rule: np.array(each) for rule, each in right.items()}
@@ -102,7 +99,7 @@ def print_synonyms(names: Sequence[str], right: dict[str, list[float]]) -> None:
         tuned[f"{rule} {cosine}"] = values[f"{rule} {cosine}"]
     for rule, each in {**{r: values[r] for r in ("string", "names", "aliases", "fuzzy")}, **tuned}.items():
         difference = paired_bootstrap(each[second], values["string"][second])
-        print(f"{rule}: {each[second].mean():.3f}, {format_difference(difference)}")
+        print(f"{rule}: {each[second].mean():.3f}, {format_difference(difference)}, n = {difference.n}")
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.differences import format_difference
 from bench.minilm import MiniLm
 from evidence_assets.experiment.evidence.question_concepts import LinkedPhrase, link_concepts
 from evidence_assets.experiment.evidence.selection import Question
@@ -155,11 +156,8 @@ def main() -> None:
     }
     print("constants of triplets")
     for n, outcomes in hits.items():
-        difference = paired_bootstrap(outcomes, hits[0])
         print(line(f"an entity's words lead to its node or {n} nearest names", outcomes))
-        print(
-            f"    − spelling: {100 * difference.value:.1f} ({100 * difference.low:.1f} to {100 * difference.high:.1f})"
-        )
+        print(f"    − spelling: {format_difference(paired_bootstrap(outcomes, hits[0]), '.1%')}")
     for title, rules in (("all rules", None), ("by spelling alone", {"exact", "normalised", "fuzzy"})):
         touched, led, precise, right = [], [], [], []
         for question, all_pairs, _ in linked:

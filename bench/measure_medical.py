@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
+from bench.differences import format_difference
 from bench.measure_variants import materialize_scores, project
 
 ASSOCIATED, CAUSES, SUBTYPE, VECTOR = "6", "2", "3", "18"
@@ -220,7 +221,7 @@ def main() -> None:
             others = {graph: each["accuracy"] for graph, each in ugat.items() if graph != "union"}
             for name, other in {**others, "closed_book": values["union"][f"closed_book, {half}"]["accuracy"]}.items():
                 d = paired_bootstrap(union, other)
-                print(f"union - {name}, {half}: accuracy {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f}), n = {d.n}")
+                print(f"union - {name}, {half}: accuracy {format_difference(d)}, n = {d.n}")
 
 
 if __name__ == "__main__":

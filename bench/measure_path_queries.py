@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import evidence_assets
+from bench.differences import format_difference
 from bench.minilm import MiniLm
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.scores.metrics import mean, paired_bootstrap
@@ -95,7 +96,7 @@ def main() -> None:
     for split, each in values.items():
         d = paired_bootstrap(each["path query"], each["nearest path"])
         print(split, ", ".join(f"{name} {mean(numbers).value:.3f}" for name, numbers in each.items()), end=" ")
-        print(f"F1 {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f}), n = {d.n}")
+        print(f"F1 {format_difference(d)}, n = {d.n}")
 
 
 if __name__ == "__main__":

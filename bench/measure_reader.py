@@ -26,6 +26,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from bench.differences import format_difference
 from evidence_assets.benchmarks.readers import read_passages
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
@@ -205,7 +206,7 @@ def format_row(name: str, questions: Sequence[TrainingQuestion], reader: Any, to
         name,
         str(len(questions)),
         *(f"{each.value:.1%} ({each.low:.1%}–{each.high:.1%})" for each in estimates),
-        f"{difference.value:+.1%} ({difference.low:+.1%} to {difference.high:+.1%})",
+        format_difference(difference, "+.1%"),
         surest,
         surest_today,
         f"{calibration_error(reader[1], right):.3f}",

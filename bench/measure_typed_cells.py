@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from bench.claim_data import read_scitab, read_tabfact
+from bench.differences import format_difference
 from bench.fit_claim_weights import Sample, build_samples, fit
 from evidence_assets.experiment.scores.metrics import accuracy, paired_bootstrap
 from evidence_assets.reasoning.tables import cells, table
@@ -66,8 +67,7 @@ def main() -> None:
             values = answers[name][benchmark]
             line = f"{benchmark:8} {name:14} n = {len(values)} accuracy {100 * accuracy(values).value:.1f} %"
             if name != "typed":
-                d = paired_bootstrap(typed, values)
-                line += f", typed {100 * d.value:+.1f} ({100 * d.low:+.1f} to {100 * d.high:+.1f})"
+                line += f", typed {format_difference(paired_bootstrap(typed, values), '+.1%')}"
             print(line)
 
 
