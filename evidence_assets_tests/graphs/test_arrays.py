@@ -153,13 +153,3 @@ def test_the_best_paths_of_all_pairs_are_kept() -> None:
     relevance = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.9])
     best = [path.nodes for path in shortest_paths(graph, [0, 4], [1], relevance=relevance, top=2)]
     assert best == [(0, 2, 1), (4, 5, 1)]
-
-
-def test_unconnected_nodes_have_no_path() -> None:
-    graph = graph_of(6, [(0, 0, 1), (1, 0, 2), (3, 0, 4), (5, 0, 5)])
-    assert shortest_paths(graph, [0], [4], 5) == [], "another part of the graph"
-    assert shortest_paths(graph, [0], [2], 1) == [], "too far"
-    assert shortest_paths(graph, [5], [5], 3) == [], "a node and itself, although it has a self-loop"
-    assert shortest_paths(graph, [], [2], 3) == []
-    assert shortest_paths(graph, [0], [], 3) == []
-    assert [path.nodes for path in shortest_paths(graph, [0, 0, 2], [1, 1], 3)] == [(0, 1), (2, 1)]

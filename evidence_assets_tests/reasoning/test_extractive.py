@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from math import exp
 from pathlib import Path
@@ -29,7 +28,6 @@ from evidence_assets.reasoning.extractive import (
     split_statements,
 )
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, are_names
-from evidence_assets.text.sentences import sentence_spans
 from evidence_assets_tests.conftest import SMALL_SAMPLE
 from evidence_assets_tests.systems.small_models import load_minilm
 
@@ -260,14 +258,6 @@ def test_only_the_most_similar_document_counts() -> None:
 
 def statement_tuples(text: str, kind: str = "chunk") -> list[tuple[str, str, bool]]:
     return [(s.text, s.quote, s.is_denial) for s in split_statements(EvidenceItem("e", kind, "d", "0", text))]
-
-
-@given(st.text(alphabet="Ab .!?\n\t\"'é你0", max_size=60))
-def test_sentences_cover_the_text_in_order(text: str) -> None:
-    spans = sentence_spans(text)
-    assert all(a < b and text[a:b] == text[a:b].strip() for a, b in spans)
-    assert all(one[1] <= two[0] for one, two in itertools.pairwise(spans))
-    assert "".join("".join(text[a:b] for a, b in spans).split()) == "".join(text.split())
 
 
 @given(st.text(max_size=80))

@@ -25,21 +25,6 @@ def _chains(evidence: tuple[EvidenceItem, ...] = EVIDENCE) -> tuple[Chain, ...]:
     return tuple(chain for chain in chains if isinstance(chain, Chain))
 
 
-def test_explains_each_option_and_chooses_one() -> None:
-    chains = _chains()
-    texts = {item.evidence_id: item.text for item in EVIDENCE}
-    for chain in chains:
-        for step in chain.steps:
-            assert [texts[cited] for cited in step.cited] == list(step.quoted)
-    task = ChooseAnswer(
-        QUESTION, ("A", "B", "C"), tuple(OPTIONS.values()), chains, dict.fromkeys("ABC", EVIDENCE), "table_qa"
-    )
-    choice = TableSolver().choose([task])[0]
-    assert isinstance(choice, Choice)
-    assert (choice.answer, choice.status) == ("B", "answered")
-    assert chains[1].steps[-1].cited == ("e0-3", "e4-3")
-
-
 def test_without_evidence_no_option_is_supported() -> None:
     chains = _chains(())
     choice = TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B", "C"), tuple(OPTIONS.values()), chains)])[0]
