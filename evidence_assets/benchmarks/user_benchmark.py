@@ -61,7 +61,7 @@ def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
 
 
 def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
-    for row in jsonl_rows(file):
+    for row in map(_name_claim, jsonl_rows(file)):
         row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
         if "source_id" in row.values and "question_id" in row.values:
             raise row.error("source_id and question_id are synonyms; remove one", "question_id")
@@ -90,6 +90,20 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
             negated=negated,
             aliases=_read_aliases(row, gold),
         )
+
+
+def is_claim(row: Row) -> bool:
+    """Whether a question without a task is a claim: it has a claim and its label, and no options."""
+    return {"claim", "label"} <= row.values.keys() and not {"task", "options", "text", "gold"} & row.values.keys()
+
+
+def _name_claim(row: Row) -> Row:
+    """The row of a claim with the fields of a question; other rows as they are."""
+    if not is_claim(row):
+        return row
+    rest = {name: value for name, value in row.values.items() if name not in ("claim", "label")}
+    claim = {"task": "verification", "text": row.values["claim"], "gold": row.values["label"]}
+    return Row(rest | claim, row.file, row.line)
 
 
 def _optional_texts(row: Row, field: str) -> tuple[str, ...]:
