@@ -5,10 +5,11 @@
 
 Everything is in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
 Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
-asks the half that settings are chosen on. A world is YAML: its first document links folders and files of
-EVIDENCE_DEV_DATA, or collections that ``retrieval_collections.py`` writes, into the lake's ``raw``, the others declare
-corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state ``variants`` of a ``system`` as its
-``variants.yaml`` does.
+asks the half that settings are chosen on. ``--against`` names a benchmark of the same questions with another source,
+such as another graph: the paired differences of each variant between the two are printed. A world is YAML: its first
+document links folders and files of EVIDENCE_DEV_DATA, or collections that ``retrieval_collections.py`` writes, into
+the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state
+``variants`` of a ``system`` as its ``variants.yaml`` does.
 
 Printed are the chosen metrics of each variant with their 95 % intervals, and what `evidence measure` prints: paired
 differences of the first variant to each other, with ``--halves`` on the first half of the questions, on which settings
@@ -30,6 +31,7 @@ import yaml
 
 if TYPE_CHECKING:
     from evidence_assets.cli.measure import BenchmarkRows
+    from evidence_assets.experiment.scores.metrics import Half
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 METRICS = "accuracy,hit@1,recall@2,recall@5,recall@10,mrr,ndcg@10,evidence_recall"
@@ -118,6 +120,24 @@ def print_scores(benchmark: str, variants: list[str], metrics: list[str], markdo
             markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def print_benchmark_differences(first: BenchmarkRows, second: BenchmarkRows, half: Half | None) -> None:
+    """Print the paired differences of each variant between two benchmarks with the same questions."""
+    from evidence_assets.experiment.scores.measurement import paired_differences, question_values
+    from evidence_assets.experiment.scores.metrics import halve
+
+    ids = halve(first.questions, half)["source_id"].to_list()
+    for label, tables in first.tables.items():
+        values = []
+        for rows, variant_tables in ((first, tables), (second, second.tables[label])):
+            questions = {question["source_id"]: question for question in rows.questions.to_dicts()}
+            values.append(question_values(rows.benchmark.family, [questions[i] for i in ids], variant_tables))
+        for metric, d in paired_differences(*values).items():
+            print(
+                f"{label}, {first.benchmark.name} − {second.benchmark.name}, {half or 'all'}: "
+                f"{metric} {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f}), n = {d.n}"
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("benchmark")
@@ -129,6 +149,7 @@ def main() -> None:
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--harvest", action="store_true")
     parser.add_argument("--halves", action="store_true", help="print differences on both halves of the questions")
+    parser.add_argument("--against", help="a benchmark with the same questions")
     parser.add_argument("--metrics", default=METRICS, help="names or patterns, with commas between")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -160,9 +181,12 @@ def main() -> None:
 
         with report_errors():
             rows = materialize_scores(options.benchmark, options.variants, options.harvest)
+            other = options.against and materialize_scores(options.against, options.variants, options.harvest)
         print_scores(options.benchmark, options.variants, options.metrics.split(","), options.markdown)
         for half in ("first", "second") if options.halves else (None,):
             print_measurements(rows, half, with_baselines=False)
+            if other:
+                print_benchmark_differences(rows, other, half)
 
 
 if __name__ == "__main__":
