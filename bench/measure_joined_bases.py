@@ -6,7 +6,7 @@ A chain of two facts of different bases, such as the organisations that a person
 as triplets: (person, country of citizenship, ?x), (?x, member of, ?y). The bases are merged by names, as several
 ``files`` of a graph are; the constant is linked and the triplets substituted by the functions that 4StepFocus calls.
 Right answers follow the facts' Wikidata ids. A chain counts if there is an answer by ids or by names, so that a join of
-two entities of the same name counts as wrong; of the chains with the same middle entity, the first counts. One base
+two entities of the same name counts as wrong; of the chains that share a middle entity, the first counts. One base
 alone answers none, by construction. No text is parsed: no knowledge base with real questions is at hand. Last, how many
 of STaRK's real queries contain a word that denies; such a word need not exclude an answer.
 """
@@ -89,13 +89,18 @@ def main() -> None:
         answers = defaultdict(set)
         for fact in bases[second]:
             answers[fact.head].add(fact.tail_name)
-        middles = set()
+        facts_of = defaultdict(list)
         for fact in bases[first]:
-            gold = {n for link in union.linker.link_many(sorted(answers[fact.tail])) for n in link.nodes}
-            nodes = answer(union, fact.head_name, (first, second))
-            if fact.tail in middles or not nodes | gold:
+            facts_of[fact.head].append(fact)
+        middles = set[str]()
+        for facts in facts_of.values():
+            tails = {fact.tail for fact in facts}
+            names = {name for tail in tails for name in answers[tail]}
+            gold = {node for link in union.linker.link_many(sorted(names)) for node in link.nodes}
+            nodes = answer(union, facts[0].head_name, (first, second))
+            if tails & middles or not nodes | gold:
                 continue
-            middles.add(fact.tail)
+            middles |= tails
             by_ids += bool(gold)
             right.append(nodes == gold)
             if nodes:
