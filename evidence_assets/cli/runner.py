@@ -35,7 +35,8 @@ from evidence_assets.assets.run_liveness import (
     LOCK_FILE_TAG,
     fail_killed_runs,
     liveness_lock,
-    reduce_disk_syncs,
+    open_uncaptured_instance,
+    speed_up_databases,
     wait_for_slots,
 )
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG
@@ -131,8 +132,8 @@ def make_unit_runner(
     """A function that runs units in this process, with a line for each materialization to print or to return."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    reduce_disk_syncs()
-    job, instance = definitions.resolve_implicit_global_asset_job_def(), dg.DagsterInstance.get()
+    speed_up_databases()
+    job, instance = definitions.resolve_implicit_global_asset_job_def(), open_uncaptured_instance(dagster_home())
     graph = definitions.resolve_asset_graph()
 
     @cache
@@ -200,12 +201,12 @@ def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor
     that has used Polars' threads hangs. They load the definitions while this process does.
     """
     context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
-    # Importing these takes six seconds of CPU time.
-    context.set_forkserver_preload(["dagster", "torch", "transformers.models.bert.modeling_bert", "ot"])
+    # Importing these takes two seconds of CPU time. Other libraries are not needed by every process.
+    context.set_forkserver_preload(["dagster", "scipy.sparse", "sqlalchemy", "torch"])
     pool = ProcessPoolExecutor(number, context, _start_child, tuple(tags.items()))
     try:
-        for _ in range(number):
-            pool.submit(os.getpid)  # starts a process
+        # In a thread, because the server imports libraries before it starts a process.
+        Thread(target=lambda: [pool.submit(os.getpid) for _ in range(number)]).start()
         yield pool
     except BaseException as error:
         for child in multiprocessing.active_children():

@@ -25,6 +25,7 @@ from evidence_assets.models.protocols import FloatArray, WordContext, WordLogPro
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets.text.words import is_word
 
+WEIGHTS_FILE = "model.safetensors"
 _MIN_ROWS = 8
 """Minimum rows of a forward pass: smaller matrix products use other kernels, whose last digits differ."""
 
@@ -66,7 +67,7 @@ class HFMaskedLM:
         self._max_tokens = int(getattr(model.config, "max_position_embeddings", 512))
         if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
             self._max_tokens -= 2  # these reserve two positions for padding
-        self.model_id, self.revision = model_id, f"{revision}-{kernel_name(self._device.type)}"
+        self.model_id, self.revision = model_id, _with_kernel(revision, device)
         marker = find_word_marker(tokenizer)
         self._prefix = " " if marker else ""
         self.vocabulary, self._pieces = list_whole_words(tokenizer, marker)
@@ -87,9 +88,8 @@ class HFMaskedLM:
         model = AutoModelForMaskedLM.from_pretrained(
             str(name), revision=revision, use_safetensors=True, dtype=torch.float32
         )
-        weights = folder / "model.safetensors"
-        if weights.is_file():
-            revision = file_id(weights)
+        if (folder / WEIGHTS_FILE).is_file():
+            revision = file_id(folder / WEIGHTS_FILE)
         elif not folder.is_dir():
             revision = find_hub_revision(str(name), revision) or revision
         return cls(model, tokenizer, model_id=model_name, revision=revision or "", device=resolve_device(device))
@@ -276,6 +276,15 @@ class HFMaskedLM:
         if torch.isnan(values).any():
             raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
         return values
+
+
+def masked_lm_revision(folder: Path, device: str) -> str:
+    """Revision of the model in a folder, without loading it."""
+    return _with_kernel(file_id(folder / WEIGHTS_FILE), device)
+
+
+def _with_kernel(revision: str, device: str) -> str:
+    return f"{revision}-{kernel_name(torch.device(device).type)}"
 
 
 def require_mask(tokenizer: Any, model_id: str) -> None:

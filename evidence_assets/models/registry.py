@@ -12,7 +12,7 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.inference import explain_load_errors
+from evidence_assets.models.inference import explain_load_errors, resolve_device
 from evidence_assets.models.protocols import Encoder, FloatArray, Generator, NamedModel, Reranker, TokenVectors
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
@@ -88,6 +88,16 @@ def get_masked_lm(lake: Lake, settings: ModelSettings) -> HFMaskedLM:
     if settings.name != SAMPLE_MASKED_LM:
         return _load_masked_lm(settings, settings.name, 0)
     return _load_masked_lm(settings, *_find_trained_model(lake, MASKED_LM_ASSET))
+
+
+def masked_lm_key(lake: Lake, settings: ModelSettings) -> str:
+    """The `model_key` of `get_masked_lm`; a model trained in this lake is not loaded."""
+    if settings.name != SAMPLE_MASKED_LM:
+        return model_key(get_masked_lm(lake, settings))
+    from evidence_assets.models.masked import masked_lm_revision
+
+    folder, _ = _find_trained_model(lake, MASKED_LM_ASSET)
+    return f"{settings.name}@{masked_lm_revision(Path(folder), resolve_device(settings.device))}"
 
 
 def get_tuned_classifier(lake: Lake) -> Reranker:

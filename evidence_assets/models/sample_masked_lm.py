@@ -14,10 +14,12 @@ import torch
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel
 
+from evidence_assets.models.masked import list_whole_words
+
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
-VERSION = "2"
+VERSION = "3"
 """Bump when equal sentences and settings give another model."""
 
 _ACCURACY_SENTENCES = 300
@@ -49,7 +51,7 @@ class TrainingSettings:
 def train_sample_masked_lm(
     sentences: Sequence[str], entities: Collection[str], folder: Path, settings: TrainingSettings = TrainingSettings()
 ) -> dict[str, float | None]:
-    """Train on ``sentences``, save to ``folder``, return sentence count, accuracy and held-out accuracy.
+    """Train on ``sentences``, save to ``folder``, return counts of sentences and words, and accuracies.
 
     ``entities`` are names whose mentions are masked with ``entity_mask_share``. The number of steps is fixed, so that
     equal input produces equal weights.
@@ -96,7 +98,12 @@ def train_sample_masked_lm(
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return {"sentences": len(train_rows), "accuracy": accuracy, "held_out_accuracy": held_out_accuracy}
+    return {
+        "vocabulary": len(list_whole_words(tokenizer, "")[0]),
+        "sentences": len(train_rows),
+        "accuracy": accuracy,
+        "held_out_accuracy": held_out_accuracy,
+    }
 
 
 def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:

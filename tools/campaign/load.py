@@ -188,9 +188,9 @@ def _pages(events: int) -> dict[str, float]:
 
     import dagster as dg
 
-    from evidence_assets.assets.run_liveness import reduce_disk_syncs
+    from evidence_assets.assets.run_liveness import speed_up_databases
 
-    reduce_disk_syncs()
+    speed_up_databases()
     graph = import_module("evidence_assets.cli.runner").defs().resolve_asset_graph()
     keys = list(graph.materializable_asset_keys)
     took: dict[str, float] = {}

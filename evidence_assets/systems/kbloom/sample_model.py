@@ -14,7 +14,7 @@ from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.inference import train_if_changed
-from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, get_masked_lm, model_key
+from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, get_masked_lm, masked_lm_key
 from evidence_assets.models.sample_masked_lm import VERSION, TrainingSettings, train_sample_masked_lm
 
 
@@ -45,22 +45,16 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     is_trained = masked.name == SAMPLE_MASKED_LM
 
     def make(context: StageContext) -> StageOutput:
-        report: dict[str, Any] = {}
         if is_trained:
             graphs = [context.lake.raw_path(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
             sentences = extract_sentences(context.read("chunks", "corpus/sample/chunks"))
             folder, names = context.lake.index_folder(MASKED_LM_ASSET), read_entity_names(graphs)
             report = train_model(folder, sentences, names, harvesting.training_steps)
-        model = get_masked_lm(context.lake, masked)
-        row = {
-            "model_id": model_key(model),
-            "name": model.model_id,
-            "revision": model.revision,
-            "task": "masked language model",
-            "vocabulary": len(model.vocabulary),
-            "input_hash": "",
-            **report,
-        }
+        else:
+            report = {"vocabulary": len(get_masked_lm(context.lake, masked).vocabulary), "input_hash": ""}
+        key = masked_lm_key(context.lake, masked)
+        name, _, revision = key.rpartition("@")
+        row = {"model_id": key, "name": name, "revision": revision, "task": "masked language model", **report}
         return StageOutput([row], metadata=report)
 
     about = (

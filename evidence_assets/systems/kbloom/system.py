@@ -19,12 +19,14 @@ from evidence_assets.experiment.system import CustomStages, NoSettings, ScoreTar
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.models.registry import (
     MASKED_LM_ASSET,
     SAMPLE_MASKED_LM,
     get_encoder,
     get_masked_lm,
     get_sequence_model,
+    masked_lm_key,
     model_key,
 )
 from evidence_assets.profiles import GeneratorSettings, Profile
@@ -184,14 +186,12 @@ class _Stages:
         causal = self.variant.profile.harvesting.causal
         return [f"{causal.name}@{causal.revision}"] if causal else []
 
-    def _models(self, context: StageContext) -> tuple[MiningModels, list[str]]:
-        """The models for prompt mining, and the names of those other than the masked one and the encoder."""
+    def _models(self, context: StageContext) -> tuple[Callable[[MaskedLM], MiningModels], list[str]]:
+        """The models for prompt mining but the masked one, and their names without the encoder's."""
         from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # imports torch
 
         harvesting = context.profile.harvesting
-        models = MiningModels(
-            get_masked_lm(context.lake, context.profile.masked_model), get_encoder(context.profile.encoder)
-        )
+        models = partial(MiningModels, encoder=get_encoder(context.profile.encoder))
         if self.settings.prompts == "initial":
             return models, []
         writer = get_sequence_model(SentenceWriter, harvesting.writer) if harvesting.writer else None
@@ -201,7 +201,7 @@ class _Stages:
             paraphrase = partial(reword_statements, open_language_model(context, context.profile.generator))
         names = [model_key(model) for model in (writer, proposer) if model is not None]
         write = writer.write if writer else None
-        return replace(models, write=write, propose=proposer, paraphrase=paraphrase), [*names, *self._prompt_models]
+        return partial(models, write=write, propose=proposer, paraphrase=paraphrase), [*names, *self._prompt_models]
 
     def _read_harvest(self, context: StageContext, collection: str = "") -> scores.HarvestedRelations:
         """The harvest of one collection, or of all."""
@@ -230,11 +230,12 @@ class _Stages:
                 f"{collections}, or add it to `collections` of the variant"
             )
         kinds = rows.read_entity_kinds(context.read("triples", self.settings.kinds)) if self.settings.kinds else None
-        models, other_models = self._models(context)
+        add_masked, other_models = self._models(context)
         harvesting = context.profile.harvesting
         causal = get_sequence_model(TextLikelihood, harvesting.causal) if harvesting.causal else None
         other_models += [model_key(causal)] if causal else []
-        model_id, encoder_id = model_key(models.masked), model_key(models.encoder)
+        model_id = masked_lm_key(context.lake, context.profile.masked_model)
+        encoder_id = model_key(get_encoder(context.profile.encoder))
         input_hash = rows.hash_harvest_inputs(relation, model_id, encoder_id, settings, kinds, other_models)
         prompts = context.read_partition("prompts", context.asset)
         is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
@@ -243,6 +244,7 @@ class _Stages:
             candidates = context.read_partition("candidate_tuples", context.asset)
             side_tables = {"prompts": prompts, "candidate_tuples": candidates}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
+        models = add_masked(get_masked_lm(context.lake, context.profile.masked_model))
         check_seeds(relation, models.masked, [context.lake.raw_path("seeds")])
         check_kinds(relation, kinds)
         first = mine_relation_prompts(relation, models, settings[0])
