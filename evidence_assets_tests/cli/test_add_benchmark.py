@@ -99,7 +99,10 @@ def test_questions_with_a_claim_and_a_label_are_verification_and_the_plan_says_s
     rows = [CLAIM, {"source_id": "2", "claim": "River is 2.", "label": "refuted", "table_id": "n.csv"}]
     plan = plan_benchmark("numbers", folder.questions(*rows), tables=folder.root / "tables", folder=folder.defs)
     write_benchmark(plan, folder.lake, folder=folder.defs)
-    assert (plan.task, plan.note) == ("verification", "1 without a task, with a claim and a label: read as verification")
+    assert (plan.task, plan.note) == (
+        "verification",
+        "1 without a task, with a claim and a label: read as verification",
+    )
     questions = read_benchmark_questions(folder.lake, benchmarks(folder.defs)["numbers"])
     assert [(q.task, q.text, q.gold) for q in questions][1] == ("verification", "River is 2.", ("REFUTES",))
     with pytest.raises(BadInput, match="claim: unknown field; did you mean 'text'"):
