@@ -12,9 +12,12 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM, BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM, UnusableModel
 from evidence_assets.models.protocols import MaskedLM
+from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, get_masked_lm, masked_lm_key, model_key
 from evidence_assets.models.sample_masked_lm import TrainingSettings, encode_positions, train_sample_masked_lm
+from evidence_assets.profiles import ModelSettings
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets_tests.models.tiny import byte_pair, tiny_model, tiny_world, word_piece
 
@@ -105,6 +108,14 @@ def test_a_saved_masked_lm_loads_with_equal_results(build: Build, tmp_path: Path
     assert len(saved_model.revision.partition("-")[0]) == 32
     text = f"a {MASK_SLOT} near the sea"
     np.testing.assert_array_equal(saved_model.slot_log_probs([text], [0]), model.slot_log_probs([text], [0]))
+
+
+def test_a_trained_model_has_its_key_without_being_loaded(tmp_path: Path) -> None:
+    lake, settings = Lake.create(tmp_path), ModelSettings(name=SAMPLE_MASKED_LM)
+    model, folder = word_piece(), lake.index_folder(MASKED_LM_ASSET)
+    model._model.save_pretrained(folder)
+    model._tokenizer.save_pretrained(folder)
+    assert masked_lm_key(lake, settings) == model_key(get_masked_lm(lake, settings))
 
 
 def test_pickled_weights_are_not_loaded(tmp_path: Path) -> None:
