@@ -13,6 +13,7 @@ from evidence_assets.experiment import solvers
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, presets
 from evidence_assets.lake.catalogue import connect
+from evidence_assets.models import registry
 from evidence_assets.reproduction.cells import Cell, add_scores, build_cells, find_cell_sources, load_scores
 from evidence_assets.systems.kbloom import sample_model
 from evidence_assets.systems.kbloom import system as kbloom
@@ -65,7 +66,7 @@ def miniature(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PRESETS_VARIABLE, opted)
         patch.setattr(solvers, "load_cached_generator", lambda settings: Model(settings.name))
-        for module in (kbloom, sample_model):
+        for module in (kbloom, registry, sample_model):
             patch.setattr(module, "get_masked_lm", lambda lake, settings: masked(settings.name))
         patch.setattr(
             "evidence_assets.systems.a2q.classifier_tuning.EMBEDDED_ENCODER", str(make_cross_encoder(root / "tiny"))
