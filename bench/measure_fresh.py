@@ -17,13 +17,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 import yaml
+
+from evidence_assets.assets.automation import request_stale_assets
+from evidence_assets.assets.run_liveness import UNFINISHED_STATUSES
+from evidence_assets.assets.seeds import request_seed_runs
+from evidence_assets.definitions import defs
+from evidence_assets.lake.store import Lake
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PR_SET_PDEATHSIG = 1
@@ -70,20 +76,23 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def daemon(environment: dict[str, str], log: Path, *workspace: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+def daemon(
+    environment: Mapping[str, str], log: Path, *workspace: str | Path, python: str | Path = sys.executable
+) -> Iterator[subprocess.Popen[bytes]]:
     """The daemon, over this repository's workspace or another; it and all that it started end with the block."""
     with log.open("w") as log_file:
         process = subprocess.Popen(
             [
+                python,
                 Path(sys.executable).with_name("dagster-daemon"),
                 "run",
                 *(workspace or ("-w", REPOSITORY / "workspace.yaml")),
             ],
-            env={**os.environ, **environment},
+            env=environment,
             stdout=log_file,
             stderr=log_file,
             start_new_session=True,
-            cwd=REPOSITORY,
+            cwd=environment.get("PWD", REPOSITORY),
             preexec_fn=_end_with_parent,
         )
         try:
@@ -101,27 +110,20 @@ def edit(seed: Path) -> None:
     seed.write_text(yaml.safe_dump(relation, sort_keys=False, allow_unicode=True))
 
 
+def is_settled(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, lake: Lake) -> bool:
+    """Whether nothing runs and a tick would request nothing."""
+    if instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES), limit=1):
+        return False
+    return (
+        not request_seed_runs(instance, lake)[0] and not request_stale_assets(repository, instance, None).run_requests
+    )
+
+
 def measure(world: Path, relation: str, patience: float = 600) -> Freshness:
     """Edit a seed file below a running daemon, and wait until nothing is to be made any more."""
-    from evidence_assets.assets.automation import request_stale_assets
-    from evidence_assets.assets.seeds import request_seed_runs
-    from evidence_assets.definitions import defs
-    from evidence_assets.lake.store import Lake
-
     lake, log = Lake(world / "data_lake"), world / "daemon.log"
     repository = defs().get_repository_def()
-    finished = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
-    unfinished = [status for status in dg.DagsterRunStatus if status not in finished]
-
-    def settled(instance: dg.DagsterInstance) -> bool:
-        if instance.get_run_ids(dg.RunsFilter(statuses=unfinished), limit=1):
-            return False
-        return (
-            not request_seed_runs(instance, lake)[0]
-            and not request_stale_assets(repository, instance, None).run_requests
-        )
-
-    with dg.DagsterInstance.get() as instance, daemon({}, log) as process:
+    with dg.DagsterInstance.get() as instance, daemon(os.environ, log) as process:
         deadline = time.monotonic() + patience
 
         def wait(is_done: bool) -> None:
@@ -129,12 +131,12 @@ def measure(world: Path, relation: str, patience: float = 600) -> Freshness:
             if not is_done:
                 time.sleep(2)
 
-        while not (ticked := "follow_data" in log.read_text() and settled(instance)):
+        while not (ticked := "follow_data" in log.read_text() and is_settled(repository, instance, lake)):
             wait(ticked)
         before = set(instance.get_run_ids())
         edited = time.time()
         edit(lake.raw / "seeds" / f"{relation}.yaml")
-        while not (fresh := settled(instance)):
+        while not (fresh := is_settled(repository, instance, lake)):
             wait(fresh)
         records = [r for r in instance.get_run_records() if r.dagster_run.run_id not in before]
         return Freshness(tuple(_run_times(instance, record, edited) for record in reversed(records)))

@@ -200,11 +200,11 @@ def test_a_daemon_that_restarts_after_sigterm_continues(service: Service) -> Non
             assert time.monotonic() < deadline, (folder() / "daemon.log").read_text()[-3000:]
             time.sleep(0.2)
 
-    with daemon({}, folder() / "daemon.log", *workspace):
+    with daemon(os.environ, folder() / "daemon.log", *workspace):
         wait_until((folder() / "left.started").exists)
     (folder() / "left.wait").unlink()
     assert service.versions() == "1 1 1"
-    with daemon({}, folder() / "daemon.log", *workspace):
+    with daemon(os.environ, folder() / "daemon.log", *workspace):
         wait_until(lambda: service.versions() == "2 2 2")
         succeeded = dg.RunsFilter(job_name=FOLLOW_JOB, statuses=[dg.DagsterRunStatus.SUCCESS])
         wait_until(lambda: len(service.instance.get_run_ids(succeeded)) == 1)
