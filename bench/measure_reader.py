@@ -41,13 +41,11 @@ from evidence_assets.models.reader.training import (
     TrainingQuestion,
     TrainingSettings,
     is_held_out,
-    option_features,
     train_reader,
 )
 from evidence_assets.models.vectors import encode_ends, softmax
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.systems.reader.training import question_keys
+from evidence_assets.systems.reader.training import choice_of_facts, extractive_weights, question_keys
 
 DATA = Path(os.environ.get("EVIDENCE_DEV_DATA", "."))
 TRAINING = {
@@ -144,50 +142,45 @@ def development_questions(name: str, encoder: Encoder, facts: int) -> list[Train
 
 
 def answer_by_reader(
-    reader: TrainedReader, encoder: Encoder, questions: Sequence[TrainingQuestion]
+    reader: TrainedReader, solver: ExtractiveSolver, questions: Sequence[TrainingQuestion]
 ) -> tuple[list[int], list[float]]:
     """Positions and probabilities of the reader's answers."""
-    facts = reader.settings.facts
-    inputs = [replace(option, facts=option.facts[:facts]) for q in questions for option in q.options]
-    scores = reader.score(inputs, option_features(encoder, inputs))
+    weighed = add_weights(solver, questions, reader.settings.facts)
+    scores = reader.score([option for q in weighed for option in q.options])
     parts = np.split(scores, np.cumsum([len(q.options) for q in questions])[:-1])
     return [int(part.argmax()) for part in parts], [float(softmax(part).max()) for part in parts]
 
 
 def answer_by_solver(solver: ExtractiveSolver, questions: Sequence[TrainingQuestion]) -> tuple[list[int], list[float]]:
     """Positions and probabilities of the extractive solver's answers, from the same pieces."""
-    tasks, choices = [], []
-    for question in questions:
-        labels = option_labels("mcqa", [option.option for option in question.options])
-        evidence = {
-            label: tuple(EvidenceItem(content_id(piece), "chunk", piece, "", piece) for piece in option.facts)
-            for label, option in zip(labels, question.options, strict=True)
-        }
-        tasks += [
-            ExplainOption(option.question, label, option.option, evidence[label])
-            for label, option in zip(labels, question.options, strict=True)
-        ]
-        choices.append((labels, question, evidence))
-    chains = iter(chain for chain in solver.explain(tasks) if isinstance(chain, Chain))
-    chosen = solver.choose(
-        [
-            ChooseAnswer(
-                question.options[0].question,
-                labels,
-                tuple(option.option for option in question.options),
-                tuple(next(chains) for _ in labels),
-                evidence,
-            )
-            for labels, question, evidence in choices
-        ]
-    )
-    positions, probabilities = [], []
-    for (labels, _, _), choice in zip(choices, chosen, strict=True):
-        assert isinstance(choice, Choice)
-        values = [choice.weights[label] for label in labels]
-        positions.append(int(np.argmax(values)))
-        probabilities.append(float(softmax(values).max()))
-    return positions, probabilities
+    weights = [[o.weight for o in q.options] for q in add_weights(solver, questions, EVIDENCE_OF_TODAY)]
+    return [int(np.argmax(each)) for each in weights], [float(softmax(each).max()) for each in weights]
+
+
+def add_weights(solver: ExtractiveSolver, questions: Sequence[TrainingQuestion], facts: int) -> list[TrainingQuestion]:
+    """The questions with the nearest facts only, and the extractive weight of each option."""
+    cut = [tuple(replace(option, facts=option.facts[:facts]) for option in q.options) for q in questions]
+    labels = [option_labels("mcqa", [each.option for each in options]) for options in cut]
+    tasks = [
+        choice_of_facts(
+            options[0].question,
+            names,
+            [each.option for each in options],
+            {name: each.facts for name, each in zip(names, options, strict=True)},
+        )
+        for names, options in zip(labels, cut, strict=True)
+    ]
+    weights = (w for start in range(0, len(tasks), 500) for w in extractive_weights(solver, tasks[start : start + 500]))
+    return [
+        replace(q, options=tuple(replace(o, weight=each[name]) for name, o in zip(names, options, strict=True)))
+        for q, names, options, each in zip(questions, labels, cut, weights, strict=True)
+    ]
+
+
+def open_solver(name: str, encoder: Encoder) -> ExtractiveSolver:
+    """Today's solver of the questions of a set."""
+    documents = read_pieces(name)
+    return ExtractiveSolver(encoder, documents=lambda sources: {s: documents.get(s, s) for s in sources})
 
 
 def format_row(name: str, questions: Sequence[TrainingQuestion], reader: Any, today: Any) -> list[str]:
@@ -218,10 +211,16 @@ def load_reader(folder: Path, names: Sequence[str], encoder: Encoder, settings: 
     """The reader that was trained on these sets, or a new one."""
     target = folder / "-".join(names)
     if not (target / WEIGHTS_FILE).exists():
-        questions = [question for name in names for question in training_questions(name, encoder, settings)]
+        questions = [
+            question
+            for name in names
+            for question in add_weights(
+                open_solver(name, encoder), training_questions(name, encoder, settings), settings.facts
+            )
+        ]
         folder.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=folder))
-        train_reader(encoder, EncoderName(EMBEDDED_ENCODER), questions, temporary, settings, print)
+        train_reader(EncoderName(EMBEDDED_ENCODER), questions, temporary, settings, print)
         temporary.rename(target)
     return TrainedReader(target, f"reader-{target.name}")
 
@@ -240,10 +239,9 @@ def main() -> None:
     lines: list[list[str]] = []
     for name in options.sets:
         questions = development_questions(name, encoder, EVIDENCE_OF_TODAY)
-        documents = read_pieces(name)
-        solver = ExtractiveSolver(encoder, documents=lambda sources, of=documents: {s: of.get(s, s) for s in sources})
+        solver = open_solver(name, encoder)
         label = f"{name} ({'trained on' if name in options.trained_on else 'left out'})"
-        answers = answer_by_reader(reader, encoder, questions), answer_by_solver(solver, questions)
+        answers = answer_by_reader(reader, solver, questions), answer_by_solver(solver, questions)
         half = len(questions) // 2
         second = [tuple(part[half:] for part in each) for each in answers]
         lines.append(format_row(label, questions, *answers))

@@ -25,9 +25,6 @@ from evidence_assets.models.inference import (
 )
 from evidence_assets.models.protocols import FloatArray
 
-FEATURES = ("nearest fact", "association", "question and fact")
-"""Features of an option beside the text: cosine of question and option with the nearest fact, of the question with the
-option, and of the question with its nearest fact."""
 _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 _ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
 _MIN_ROWS = 8
@@ -38,11 +35,15 @@ QUERY_SHARE = 2 / 3
 
 @dataclass(frozen=True)
 class OptionInput:
-    """A question with one of its options, and the facts found for both, nearest first."""
+    """A question with one of its options, and the facts found for both, nearest first.
+
+    ``weight``: Log odds of the option without the reader, which its score is added to.
+    """
 
     question: str
     option: str
     facts: tuple[str, ...] = ()
+    weight: float = 0.0
 
     @property
     def query(self) -> str:
@@ -66,7 +67,7 @@ class _PassThrough(torch.nn.Module):
 
 
 class ReaderNetwork:
-    """The lower layers of an encoder, its ``layers`` upper layers, and a linear head over pooled vector and features.
+    """The lower layers of an encoder, its ``layers`` upper layers, and a linear head over pooled vector and weight.
 
     Any encoder with a list of layers ``encoder.layer`` works: BERT, RoBERTa, MPNet and their descendants.
     """
@@ -109,7 +110,7 @@ class ReaderNetwork:
         self.lower = network.to(self.device).eval()
         self.upper.to(self.device).eval()
         self.dimensions = int(network.config.hidden_size)
-        self.head = torch.nn.Linear(self.dimensions + len(FEATURES), 1).to(self.device)
+        self.head = torch.nn.Linear(self.dimensions + 1, 1).to(self.device)
         for parameter in self.lower.parameters():
             parameter.requires_grad_(False)
 
@@ -173,7 +174,7 @@ class ReaderNetwork:
                 states[starts[row] : starts[row + 1]] = values
         return LowerStates(states, starts)
 
-    def scores(self, encoded: Sequence[EncodedInput], features: FloatArray) -> FloatArray:
+    def scores(self, encoded: Sequence[EncodedInput], weights: FloatArray) -> FloatArray:
         """The head's output for each input, independent of the other inputs on a CPU."""
         scores = np.empty(len(encoded), np.float32)
 
@@ -182,7 +183,7 @@ class ReaderNetwork:
             with torch.inference_mode():
                 hidden = self._run_lower([encoded[row] for row in padded])
                 pooled = self.pool(hidden, torch.ones(hidden.shape[:2], device=self.device))
-                values: FloatArray = self.head(self._join(pooled, features[padded]))[: len(rows), 0].cpu().numpy()
+                values: FloatArray = self.head(self._join(pooled, weights[padded]))[: len(rows), 0].cpu().numpy()
             return values
 
         batches = self._batches(encoded)
@@ -192,15 +193,15 @@ class ReaderNetwork:
             raise ModelUnavailable("the reader returned scores that are not numbers. Train it again with a lower rate")
         return scores
 
-    def _join(self, pooled: torch.Tensor, features: FloatArray) -> torch.Tensor:
-        return torch.cat([pooled, torch.from_numpy(features).to(self.device)], dim=-1)
+    def _join(self, pooled: torch.Tensor, weights: FloatArray) -> torch.Tensor:
+        return torch.cat([pooled, torch.from_numpy(weights[:, None]).to(self.device)], dim=-1)
 
-    def train_scores(self, states: LowerStates, rows: Sequence[int], features: FloatArray) -> torch.Tensor:
+    def train_scores(self, states: LowerStates, rows: Sequence[int], weights: FloatArray) -> torch.Tensor:
         """The head's output for stored inputs, padded to the longest, with gradients."""
         hidden, mask = states.pad(rows)
         with fast_products(self.device):
             pooled = self.pool(hidden.to(self.device), mask.to(self.device))
-        scores: torch.Tensor = self.head(self._join(pooled, features[list(rows)]))[:, 0]
+        scores: torch.Tensor = self.head(self._join(pooled, weights[list(rows)]))[:, 0]
         return scores
 
 

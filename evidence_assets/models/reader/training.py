@@ -1,5 +1,7 @@
 """A reader that is trained in the lake: it scores each option of a question together with the facts found for it.
 
+The score is added to the log odds that the option has without the reader, so training starts from those answers.
+
 Only the upper layers of an encoder and a linear head are trained, by cross-entropy over the options of a question, and
 stored in half precision. Training stops when a held-out share of the questions is no longer answered better.
 """
@@ -16,28 +18,28 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
+from scipy.optimize import minimize_scalar
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.models.inference import kernel_name, resolve_device
-from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.reader.network import (
-    FEATURES,
     EncodedInput,
     LowerStates,
     OptionInput,
     ReaderNetwork,
     similar_length_batches,
 )
-from evidence_assets.models.vectors import encode_ends
 
-VERSION = "1"
+VERSION = "2"
 """Raise it when equal questions and settings give another reader or other scores."""
 WEIGHTS_FILE, CARD_FILE, STATES_FILE = "model.safetensors", "reader.json", "states.tmp"
 MIN_HELD_OUT = 5
 """Fewer held-out questions cannot say when to stop."""
 _TEMPERATURES = np.exp(np.linspace(np.log(0.25), np.log(4), 61))
 _QUESTIONS_PER_BATCH = 32
+_RIDGE = 0.01
 
 
 @dataclass(frozen=True)
@@ -82,34 +84,20 @@ def is_held_out(question_id: str, share: float) -> bool:
     return int(content_id("held out", question_id)[:8], 16) / 16**8 < share
 
 
-def option_features(encoder: Encoder, inputs: Sequence[OptionInput]) -> FloatArray:
-    """The features :data:`FEATURES` of each option; those of facts are 0 without facts."""
-    vectors = encode_ends(
-        encoder, [t for each in inputs for t in (each.query, each.question, each.option, *each.facts)]
-    )
-    rows = np.zeros((len(inputs), len(FEATURES)), np.float32)
-    for row, each in enumerate(inputs):
-        facts = [vectors[fact] for fact in each.facts]
-        nearest = max((float(vectors[each.query] @ fact) for fact in facts), default=0.0)
-        association = float(vectors[each.question] @ vectors[each.option])
-        rows[row] = nearest, association, max((float(vectors[each.question] @ fact) for fact in facts), default=0.0)
-    return rows
-
-
 @dataclass(frozen=True)
 class TrainingData:
     """Questions as inputs of the network; ``rows`` are the positions of each question's options in the others."""
 
     questions: Sequence[TrainingQuestion]
     rows: Sequence[range]
-    features: FloatArray
+    weights: FloatArray
     states: LowerStates
 
     def select(self, numbers: Iterable[int]) -> TrainingData:
         """The questions at these positions."""
         chosen = list(numbers)
         questions, rows = [self.questions[n] for n in chosen], [self.rows[n] for n in chosen]
-        return TrainingData(questions, rows, self.features, self.states)
+        return TrainingData(questions, rows, self.weights, self.states)
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -124,7 +112,7 @@ class TrainingData:
     def logits(self, network: ReaderNetwork, numbers: Sequence[int]) -> list[torch.Tensor]:
         """Scores of the options of each of these questions, with gradients."""
         rows = [row for number in numbers for row in self.rows[number]]
-        scores = network.train_scores(self.states, rows, self.features)
+        scores = network.train_scores(self.states, rows, self.weights)
         return list(torch.split(scores, [len(self.rows[number]) for number in numbers]))
 
     def predict(self, network: ReaderNetwork) -> list[FloatArray]:
@@ -137,15 +125,36 @@ class TrainingData:
             ]
 
 
-def prepare_data(
-    network: ReaderNetwork, encoder: Encoder, questions: Sequence[TrainingQuestion], file: Path
-) -> TrainingData:
-    """Compute features and lower states of all options; the states are in ``file``."""
+def prepare_data(network: ReaderNetwork, questions: Sequence[TrainingQuestion], file: Path) -> TrainingData:
+    """Compute the lower states of all options, in ``file``."""
     inputs = [option for question in questions for option in question.options]
     ends = np.cumsum([len(question.options) for question in questions]).tolist()
     rows = [range(end - len(q.options), end) for q, end in zip(questions, ends, strict=True)]
-    features = option_features(encoder, inputs)
-    return TrainingData(questions, rows, features, network.lower_states(network.encode(inputs), file))
+    return TrainingData(questions, rows, weights_of(inputs), network.lower_states(network.encode(inputs), file))
+
+
+def weights_of(inputs: Sequence[OptionInput]) -> FloatArray:
+    """Log odds of the options without the reader."""
+    return np.array([each.weight for each in inputs], np.float32)
+
+
+def start_from_weights(network: ReaderNetwork, data: TrainingData) -> float:
+    """Let the head multiply the options' weights by a fitted scale and ignore the layers; returns its mean loss.
+
+    A head that starts at random hardly uses the weights, because a step changes a parameter by about the rate.
+    """
+    weights = [data.weights[rows.start : rows.stop].astype(float) for rows in data.rows]
+
+    def loss(scale: float) -> float:
+        scores = [scale * each for each in weights]
+        return float(np.mean([np.logaddexp.reduce(z) - z[gold] for z, gold in zip(scores, data.gold, strict=True)]))
+
+    scale = float(minimize_scalar(lambda x: loss(x) + _RIDGE * (x - 1) ** 2, bounds=(0, 4), method="bounded").x)
+    with torch.no_grad():
+        network.head.weight.zero_()
+        network.head.bias.zero_()
+        network.head.weight[0, -1] = scale
+    return loss(scale)
 
 
 def fit_reader(
@@ -164,15 +173,16 @@ def fit_reader(
             f"{len(folds)} questions are too few to train a reader: {len(training.rows)} for training (at least "
             f"{settings.batch}) and {len(held_out.rows)} held out (at least {MIN_HELD_OUT}). Add graded questions"
         )
+    loss = start_from_weights(network, training)
     optimizer = torch.optim.AdamW(network.trained.parameters(), lr=settings.rate)
     generator = torch.Generator().manual_seed(settings.seed)
     epochs: list[dict[str, float]] = []
     weights: dict[str, torch.Tensor] = {}
-    for number in range(1, settings.epochs + 1):
-        order = torch.randperm(len(training.rows), generator=generator).tolist()
-        loss = _train_epoch(
-            network, training, similar_length_batches(order, training.lengths, settings.batch), optimizer
-        )
+    for number in range(settings.epochs + 1):
+        if number:  # epoch 0 is the answers without the reader
+            order = torch.randperm(len(training.rows), generator=generator).tolist()
+            batches = similar_length_batches(order, training.lengths, settings.batch)
+            loss = _train_epoch(network, training, batches, optimizer)
         right = [int(s.argmax()) == g for s, g in zip(held_out.predict(network), held_out.gold, strict=True)]
         epochs.append({"loss": round(loss, 4), "held_out_accuracy": round(float(np.mean(right)), 4)})
         inform(f"reader: epoch {number} of at most {settings.epochs}: {epochs[-1]}")
@@ -212,7 +222,6 @@ def _train_epoch(
 
 
 def train_reader(
-    encoder: Encoder,
     base: EncoderName,
     questions: Sequence[TrainingQuestion],
     folder: Path,
@@ -224,7 +233,7 @@ def train_reader(
     Equal inputs give equal weights on one machine with one number of threads.
     """
     network = build_network(base, settings)
-    data = prepare_data(network, encoder, questions, folder / STATES_FILE)
+    data = prepare_data(network, questions, folder / STATES_FILE)
     inform(f"reader: {int(data.states.starts[-1]):,} tokens of {len(questions):,} questions")
     weights, report = fit_reader(network, data, settings, inform)
     (folder / STATES_FILE).unlink()
@@ -290,6 +299,11 @@ class TrainedReader:
         """Token ids of the inputs, and whether a text was cut."""
         return self._network.encode(inputs)
 
-    def score(self, inputs: Sequence[OptionInput], features: FloatArray) -> FloatArray:
+    @property
+    def scale(self) -> float:
+        """Factor of the weights that the options have without the reader."""
+        return float(self._network.head.weight.detach()[0, -1])
+
+    def score(self, inputs: Sequence[OptionInput]) -> FloatArray:
         """Log odds of each option, up to a constant of its question."""
-        return self._network.scores(self.encode(inputs), features)
+        return self._network.scores(self.encode(inputs), weights_of(inputs))

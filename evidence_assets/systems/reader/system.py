@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evidence_assets.experiment.evidence.selection import Selector
@@ -12,9 +12,10 @@ from evidence_assets.experiment.system import CustomStages, Method, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.reader.network import OptionInput
-from evidence_assets.models.reader.training import TrainedReader, TrainingSettings, option_features
+from evidence_assets.models.reader.training import TrainedReader, TrainingSettings
 from evidence_assets.models.registry import get_encoder, get_trained_reader
 from evidence_assets.models.vectors import softmax
+from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -29,6 +30,7 @@ from evidence_assets.reasoning.tasks import (
 )
 from evidence_assets.systems.reader import READER_ASSET, VERSION
 from evidence_assets.systems.reader.training import (
+    extractive_weights,
     open_chunk_selector,
     reader_folder,
     reader_stages,
@@ -86,18 +88,18 @@ SUPPORT_DIGITS = 9
 
 
 class ReaderSolver:
-    """Weighs each option with its nearest facts; the largest weight wins.
+    """Adds a weight from question, option and nearest facts to the extractive solver's; the largest sum wins.
 
-    A chain states the weight of its option, and for each fact the weight without it. Its support is the logistic
-    function of the weight. An answer is supported by its facts if its probability is at least :data:`MIN_SHARE`.
+    A chain states the reader's weight of its option, and for each fact the weight without it. Its support is the
+    logistic function of the weight. An answer is supported if its probability is at least :data:`MIN_SHARE`.
     """
 
     name = "reader"
 
     def __init__(self, reader: TrainedReader, encoder: Encoder) -> None:
-        self._reader, self._encoder = reader, encoder
+        self._reader, self._extractive = reader, ExtractiveSolver(encoder)
         self.model_id = f"{reader.model_id}@{reader.weights_id}"
-        self.version = f"{VERSION}-{reader.revision}-{encoder.revision}"
+        self.version = f"{VERSION}-{reader.revision}-{self._extractive.version}"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         """One chain per option: all facts that the reader was given, each with the weight without it."""
@@ -108,7 +110,7 @@ class ReaderSolver:
             subsets = [texts, *(texts[:i] + texts[i + 1 :] for i in range(len(texts)))]
             inputs += [OptionInput(task.question, task.option, subset) for subset in subsets]
         encoded = self._reader.encode(inputs)
-        weights = iter(zip(self._reader.score(inputs, option_features(self._encoder, inputs)), encoded, strict=True))
+        weights = iter(zip(self._reader.score(inputs), encoded, strict=True))
         chains: list[Chain | Failure] = []
         for task, items in zip(tasks, facts, strict=True):
             weight, tokens = next(weights)
@@ -137,14 +139,18 @@ class ReaderSolver:
         return first, *fact_steps
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """The option with the largest weight."""
-        return [self._choice(task) for task in tasks]
+        """The option with the largest sum of the extractive and the reader's weight."""
+        weights = extractive_weights(self._extractive, tasks)
+        return [self._choice(task, each) for task, each in zip(tasks, weights, strict=True)]
 
-    def _choice(self, task: ChooseAnswer) -> Choice:
+    def _choice(self, task: ChooseAnswer, extractive: Mapping[str, float]) -> Choice:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
         limit = 10.0**-SUPPORT_DIGITS
         clipped = [min(max(support.get(label, 0.0), limit), 1 - limit) for label in task.labels]
-        weights = {label: math.log(p / (1 - p)) for label, p in zip(task.labels, clipped, strict=True)}
+        weights = {
+            label: self._reader.scale * extractive[label] + math.log(p / (1 - p))
+            for label, p in zip(task.labels, clipped, strict=True)
+        }
         answer = max(task.labels, key=lambda label: weights[label])
         probability = softmax(list(weights.values()))[task.labels.index(answer)]
         is_supported = probability >= MIN_SHARE and bool(task.evidence.get(answer))

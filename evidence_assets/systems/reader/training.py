@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -27,6 +27,7 @@ from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.inference import train_if_changed
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.reader.network import OptionInput
 from evidence_assets.models.reader.training import VERSION as NETWORK_VERSION
 from evidence_assets.models.reader.training import (
@@ -38,6 +39,9 @@ from evidence_assets.models.reader.training import (
     train_reader,
 )
 from evidence_assets.models.registry import get_encoder, model_key
+from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
+from evidence_assets.reasoning.extractive import ExtractiveSolver
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, are_names
 from evidence_assets.retrieval.bm25 import lowercase_words
 from evidence_assets.systems.reader import READER_ASSET, VERSION
 
@@ -61,7 +65,8 @@ def reader_stages(variant: Variant, settings: TrainingSettings) -> list[Stage]:
     files = [StageInput(key) for key in sorted({b.raw_asset for b in benchmarks_of_family("mcqa")})]
     inputs = [*files, *source_inputs("mcqa", ("corpus",))]
     encoder = variant.profile.encoder
-    version = f"{VERSION}:{NETWORK_VERSION}:{content_id(asdict(settings))[:12]}:{encoder.name}@{encoder.revision}"
+    code = f"{VERSION}:{NETWORK_VERSION}:{EXTRACTIVE_VERSION}"
+    version = f"{code}:{content_id(asdict(settings))[:12]}:{encoder.name}@{encoder.revision}"
     stage = Stage(variant.key, "models", make, about, inputs, version, "mcqa", "benchmarks", "gpu", ("pytorch",))
     return [stage]
 
@@ -72,14 +77,14 @@ def _train(context: StageContext, settings: TrainingSettings) -> StageOutput:
         raise BadInput(f"the encoder {encoding.name} is behind a server: a reader is trained from an encoder on disk")
     records, dropped = read_training_questions(context.lake, benchmark)
     selector = open_chunk_selector(context, settings.facts)
-    questions = build_training_questions(records, selector, context)
     encoder = get_encoder(encoding)
+    questions = build_training_questions(records, selector, encoder, context.progress("questions"))
     base = EncoderName(encoding.name, encoding.revision)
     inputs = [asdict(question) for question in questions]
     input_hash = content_id("reader", VERSION, NETWORK_VERSION, model_key(encoder), asdict(settings), inputs)
     folder = reader_folder(context.lake, benchmark.name)
     report = train_if_changed(
-        folder, input_hash, lambda into: train_reader(encoder, base, questions, into, settings, context.inform)
+        folder, input_hash, lambda into: train_reader(base, questions, into, settings, context.inform)
     )
     name, revision = f"reader-{benchmark.name}", file_id(folder / WEIGHTS_FILE)[:12]
     row = {
@@ -113,24 +118,52 @@ def open_chunk_selector(context: StageContext, facts: int) -> Selector:
     return CosineChunks(open_benchmark_corpus(context), get_encoder(context.profile.encoder), facts, VERSION)
 
 
+def extractive_weights(solver: ExtractiveSolver, tasks: Sequence[ChooseAnswer]) -> list[Mapping[str, float]]:
+    """Weight of each label without the reader: the extractive solver's, from the evidence of the tasks."""
+    explained = [
+        ExplainOption(task.question, label, option, tuple(task.evidence.get(label, ())), names=are_names(task.options))
+        for task in tasks
+        for label, option in zip(task.labels, task.options, strict=True)
+    ]
+    chains = iter(solver.explain(explained))
+    answered = [replace(task, chains=tuple(cast(Chain, next(chains)) for _ in task.labels)) for task in tasks]
+    return [cast(Choice, choice).weights for choice in solver.choose(answered)]
+
+
 def build_training_questions(
-    records: Sequence[QuestionRecord], selector: Selector, context: StageContext
+    records: Sequence[QuestionRecord], selector: Selector, encoder: Encoder, progress: Callable[[int, int], None]
 ) -> list[TrainingQuestion]:
-    """Graded questions with the facts of each option, in the order of their ids."""
+    """Graded questions with the facts and the extractive weight of each option, in the order of their ids."""
+    solver = ExtractiveSolver(encoder)
     ordered = sorted(records, key=lambda record: record.question_id)
-    progress, questions = context.progress("questions"), list[TrainingQuestion]()
+    questions = list[TrainingQuestion]()
     for start in range(0, len(ordered), BATCH):
         batch = ordered[start : start + BATCH]
         batch_questions = [Question(r.question_id, r.benchmark, r.task, r.text, r.options) for r in batch]
-        for record, evidence in zip(batch, selector.select(batch_questions), strict=True):
-            facts = facts_by_option(evidence)
+        facts_of = [facts_by_option(evidence) for evidence in selector.select(batch_questions)]
+        tasks = [
+            choice_of_facts(record.text, record.labels, record.options, facts)
+            for record, facts in zip(batch, facts_of, strict=True)
+        ]
+        for record, facts, weights in zip(batch, facts_of, extractive_weights(solver, tasks), strict=True):
             options = tuple(
-                OptionInput(record.text, option, facts.get(label, ()))
+                OptionInput(record.text, option, facts.get(label, ()), weights[label])
                 for label, option in zip(record.labels, record.options, strict=True)
             )
             questions.append(TrainingQuestion(record.question_id, options, record.labels.index(record.gold[0])))
         progress(len(questions), len(ordered))
     return questions
+
+
+def choice_of_facts(
+    question: str, labels: Sequence[str], options: Sequence[str], facts: Mapping[str, Sequence[str]]
+) -> ChooseAnswer:
+    """The task of choosing an option whose evidence is these facts."""
+    evidence = {
+        label: tuple(EvidenceItem(content_id(text), "chunk", text, "", text) for text in texts)
+        for label, texts in facts.items()
+    }
+    return ChooseAnswer(question, tuple(labels), tuple(options), (), evidence)
 
 
 def facts_by_option(evidence: Iterable[SelectedEvidence]) -> dict[str, tuple[str, ...]]:

@@ -24,7 +24,6 @@ from evidence_assets.models.reader.training import (
     TrainingSettings,
     fit_temperature,
     is_held_out,
-    option_features,
     train_reader,
 )
 from evidence_assets_tests.models.tiny import make_encoder
@@ -59,7 +58,7 @@ def make_questions(n: int) -> list[TrainingQuestion]:
 @pytest.fixture(scope="module")
 def trained(base: EncoderName, encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reader")
-    train_reader(encoder, base, make_questions(60), folder, SETTINGS)
+    train_reader(base, make_questions(60), folder, SETTINGS)
     return folder
 
 
@@ -85,19 +84,19 @@ def test_it_learns_what_the_facts_say(trained: Path, encoder: Encoder) -> None:
     new = make_questions(80)[60:]
     right = 0
     for question in new:
-        scores = reader.score(question.options, option_features(encoder, question.options))
+        scores = reader.score(question.options)
         right += int(scores.argmax()) == question.gold
     assert right == len(new)
     assert (trained / WEIGHTS_FILE).stat().st_size == card["bytes"] < 40_000, "only the trained part is stored"
 
 
 def test_equal_inputs_give_equal_bytes(base: EncoderName, encoder: Encoder, trained: Path, tmp_path: Path) -> None:
-    train_reader(encoder, base, make_questions(60), tmp_path, SETTINGS)
+    train_reader(base, make_questions(60), tmp_path, SETTINGS)
     assert (tmp_path / WEIGHTS_FILE).read_bytes() == (trained / WEIGHTS_FILE).read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == [WEIGHTS_FILE, CARD_FILE]
     other = tmp_path / "other"
     other.mkdir()
-    train_reader(encoder, base, make_questions(60), other, replace(SETTINGS, seed=1))
+    train_reader(base, make_questions(60), other, replace(SETTINGS, seed=1))
     assert (other / WEIGHTS_FILE).read_bytes() != (trained / WEIGHTS_FILE).read_bytes()
 
 
@@ -105,19 +104,28 @@ def test_a_score_depends_on_its_input_alone(trained: Path, encoder: Encoder) -> 
     reader = TrainedReader(trained, "reader-x", device="cpu")
     inputs = [option for question in make_questions(12) for option in question.options]
     inputs.append(OptionInput("what is a fever", "pain"))
-    features = option_features(encoder, inputs)
-    scores = reader.score(inputs, features)
-    single_scores = [float(reader.score([each], features[i : i + 1])[0]) for i, each in enumerate(inputs)]
+    scores = reader.score(inputs)
+    single_scores = [float(reader.score([each])[0]) for each in inputs]
     assert scores.tolist() == single_scores
-    assert reader.score([], features[:0]).shape == (0,)
+    assert reader.score([]).shape == (0,)
 
 
-def test_features_are_cosines_and_zero_without_facts(encoder: Encoder) -> None:
-    plain, same = OptionInput("fever", "pain"), OptionInput("fever", "fever", ("fever", "the insulin"))
-    features = option_features(encoder, [plain, same])
-    assert features[0, 0] == features[0, 2] == 0 and features[0, 1] != 0
-    vectors = encoder.encode_sentences(["fever fever", "fever"])
-    assert features[1].tolist() == pytest.approx([float(vectors[0] @ vectors[1]), 1.0, 1.0], abs=1e-5)
+def test_a_score_is_added_to_the_scaled_weight_of_its_option(trained: Path) -> None:
+    reader = TrainedReader(trained, "reader-x", device="cpu")
+    plain = OptionInput("fever", "pain", ("the the the",))
+    alone, with_weight = reader.score([plain, replace(plain, weight=2.0)])
+    assert reader.scale > 0 and with_weight - alone == pytest.approx(2 * reader.scale, abs=1e-5)
+
+
+def test_training_starts_from_the_answers_without_the_reader(base: EncoderName, tmp_path: Path) -> None:
+    weighed = []
+    for question in make_questions(60):
+        weights = [1.0 if position == question.gold else 0.0 for position in range(2)]
+        options = tuple(replace(o, facts=(), weight=w) for o, w in zip(question.options, weights, strict=True))
+        weighed.append(replace(question, options=options))
+    report = train_reader(base, weighed, tmp_path, replace(SETTINGS, epochs=1, rate=1e-6))
+    assert report["epochs"][0]["held_out_accuracy"] == 1.0
+    assert TrainedReader(tmp_path, "reader-x", device="cpu").scale > 0.5
 
 
 def test_a_long_question_loses_its_beginning_and_facts_their_end(base: EncoderName) -> None:
@@ -139,7 +147,7 @@ def test_invalid_trainings_are_explained(
     n: int, change: dict[str, int], message: str, base: EncoderName, encoder: Encoder, tmp_path: Path
 ) -> None:
     with pytest.raises(BadInput, match=message):
-        train_reader(encoder, base, make_questions(n), tmp_path, replace(SETTINGS, **change))
+        train_reader(base, make_questions(n), tmp_path, replace(SETTINGS, **change))
 
 
 def test_another_kind_of_network_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from typer.testing import CliRunner
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, declarations
+from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.cli import app
+from evidence_assets.experiment.evidence.selection import NoEvidence
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.system import is_answered_by_model
 from evidence_assets.experiment.variants import variants_of
@@ -27,10 +29,13 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.reader.network import EncodedInput, OptionInput
 from evidence_assets.models.reader.training import WEIGHTS_FILE, TrainedReader
 from evidence_assets.reasoning.citations import check_citations
+from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems.reader import READER_ASSET
 from evidence_assets.systems.reader.system import ReaderSolver
 from evidence_assets.systems.reader.training import (
+    build_training_questions,
+    extractive_weights,
     question_keys,
     read_training_questions,
     reader_folder,
@@ -213,13 +218,14 @@ def test_an_equal_stem_with_other_options_is_another_question() -> None:
 class FactCounter:
     """A fake reader: an option weighs 2 for each fact with its name, and aspirin 5 more in a sure question."""
 
+    scale = 0.0
     model_id, weights_id, revision = "reader-mine", "abc", "abc-1"
     settings = SimpleNamespace(facts=2)
 
     def encode(self, inputs: Sequence[OptionInput]) -> list[EncodedInput]:
         return [EncodedInput([1, 2, 3], [0, 0, 1], "long" in each.question) for each in inputs]
 
-    def score(self, inputs: Sequence[OptionInput], features: Any) -> Any:
+    def score(self, inputs: Sequence[OptionInput]) -> Any:
         counts = [sum(each.option in fact for fact in each.facts) for each in inputs]
         sure = ["sure" in each.question and each.option == "aspirin" for each in inputs]
         return np.array([2.0 * count + 5 * is_sure for count, is_sure in zip(counts, sure, strict=True)], np.float32)
@@ -273,6 +279,29 @@ def test_the_option_with_the_largest_weight_is_supported_by_its_facts(solver: Re
     choice = choose(solver, "What treats pain?", {"A": ITEMS[1:2], "B": ITEMS[1:2]})
     assert (choice.answer, choice.supported, choice.status) == ("A", ("A",), "answered")
     assert choice.weights == pytest.approx({"A": 2.0, "B": 0.0, "C": 0.0}, abs=1e-6)
+
+
+def test_the_weight_of_the_reader_is_added_to_the_scaled_extractive_weight(
+    solver: ReaderSolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = {"A": ITEMS[1:2], "B": ITEMS[:1]}
+    alone = choose(solver, "What is a metal?", evidence)
+    monkeypatch.setattr(FactCounter, "scale", 0.5)
+    both = choose(solver, "What is a metal?", evidence)
+    options = ("aspirin", "gold", "tin")
+    (task,) = [ChooseAnswer("What is a metal?", ("A", "B", "C"), options, (), evidence)]
+    (extractive,) = extractive_weights(ExtractiveSolver(WordEncoder()), [task])
+    assert any(extractive.values())
+    assert both.weights == pytest.approx({k: alone.weights[k] + 0.5 * extractive[k] for k in "ABC"}, abs=1e-5)
+
+
+def test_training_questions_have_the_extractive_weights_of_their_options() -> None:
+    record = QuestionRecord("mine", "q", "train", "mcqa", "Is gold heavy?", ("aspirin", "gold"), ("B",))
+    (built,) = build_training_questions([record], NoEvidence("no corpus"), WordEncoder(), lambda count, total: None)
+    (weights,) = extractive_weights(
+        ExtractiveSolver(WordEncoder()), [ChooseAnswer(record.text, ("A", "B"), record.options, (), {})]
+    )
+    assert [option.weight for option in built.options] == [weights["A"], weights["B"]] != [0, 0]
 
 
 def test_a_reader_answers_instead_of_a_language_model_and_only_its_answers_depend_on_training() -> None:
