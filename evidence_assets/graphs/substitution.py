@@ -32,12 +32,16 @@ class Constant:
 
 @dataclass(frozen=True)
 class TriplePattern:
-    """A triplet to satisfy; ``edge_type`` None accepts any type, ``symmetric`` accepts both directions."""
+    """A triplet to satisfy; ``edge_type`` None accepts any type, ``symmetric`` accepts both directions.
+
+    ``is_denied``: The graph must not have the edge; a denied constant stands for all nodes that match its name.
+    """
 
     head: Variable | Constant
     edge_type: int | None
     tail: Variable | Constant
     symmetric: bool = False
+    is_denied: bool = False
 
 
 Candidates = dict[Variable | Constant, IntArray]
@@ -72,7 +76,8 @@ def substitute(
 ) -> SubstitutionResult:
     """Find the candidate nodes of the target variable (Algorithms 2 and 3 of 4StepFocus).
 
-    Triplets of two constants, or with a constant without nodes, are skipped with a reason.
+    Triplets of two constants, or with a constant without nodes, are skipped with a reason; so are denied triplets with
+    a variable that is in no other used triplet (safe negation as failure).
 
     ``printed`` follows Algorithm 2 exactly. If both ends are variables, it intersects the heads with the nodes to which
     the heads point (line 17), and the tails with the nodes that point to the tails (line 22), which leaves nothing
@@ -91,15 +96,17 @@ def substitute(
         if types.setdefault(term.name, term.node_type) != term.node_type:
             raise ValueError(f"the variable {term.name!r} has two types; use one")
     used_numbers, skipped = [], []
+    asserted_patterns = [p for p in patterns if not p.is_denied and not _skip_reason(p, form)]
+    bound = {end for p in asserted_patterns for end in (p.head, p.tail)}
     for number, pattern in enumerate(patterns):
-        reason = _skip_reason(pattern, form)
+        reason = _skip_reason(pattern, form) or (_denial_skip_reason(pattern, form, bound) if pattern.is_denied else "")
         if reason:
             skipped.append((number, reason))
         else:
             used_numbers.append(number)
     usable_patterns = [
         replace(
-            patterns[i],
+            _with_denied_constants(patterns[i]),
             edge_type=patterns[i].edge_type if use_edge_types else None,
             symmetric=patterns[i].symmetric or not use_direction,
         )
@@ -143,9 +150,9 @@ def witness_edges(
     )
     edges: list[tuple[int, int, int, int]] = []
     for number in narrowed.used_patterns:
-        if number in narrowed.unconnected_patterns:
-            continue
         pattern = patterns[number]
+        if number in narrowed.unconnected_patterns or pattern.is_denied:
+            continue
         ends = [narrowed.candidates_by_term[end] for end in (pattern.head, pattern.tail)]
         edge_types = (pattern.edge_type,) if use_edge_types and pattern.edge_type is not None else graph.edge_types
         witnesses: set[tuple[int, int, int]] = set()
@@ -169,6 +176,26 @@ def _skip_reason(pattern: TriplePattern, form: SubstitutionForm) -> str:
     if form == "printed" and pattern.head == pattern.tail:
         return "both ends are the same variable"
     return ""
+
+
+def _denial_skip_reason(pattern: TriplePattern, form: SubstitutionForm, bound: Collection[Variable | Constant]) -> str:
+    if form == "printed":
+        return "the printed form has no denied triplets"
+    for end in (pattern.head, pattern.tail):
+        if isinstance(end, Variable) and end not in bound:
+            return f"the variable {end.name!r} is only in denied triplets"
+    return ""
+
+
+def _with_denied_constants(pattern: TriplePattern) -> TriplePattern:
+    """The pattern; a denied one has constants of its own, which other triplets do not narrow."""
+    if not pattern.is_denied:
+        return pattern
+    head, tail = (
+        replace(end, name=f"not {end.name}") if isinstance(end, Constant) else end
+        for end in (pattern.head, pattern.tail)
+    )
+    return replace(pattern, head=head, tail=tail)
 
 
 def _initial_candidates(graph: TypedGraph, term: Variable | Constant, fixed: Mapping[str, ArrayLike]) -> IntArray:
@@ -203,6 +230,19 @@ def _matching_edges(graph: TypedGraph, pattern: TriplePattern, candidates: Candi
     return along
 
 
+def _undenied_ends(graph: TypedGraph, pattern: TriplePattern, candidates: Candidates) -> tuple[IntArray, IntArray]:
+    """Heads with a tail to which they have no such edge, and tails alike; for constants, with no edge at all."""
+    edges = np.unique(np.stack(_matching_edges(graph, pattern, candidates)), axis=1)
+    ends = (pattern.head, pattern.tail)
+    remaining = []
+    for end, other, nodes in zip(ends, ends[::-1], edges, strict=True):
+        is_unary = isinstance(other, Constant) or end == other
+        denied, counts = np.unique(nodes, return_counts=True)
+        denied = denied[counts >= (1 if is_unary else len(candidates[other]))]
+        remaining.append(candidates[end] if isinstance(end, Constant) else np.setdiff1d(candidates[end], denied))
+    return remaining[0], remaining[1]
+
+
 def _is_open(term: Variable | Constant) -> bool:
     """Whether a term can be narrowed: a variable, or a constant that matches several nodes."""
     return isinstance(term, Variable) or len(term.nodes) > 1
@@ -226,7 +266,7 @@ def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], cand
         number = min(pending, key=lambda i: (min(len(candidates[e]) for e in (patterns[i].head, patterns[i].tail)), i))
         pending.remove(number)
         pattern = patterns[number]
-        heads, tails = _matching_edges(graph, pattern, candidates)
+        heads, tails = (_undenied_ends if pattern.is_denied else _matching_edges)(graph, pattern, candidates)
         if not len(heads):
             # No assignment satisfies the triplets connected to this one.
             contradictory = _connected_terms(patterns, (pattern.head, pattern.tail))

@@ -23,7 +23,9 @@ def graphs(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int, int]]]:
 
 
 @st.composite
-def queries(draw: st.DrawFn, n_nodes: int, *, tree: bool) -> tuple[list[TriplePattern], Variable]:
+def queries(
+    draw: st.DrawFn, n_nodes: int, *, tree: bool, denials: bool = False
+) -> tuple[list[TriplePattern], Variable]:
     """Random triplets; with ``tree`` each new term hangs on one already there (or starts a tree of its own)."""
     variables = [Variable(f"x{i}", draw(st.sampled_from([None, 0, 1]))) for i in range(4)]
     patterns: list[TriplePattern] = []
@@ -47,7 +49,8 @@ def queries(draw: st.DrawFn, n_nodes: int, *, tree: bool) -> tuple[list[TriplePa
         else:
             new = old if kind == "loop" else draw(st.sampled_from(placed))
         ends = (old, new) if draw(st.booleans()) else (new, old)
-        patterns.append(TriplePattern(ends[0], draw(st.sampled_from([None, 0, 1])), ends[1]))
+        is_denied = denials and draw(st.booleans())
+        patterns.append(TriplePattern(ends[0], draw(st.sampled_from([None, 0, 1])), ends[1], is_denied=is_denied))
     target = draw(st.sampled_from([v for v in variables if v in placed]))
     return patterns, target
 
@@ -77,7 +80,12 @@ def brute_force(
     results = set()
     for values in itertools.product(*choices):
         value = dict(zip(terms, values, strict=True))
-        if all(holds(value[p.head], p.edge_type, value[p.tail]) for p in patterns):
+
+        def is_denied(p: TriplePattern, value: dict[Variable | Constant, int] = value) -> bool:
+            heads, tails = (end.nodes if isinstance(end, Constant) else [value[end]] for end in (p.head, p.tail))
+            return not any(holds(head, p.edge_type, tail) for head in heads for tail in tails)
+
+        if all(is_denied(p) if p.is_denied else holds(value[p.head], p.edge_type, value[p.tail]) for p in patterns):
             results.add(value[target])
     return results
 
@@ -117,6 +125,19 @@ def test_corrected_loses_nothing_on_cycles(data: st.DataObject) -> None:
     patterns, target = data.draw(queries(len(world[0]), tree=False))
     result = substitute(graph_of(world), patterns, target)
     assert brute_force(*world, patterns, target) <= set(result.candidates.tolist())
+
+
+@given(st.data(), st.booleans(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_denials_equal_brute_force_on_trees(data: st.DataObject, typed: bool, directed: bool) -> None:
+    """Denied triplets with a variable that no other triplet has are left out."""
+    world = data.draw(graphs())
+    patterns, target = data.draw(queries(len(world[0]), tree=True, denials=True))
+    bound = {end for p in patterns if not p.is_denied for end in (p.head, p.tail)}
+    safe = [p for p in patterns if all(isinstance(e, Constant) or e in bound for e in (p.head, p.tail))]
+    result = substitute(graph_of(world), patterns, target, use_edge_types=typed, use_direction=directed)
+    assert set(result.candidates.tolist()) == brute_force(*world, safe, target, typed=typed, directed=directed)
+    assert [patterns[i] for i in result.used_patterns] == safe
 
 
 DRUG, GENE, DISEASE = 0, 1, 2
@@ -183,3 +204,34 @@ def test_queries_with_too_little_information() -> None:
     assert substitute(empty, [TriplePattern(DRUGS, TREATS, nothing)], DRUGS).candidates.tolist() == []
     assert substitute(MEDICINE, [], DRUGS).candidates.tolist() == [0, 1, 2]
     assert substitute(MEDICINE, [TriplePattern(DRUGS, 7, GENES)], DRUGS).candidates.tolist() == []
+
+
+def test_a_denial_removes_candidates_and_must_be_safe() -> None:
+    flu, cancer_gene = Constant("flu", (5,)), Constant("gene", (3,))
+    patterns = [TriplePattern(DRUGS, TREATS, flu), TriplePattern(DRUGS, TARGETS, cancer_gene, is_denied=True)]
+    assert substitute(MEDICINE, patterns, DRUGS).candidates.tolist() == [1]
+    assert [edge[0] for edge in witness_edges(MEDICINE, patterns, DRUGS, 1)] == [0], "an absent edge is no evidence"
+    printed = substitute(MEDICINE, patterns, DRUGS, form="printed")
+    assert printed.skipped_patterns == ((1, "the printed form has no denied triplets"),)
+    unsafe = substitute(MEDICINE, [patterns[0], TriplePattern(DRUGS, TARGETS, GENES, is_denied=True)], DRUGS)
+    assert unsafe.candidates.tolist() == [0, 1]
+    assert unsafe.skipped_patterns == ((1, "the variable 'g' is only in denied triplets"),)
+
+
+def test_a_denial_of_two_variables_or_an_ambiguous_constant() -> None:
+    other, either = Variable("o", DRUG), Constant("illness", (5, 6))
+    patterns = [
+        TriplePattern(DRUGS, TREATS, either),
+        TriplePattern(other, TARGETS, GENES),
+        TriplePattern(DRUGS, TARGETS, GENES, is_denied=True),
+    ]
+    assert substitute(MEDICINE, patterns, DRUGS).candidates.tolist() == [0, 1, 2], "each lacks one of the genes"
+    only_first_gene = [*patterns, TriplePattern(other, TREATS, Constant("flu", (5,)))]
+    assert substitute(MEDICINE, only_first_gene, DRUGS).candidates.tolist() == [1, 2]
+    patterns = [
+        TriplePattern(other, TARGETS, Constant("gene", (4,))),
+        TriplePattern(other, TREATS, either),
+        TriplePattern(DRUGS, TREATS, Constant("flu", (5,))),
+        TriplePattern(DRUGS, TREATS, either, is_denied=True),
+    ]
+    assert substitute(MEDICINE, patterns, DRUGS).candidates.tolist() == [], "it is denied for all nodes of the name"

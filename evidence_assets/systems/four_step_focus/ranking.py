@@ -40,6 +40,7 @@ class FocusSettings:
     ``type_patterns``: Whether the prompt also lists which node types an edge type connects.
     ``nearest_nodes``: A constant that matches no node takes this many nodes, the nearest to its name among the node
         types that its edge type connects (ours: "green" for "greenish").
+    ``denials``: Whether the language model can deny triplets ("but not in the liver"; ours).
     ``edge_types``, ``direction``: Whether an edge must have its triplet's type, and run from its head to its tail.
     ``exclude_mentioned``: Exclude a node that the question mentions (by a constant that matches only this node):
         "a medicine for what aspirin helps with" does not ask for aspirin.
@@ -56,6 +57,7 @@ class FocusSettings:
     triplets: Literal["", "corrected", "printed"] = ""
     type_patterns: bool = True
     nearest_nodes: int = 0
+    denials: bool = False
     edge_types: bool = True
     direction: bool = True
     exclude_mentioned: bool = True
@@ -217,7 +219,8 @@ class FourStepFocus:
         for triplet in query.triplets:
             edge_type = codes.get(triplet.edge_type, -1)  # an edge type without edges gets a code that no edge has
             ends = convert_term(triplet.head, edge_type, "heads"), convert_term(triplet.tail, edge_type, "tails")
-            patterns.append(TriplePattern(ends[0], edge_type, ends[1], triplet.edge_type in self._symmetric))
+            is_symmetric = triplet.edge_type in self._symmetric
+            patterns.append(TriplePattern(ends[0], edge_type, ends[1], is_symmetric, triplet.is_denied))
         target = convert_term(query.target, -1, "heads")
         assert isinstance(target, Variable)
         return patterns, target

@@ -99,7 +99,7 @@ def _open_triplet_reader(
 ) -> TripletReader:
     model = open_profile_model(context)
     if model is not None and len(graph):
-        schema = build_schema(graph)
+        schema = replace(build_schema(graph), denials=settings.denials)
         return PromptedTriplets(model, schema if settings.type_patterns else replace(schema, patterns=()))
     return FormParser(load_sample_forms() if declared.forms else (), graph.type_names)
 

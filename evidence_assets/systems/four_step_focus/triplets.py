@@ -24,11 +24,16 @@ ANY_TYPE = "*"
 
 @dataclass(frozen=True)
 class Schema:
-    """The types that triplets can use. ``patterns`` are the node types that edge types connect, if known."""
+    """The types that triplets can use.
+
+    ``patterns``: The node types that edge types connect, if known.
+    ``denials``: Whether triplets can be denied.
+    """
 
     node_types: tuple[str, ...]
     edge_types: tuple[str, ...]
     patterns: tuple[tuple[str, str, str], ...] = ()
+    denials: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,12 @@ class Term:
 
 @dataclass(frozen=True)
 class Triplet:
-    """``head –edge_type→ tail``."""
+    """``head –edge_type→ tail``, or its denial."""
 
     head: Term
     edge_type: str
     tail: Term
+    is_denied: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,14 +68,18 @@ class TripletQuery:
     @property
     def unanchored(self) -> tuple[str, ...]:
         """Variables that no chain of triplets connects to a constant."""
-        terms = dict.fromkeys(term for t in self.triplets for term in (t.head, t.tail))
+        asserted_triplets = [t for t in self.triplets if not t.is_denied]
+        terms = dict.fromkeys(term for t in asserted_triplets for term in (t.head, t.tail))
         anchored = {term for term in terms if not term.is_variable}
-        for _ in self.triplets:  # a chain has at most as many links as there are triplets
-            anchored |= {end for t in self.triplets if {t.head, t.tail} & anchored for end in (t.head, t.tail)}
+        for _ in asserted_triplets:  # a chain has at most as many links as there are triplets
+            anchored |= {end for t in asserted_triplets if {t.head, t.tail} & anchored for end in (t.head, t.tail)}
         return tuple(term.text for term in terms if term not in anchored)
 
 
 _PROMPT = Template.load(__package__, "triplets", "node_types edge_types joins question")
+_DENIALS = """
+Add "denied": true to a triplet that must not hold ("not", "except", "without"); its variables must also be in another \
+triplet. If an edge type itself says that something is absent, use this edge type instead."""
 
 
 def reply_schema(schema: Schema) -> str:
@@ -77,7 +87,8 @@ def reply_schema(schema: Schema) -> str:
     text = {"type": "string"}
     node_type, edge = ({**text, "enum": list(types)} for types in (schema.node_types, schema.edge_types))
     variables = {"type": "array", "items": object_schema(name=text, type=node_type)}
-    triplets = {"type": "array", "items": object_schema(head=text, edge=edge, tail=text)}
+    denied = {"denied": {"type": "boolean"}} if schema.denials else {}
+    triplets = {"type": "array", "items": object_schema(head=text, edge=edge, tail=text, **denied)}
     return json.dumps(object_schema(target=text, variables=variables, triplets=triplets))
 
 
@@ -99,7 +110,8 @@ def triplet_request(task: TripletTask, prompts: Prompts = PACKAGED) -> Request:
         reply_schema(schema),
         node_types=json.dumps(list(schema.node_types), ensure_ascii=False),
         edge_types=json.dumps(list(schema.edge_types), ensure_ascii=False),
-        joins=f"\nWhat the edges join (head type | edge type | tail type):{joins}" if joins else "",
+        joins=(f"\nWhat the edges join (head type | edge type | tail type):{joins}" if joins else "")
+        + (_DENIALS if schema.denials else ""),
         question=json.dumps(task.question, ensure_ascii=False),
     )
 
@@ -146,13 +158,19 @@ def _parse_variables(items: object, schema: Schema) -> Mapping[str, str]:
 
 
 def _parse_triplet(item: object, number: int, types: Mapping[str, str], schema: Schema) -> Triplet:
+    is_denied = False
+    if schema.denials and isinstance(item, dict):
+        is_denied = item.get("denied", False)
+        if not isinstance(is_denied, bool):
+            raise UnusableReply(f"'denied' of triplet {number} is neither true nor false")
+        item = {name: value for name, value in item.items() if name != "denied"}
     head, edge, tail = _read_texts(item, f"triplet {number}", "head", "edge", "tail")
     ends = []
     for part in (head, tail):
         if part.startswith("?") and part not in types:
             raise UnusableReply(f"the variable {part!r} of triplet {number} has no type")
         ends.append(Term(part, types.get(part)))
-    return Triplet(ends[0], _check_type(edge, schema.edge_types, "edge type"), ends[1])
+    return Triplet(ends[0], _check_type(edge, schema.edge_types, "edge type"), ends[1], is_denied)
 
 
 def _read_texts(item: object, item_name: str, *names: str) -> list[str]:

@@ -24,6 +24,7 @@ from evidence_assets.systems import load
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader, parse_grade
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, build_schema
+from evidence_assets.systems.four_step_focus.system import _open_triplet_reader
 from evidence_assets.systems.four_step_focus.triplets import (
     PromptedTriplets,
     TripletQuery,
@@ -236,6 +237,22 @@ def test_a_constant_without_a_node_takes_the_nearest_of_its_types() -> None:
     two = make_ranker(genes, FocusSettings(nearest_nodes=2)).build_patterns(read(genes))[0][0].tail
     assert isinstance(two, Constant) and len(two.nodes) == 2
     assert rank_nodes(make_ranker(reader), "Which?")[0].supported == ()
+
+
+def test_the_variant_with_negation_removes_nodes_of_denied_triplets() -> None:
+    (variant,) = [each for each in variants_of("four_step_focus") if each.name == "fourstepfocus_negation"]
+    settings = FocusSettings(**variant.parameters)
+    assert settings.denials
+    reply = json.loads(make_reply("?d", {"d": "drug"}, ("?d", "treats", "gout"), ("?d", "targets", "COX")))
+    reply["triplets"][1]["denied"] = True
+    model = LanguageModel(ScriptedGenerator(json.dumps(reply)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evidence_assets.systems.four_step_focus.system.open_profile_model", lambda _: model)
+        reader = _open_triplet_reader(None, None, BASE, settings)  # type: ignore[arg-type]
+    ranking = rank_nodes(make_ranker(reader, settings), "Which remedy for gout does not act on COX?")[0]
+    assert ranking.supported == ("n2",)
+    triplets = [json.loads(item.why or "")["triplet"] for item in ranking.evidence if item.kind == "triple"]
+    assert triplets == [["?d", "treats", "gout"]]
 
 
 def read(reader: TripletReader) -> TripletQuery:

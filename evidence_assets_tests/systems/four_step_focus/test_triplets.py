@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -92,6 +93,24 @@ def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
     assert all(name in request.user for name in ("gene/protein", "targets", "drug | treats | disease"))
     variables_schema = json.loads(request.json_schema)["properties"]["variables"]["items"]
     assert variables_schema["properties"]["type"]["enum"][0] == "drug"
+
+
+def test_denied_triplets_are_read_only_where_the_schema_has_them() -> None:
+    schema = dataclasses.replace(SCHEMA, denials=True)
+    rows = triplets(("?d", "treats", "gout"), ("?d", "targets", "?g"))
+    reply = change_reply(triplets=[rows[0], {**rows[1], "denied": True}])
+    query = parse_triplets(reply, schema)
+    assert [t.is_denied for t in query.triplets] == [False, True]
+    assert query.unanchored == (), "a variable that is only denied is reported by the substitution"
+    swapped = parse_triplets(change_reply(triplets=[{**rows[0], "denied": True}, rows[1]]), schema)
+    assert swapped.unanchored == ("?d", "?g"), "a denial anchors nothing"
+    with pytest.raises(UnusableReply, match="triplet 2 is not an object of head, edge, tail"):
+        parse_reply(reply)
+    with pytest.raises(UnusableReply, match="'denied' of triplet 1 is neither true nor false"):
+        parse_triplets(change_reply(triplets=[{**rows[0], "denied": "yes"}]), schema)
+    requests = [triplet_request(TripletTask("What?", each)) for each in (SCHEMA, schema)]
+    assert ['"denied"' in request.user for request in requests] == [False, True]
+    assert ['"denied"' in request.json_schema for request in requests] == [False, True]
 
 
 # Questions in declared forms are parsed exactly; others are rejected
