@@ -116,7 +116,6 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
 
     @property
     def _paths(self) -> list[str]:
-        """All its files."""
         return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
     def _raw_folder(self, step: StageContext) -> Path:
@@ -271,7 +270,6 @@ def _passages_asset(
 
 
 def _find_vector_errors(rows: pl.DataFrame) -> list[str]:
-    """Errors in the vectors of passages."""
     return find_invalid_vectors(rows.rename({"passage_id": "chunk_id"}))
 
 

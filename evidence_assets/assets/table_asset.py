@@ -61,7 +61,6 @@ def preview_rows(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
 
 
 def image_metadata(name: str, image: str) -> dg.MetadataValue:  # type: ignore[type-arg]
-    """An SVG as metadata."""
     return dg.MetadataValue.md(f"![{name}](data:image/svg+xml;base64,{base64.b64encode(image.encode()).decode()})")
 
 
@@ -76,8 +75,6 @@ def column_schema(table: str) -> dg.TableSchema:
 
 
 class AssetOptions(TypedDict, total=False):
-    """Options of an asset."""
-
     description: Required[str]
     group: Required[str]
     code_version: Required[str]

@@ -131,19 +131,16 @@ class ChunkStore:
 
     @property
     def documents(self) -> int:
-        """Number of documents."""
         return sum(info.documents for info in self._read_infos())
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of all chunks."""
         return sum(info.tokens for info in self._read_infos())
 
     def _read_infos(self) -> list[ChunkFileInfo]:
         return [info for info in map(self.read_info, self._read_manifest()["keys"]) if info is not None]
 
     def read_shard(self, shard: int) -> pa.Table:
-        """Read the chunks of one shard."""
         tables = [TABLES["chunks"].arrow.empty_table()]
         for key in self._read_manifest()["keys"]:
             with pq.ParquetFile(self._path(key), page_checksum_verification=True) as file:

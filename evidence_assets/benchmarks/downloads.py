@@ -71,7 +71,6 @@ def download_sources(file: Path = SOURCES_FILE) -> dict[str, DownloadSource]:
 
 
 def is_network_allowed() -> bool:
-    """Whether downloads are allowed."""
     return os.environ.get(NETWORK_VARIABLE) == "1"
 
 

@@ -92,7 +92,6 @@ def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[Q
 
 
 def check_passages(name: str) -> None:
-    """Check that a dataset has passages."""
     if name not in PASSAGES:
         raise BadInput(f"{find_dataset(name).title} has no passages; datasets with passages: {', '.join(PASSAGES)}")
 
@@ -135,7 +134,6 @@ def _add_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRe
 
 
 def _no_questions_error(file: Path, benchmark: Benchmark) -> BadInput:
-    """The error for a file without questions."""
     if benchmark.reader in load_datasets():
         return load_datasets()[benchmark.reader].no_questions_error(file, benchmark.split)
     return BadInput("contains no questions; add at least one", file=file)

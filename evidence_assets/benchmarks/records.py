@@ -150,7 +150,6 @@ def table_content_id(table: Table) -> str:
 
 
 def table_from_row(row: dict[str, Any]) -> Table:
-    """Rebuild a table from its row."""
     rows: list[list[str]] = [[] for _ in range(row["n_rows"])]
     for cell in row["cells"]:
         rows[cell["row"]].append(cell["text"])

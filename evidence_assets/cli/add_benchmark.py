@@ -260,11 +260,11 @@ def _read_table_files(path: Path, name: str) -> list[Table]:
 
 def write_benchmark(
     plan: BenchmarkPlan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None
-) -> list[str]:
+) -> None:
     """Copy the files to the lake, declare the benchmark, and ``check`` it; undo all on an error.
 
     Replaces a benchmark that was added before. Writes the YAML last and atomically: after a kill, a retry reuses the
-    copied files. Returns what it did to each file that it changed.
+    copied files.
     """
     declarations_folder = folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")
     raw, declaration = lake.raw_path(plan.folder), declarations_folder / plan.name
@@ -280,8 +280,7 @@ def write_benchmark(
                     shutil.copyfile(source, temporary / name)
                 for name, text in plan.texts.items():
                     (temporary / name).write_text(text, encoding="utf-8")
-                new = file_hashes(temporary)
-                if not is_update and old not in ({}, new):
+                if not is_update and old not in ({}, file_hashes(temporary)):
                     raise BadInput("exists already with other files: move it away, or choose another name", file=raw)
             write_declarations(declaration, *plan.components())
             clear_declaration_caches()
@@ -297,11 +296,6 @@ def write_benchmark(
         finally:
             for path in (raw, declaration):
                 (path.parent / f".{path.name}.lock").unlink(missing_ok=True)
-    changes = {
-        name: "removed" if name not in new else "replaced" if name in old else "wrote" for name in {**old, **new}
-    }
-    changed_names = sorted(name for name in changes if old.get(name) != new.get(name))
-    return [*(f"{changes[name]} {raw / name}" for name in changed_names), f"declared in {declaration}"]
 
 
 def clear_declaration_caches() -> None:

@@ -187,7 +187,6 @@ def _answer_and_print(
     as_json: bool,
     show_all: bool = False,
 ) -> None:
-    """Answer one question and print the answer."""
     start = time.monotonic()
     from evidence_assets.experiment import ad_hoc_questions
     from evidence_assets.experiment.stages import build_stages

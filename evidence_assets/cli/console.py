@@ -72,7 +72,6 @@ def print_if_json(as_json: bool, rows: Any) -> bool:
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options: Any) -> None:
-    """Print a table."""
     lines = Table(*(Column(name, overflow="fold") for name in headers), **options)
     for row in rows:
         lines.add_row(*map(format_cell, row))

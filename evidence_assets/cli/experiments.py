@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.cli.console import (
     JsonOption,
     LakeOption,
@@ -30,19 +29,15 @@ from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.answers import AnswerRows, Row
 from evidence_assets.explorer.export import evidence_card as card_page
-from evidence_assets.lake.array_files import open_json
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import delete_path, fetch_path
 from evidence_assets.lake.store import Lake
-from evidence_assets.retrieval.corpus import index_key
-from evidence_assets.retrieval.vector_index import META
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import PlanRow
 
 commands = typer.Typer(rich_markup_mode=None)
-MAX_LISTED_FILES = 10
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add your own data to the lake.")
 commands.add_typer(adding, name="add")
 
@@ -118,20 +113,6 @@ def plan(
     if print_if_json(as_json, [asdict(row) for row in rows]):
         return
     print_plan(rows, preset)
-    corpora = {all_benchmarks()[row.benchmark].corpus for row in rows if row.benchmark in all_benchmarks()}
-    for name in sorted(corpora - {""}):
-        out.print(describe_corpus(name, lake_root))
-
-
-def describe_corpus(name: str, lake: Path) -> str:
-    """Size and index recall of a corpus, if the lake has it."""
-    meta_file = Lake(lake).index_folder(index_key(name)) / META if (lake / "format.json").exists() else None
-    if meta_file is None or not meta_file.exists():
-        return f"corpus {name}: not in this lake"
-    index = open_json(meta_file)
-    recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
-    size = f"{index['bytes'] / 2**20:,.1f} MiB"
-    return f"corpus {name}: {index['vectors']:,} chunks, index {index['kind']} of {size}, recall {recall}"
 
 
 def print_plan(rows: Sequence[PlanRow], name: str) -> None:
@@ -273,15 +254,11 @@ def add_benchmark(
                 plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
             else:
                 plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-            files = write_benchmark(plan, opened_lake, _check_definitions_load)
+            write_benchmark(plan, opened_lake, _check_definitions_load)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in plan.counts.items())
     out.print(f"{name}: {counts}; task {plan.task}, split {plan.split}")
     if plan.note:
         out.print(plan.note, markup=False, soft_wrap=True)
-    for file in files[:MAX_LISTED_FILES]:
-        out.print(f"  {file}", markup=False, soft_wrap=True)
-    if len(files) > MAX_LISTED_FILES:
-        out.print(f"  and {len(files) - MAX_LISTED_FILES} more files")
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 

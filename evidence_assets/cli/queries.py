@@ -167,10 +167,9 @@ def _print_answer_line(row: dict[str, Any], answer: str, place: str) -> None:
 
 def _format_short(row: dict[str, Any], answer: str | None, status: str | None) -> str:
     """An answer with the text of its option and its status."""
-    from evidence_assets.explorer.answer_view import option_texts
+    from evidence_assets.explorer.answer_view import describe_answer
 
-    text = option_texts(row).get(answer or "") if row["question"] else None
-    name = f"{answer}. {text}" if text and text != answer else answer or "none"
+    name = describe_answer(row if row["question"] else None, answer)
     return f"{name} ({status})" if status else name
 
 

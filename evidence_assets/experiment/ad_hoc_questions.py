@@ -210,7 +210,6 @@ def check_corpus(lake: Lake, name: str) -> None:
 
 
 def store_question(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
-    """Write the question and its table into the lake."""
     partition, family = question_partition(question.question_id), FAMILY_OF_TASK[question.task]
     if table is not None:
         lake.write("tables", partition, {"tables": table_rows([table])})

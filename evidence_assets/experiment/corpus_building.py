@@ -41,7 +41,6 @@ BYTES_PER_TOKEN_ROW = 21
 
 
 def open_chunks(lake: Lake, name: str) -> ChunkStore:
-    """Open the cached chunks of a corpus."""
     return ChunkStore(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
 
 

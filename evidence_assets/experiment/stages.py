@@ -289,7 +289,6 @@ class StageKind:
     whole_benchmark: bool = False
 
     def of(self, plan: Plan) -> Stage:
-        """The stage of one variant."""
         variant, is_evidence = plan.variant, self.table == "evidence"
         partitions: InputPartitions = "benchmark" if self.whole_benchmark else "same"
         return Stage(

@@ -364,5 +364,13 @@ def option_texts(question: Mapping[str, Any] | None) -> dict[str, str]:
     return dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
 
 
+def describe_answer(question: Mapping[str, Any] | None, answer: str | None) -> str:
+    """An answer with the text of its option."""
+    if not answer:
+        return "none"
+    text = option_texts(question).get(answer, answer)
+    return answer if text == answer else f"{answer}. {text}"
+
+
 def _columns(row: Row, names: str) -> Row:
     return {name: row[name] for name in names.split()}

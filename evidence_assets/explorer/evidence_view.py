@@ -36,7 +36,6 @@ class EvidenceView:
 
     @property
     def title(self) -> str:
-        """Title of the source."""
         row, source = self.row, self.source
         if source is None:
             return f"a {row['source_kind']}"

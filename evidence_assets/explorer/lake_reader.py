@@ -106,7 +106,6 @@ class LakeReader:
 
     @contextmanager
     def reader(self) -> Iterator[PageReader]:
-        """Reader for one page."""
         with self._lock:
             self._fetch()
         with connect(self.root, lazy=True) as connection:
@@ -157,9 +156,9 @@ class LakeReader:
 
     def _read_stamps(self, tables: Sequence[str]) -> dict[str, Stamps]:
         return {
-            table: {path: ((stat := path.stat()).st_mtime_ns, stat.st_size) for path in self._files(table)}
+            table: {
+                path: ((stat := path.stat()).st_mtime_ns, stat.st_size)
+                for path in (self.root / table).rglob("[!.]*.parquet")
+            }
             for table in tables
         }
-
-    def _files(self, table: str) -> Iterator[Path]:
-        return (self.root / table).rglob("[!.]*.parquet")

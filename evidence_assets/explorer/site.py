@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import duckdb
@@ -21,7 +20,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from evidence_assets.explorer import LOCALHOST
-from evidence_assets.explorer.answer_view import option_texts
+from evidence_assets.explorer.answer_view import describe_answer
 from evidence_assets.explorer.lake_reader import LakeReader, PageReader
 from evidence_assets.explorer.layers import draw_answer
 from evidence_assets.explorer.pages import STATIC, NotFound, Page, link, template_environment
@@ -56,14 +55,6 @@ class Reply:
     status: int
     html: str = ""
     location: str = ""
-
-
-def describe_answer(row: Mapping[str, Any], answer: str | None) -> str:
-    """An answer with the text of its option."""
-    if answer is None:
-        return "none"
-    text = option_texts(row).get(answer, answer)
-    return answer if text == answer else f"{answer}. {text}"
 
 
 class Site:

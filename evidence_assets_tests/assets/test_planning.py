@@ -110,9 +110,7 @@ def test_the_command_prints_known_and_unknown_costs(
     assert sum(row["calls"] for row in json.loads(result.output)) > 0
     result_as_text = CliRunner().invoke(app, arguments)
     text = " ".join(result_as_text.output.split())
-    assert (
-        result_as_text.exit_code == 0 and "not measured here" in text and "corpus wikipedia: not in this lake" in text
-    )
+    assert result_as_text.exit_code == 0 and "not measured here" in text
 
 
 def test_the_pace_counts_only_questions_that_were_not_reused() -> None:

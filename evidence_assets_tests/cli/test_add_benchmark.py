@@ -203,9 +203,9 @@ def test_a_declaration_that_fails_to_load_is_deleted_with_its_files(folder: Fold
 
 
 def test_a_second_time_the_benchmark_is_updated_or_stays_as_it_was(folder: Folder) -> None:
-    def add(*rows: dict[str, Any], check: Callable[[], None] = lambda: None) -> list[str]:
+    def add(*rows: dict[str, Any], check: Callable[[], None] = lambda: None) -> None:
         plan = plan_benchmark("bees", folder.questions(*rows), corpus=str(folder.root / "docs"), folder=folder.defs)
-        return write_benchmark(plan, folder.lake, check, folder=folder.defs)
+        write_benchmark(plan, folder.lake, check, folder=folder.defs)
 
     def fail() -> None:
         raise BadInput("Dagster does not load it")
@@ -213,15 +213,16 @@ def test_a_second_time_the_benchmark_is_updated_or_stays_as_it_was(folder: Folde
     def ids() -> list[str]:
         return [q.source_id for q in read_benchmark_questions(folder.lake, benchmarks(folder.defs)["bees"])]
 
-    assert [line.split()[0] for line in add(CHOICE)] == ["wrote", "wrote", "declared"]
+    add(CHOICE)
     (folder.root / "docs" / "more.txt").write_text("Cats purr.")
-    lines = add(CHOICE, CHOICE | {"source_id": "2"})
-    assert [line.split()[0] for line in lines] == ["wrote", "replaced", "declared"] and ids() == ["1", "2"]
+    add(CHOICE, CHOICE | {"source_id": "2"})
+    assert ids() == ["1", "2"]
     (folder.root / "docs" / "more.txt").unlink()
     with pytest.raises(BadInput, match="does not load"):
         add(CHOICE, check=fail)
     assert ids() == ["1", "2"] and (folder.lake.raw / "benchmarks/bees/corpus/more.txt").exists()
-    assert "removed" in add(CHOICE)[0] and ids() == ["1"]
+    add(CHOICE)
+    assert ids() == ["1"] and not (folder.lake.raw / "benchmarks/bees/corpus/more.txt").exists()
 
 
 def test_a_failing_command_leaves_no_new_lake(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

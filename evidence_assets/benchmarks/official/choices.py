@@ -55,7 +55,6 @@ def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 
 
 def _read_rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[str, Row]]:
-    """Read the rows of a file, each with its key."""
     if fields.rows:
         return json_rows_at(file, fields.rows.format(split=split))
     rows = headed_rows(file, fields.columns, header=fields.columns) if fields.columns else jsonl_rows(file)

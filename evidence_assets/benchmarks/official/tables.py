@@ -37,7 +37,6 @@ def find_claim_label(value: object) -> str | None:
 
 
 def read_cell_row(row: Row, field: str) -> tuple[str, ...]:
-    """Read one row of cells as text."""
     return _cell_texts(row, row.list(field), field)
 
 

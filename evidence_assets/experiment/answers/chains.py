@@ -66,7 +66,6 @@ def select_facts(items: Iterable[EvidenceItem], facts: Collection[str] | None) -
 
 
 def compute_chain_id(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
-    """Id of the chain for one option."""
     return content_id("chain", question_id, hypothesis, selector, reasoner, model_id)
 
 

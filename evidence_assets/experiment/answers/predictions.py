@@ -95,7 +95,6 @@ class Answer:
         reply: ReplyCost | None = None,
         omissions: tuple[Omission, ...] = (),
     ) -> Answer:
-        """A failed answer with its reason."""
         return cls(None, "failed", error=reason, used_rows=used_rows, reply=reply, omissions=omissions)
 
 

@@ -160,11 +160,8 @@ def nearest_answers(questions: Sequence[Question], chains: pl.DataFrame) -> list
     supports: dict[str, dict[str, float]] = {}
     for question_id, label, support in columns.iter_rows():
         supports.setdefault(question_id, {})[label] = support
-    return [_nearest(supports.get(question["question_id"], {})) for question in questions]
-
-
-def _nearest(supports: Mapping[str, float]) -> str:
-    return max(sorted(supports), key=supports.__getitem__, default="")
+    options = [sorted(supports.get(question["question_id"], {}).items()) for question in questions]
+    return [max(pairs, key=lambda pair: pair[1], default=("", 0.0))[0] for pairs in options]
 
 
 def _best_label(question: Question, values: Sequence[float]) -> str:

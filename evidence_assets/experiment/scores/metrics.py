@@ -119,7 +119,6 @@ class Estimate:
 
 
 def without_interval(value: float, n: int) -> Estimate:
-    """A value without an interval."""
     return Estimate(value, math.nan, math.nan, n)
 
 

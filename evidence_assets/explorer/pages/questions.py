@@ -89,7 +89,6 @@ def questions(reader: PageReader, query: Mapping[str, str]) -> Page:
 
 
 def filter_choices(reader: PageReader) -> dict[str, list[str]]:
-    """Values of each filter."""
     lists = reader.answers("SELECT DISTINCT benchmark, variant, model_id FROM answers ORDER BY ALL")
     values = {
         name: sorted({row[column] for row in lists})
