@@ -27,7 +27,13 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.systems.kbloom.rows import build_seed_rows
 from evidence_assets.systems.kbloom.scores import load_references
-from evidence_assets.systems.kbloom.seeds import Relation, collection_folder, list_seed_files, read_seed_folder
+from evidence_assets.systems.kbloom.seeds import (
+    Relation,
+    collection_folder,
+    find_suspect_seeds,
+    list_seed_files,
+    read_seed_folder,
+)
 
 RELATIONS = dg.DynamicPartitionsDefinition(name="relations")
 SEEDS = dg.AssetKey(["knowledge", "seeds"])
@@ -223,6 +229,16 @@ def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
     )
 
 
+@dg.asset_check(asset=SEED_FOLDER, name="seed_pairs", description="No seed repeats or contradicts another of its file.")
+def seed_pairs_check(lake: LakeResource) -> dg.AssetCheckResult:
+    problems = [str(warning) for warning in find_suspect_seeds(read_seed_folder(lake.open().raw_path("seeds")))]
+    return dg.AssetCheckResult(
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"problems": dg.MetadataValue.md("\n".join(problems) or "none")},
+    )
+
+
 def _build_seeds(step: StageContext) -> StageOutput:
     files = read_seeds(step.lake)
     if step.partition in files.relations:
@@ -258,6 +274,6 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
         ]
         return dg.Definitions(
             assets=[seed_folder, seeds, *reference_files],
-            asset_checks=[seed_files_check, table_check(seeds)],
+            asset_checks=[seed_files_check, seed_pairs_check, table_check(seeds)],
             sensors=[follow_data, follow_apart],
         )

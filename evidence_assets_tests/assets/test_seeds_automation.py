@@ -9,10 +9,12 @@ import os
 import shutil
 from pathlib import Path
 
+import dagster as dg
 import polars as pl
 import pytest
 
 from evidence_assets.assets import seeds
+from evidence_assets.assets.resources import LakeResource
 from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS, SensorWorld, write_seed
 from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
 
@@ -172,6 +174,18 @@ def test_a_bad_seed_file_fails_the_check_and_the_others_are_harvested(sensor_wor
     assert ("raw/seeds", None) in sensor_world.tick()
     sensor_world.work()
     assert sensor_world.check("seed_files", "raw/seeds") == (True, "none")
+
+
+def test_contradictory_seeds_only_warn(tmp_path: Path) -> None:
+    path = write_seed(
+        tmp_path, "may_treat", "<HEAD> may treat <TAIL>", [["colchicine", "gout"], ["Gout", "colchicine"]]
+    )
+    result = seeds.seed_pairs_check(lake=LakeResource(root=str(tmp_path)))
+    assert isinstance(result, dg.AssetCheckResult)
+    assert not result.passed and result.severity == dg.AssetCheckSeverity.WARN
+    assert f"{path.name}:" in str(result.metadata["problems"].value)
+    path.unlink()
+    assert seeds.seed_pairs_check(lake=LakeResource(root=str(tmp_path))).passed  # type: ignore[union-attr]
 
 
 def test_nan_weights_fail_the_relation(sensor_world: SensorWorld) -> None:

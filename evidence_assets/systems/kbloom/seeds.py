@@ -30,6 +30,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.text.prompt_text import find_slot_error
 from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.words import name_key
 
 PACKAGED_RELATIONS = Path(__file__).with_name("relations")
 """Folders of the packaged seed files, one per collection."""
@@ -135,6 +136,27 @@ def read_seed_folder(*folders: Path) -> SeedFolder:
             continue
         relations[relation.id], files[relation.id] = relation, path
     return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), files)
+
+
+def find_suspect_seeds(folder: SeedFolder) -> list[BadInput]:
+    """Seeds that repeat or contradict an earlier one of their file; case, punctuation and inflection are ignored."""
+    warnings = []
+    for relation in folder.relations:
+        keys = [(name_key(head), name_key(tail)) for head, tail in relation.pairs]
+        for position, (head, tail) in enumerate(keys):
+            earlier = keys[:position]
+            if (head, tail) in earlier or (relation.symmetric and (tail, head) in earlier):
+                problem = "repeats an earlier seed. Remove one of them"
+            elif (tail, head) in earlier:
+                problem = "reverses an earlier seed. Remove one of them, or set `symmetric: true`"
+            elif relation.functional and any(head == other for other, _ in earlier):
+                problem = "gives a head a second tail. Remove one of them, or `functional: true`"
+            else:
+                continue
+            path = folder.files[relation.id]
+            line, pair = _find_line(_read_seed_file(path)[1], "pairs", position), list(relation.pairs[position])
+            warnings.append(BadInput(f"the seed {pair} {problem}", file=path, line=line, field="pairs"))
+    return warnings
 
 
 def locate_error(error: BadInput, text: str, relation: Relation, folders: Sequence[Path]) -> BadInput:

@@ -21,7 +21,7 @@ from evidence_assets.systems.kbloom.rows import (
     hash_harvest_inputs,
     select_collection,
 )
-from evidence_assets.systems.kbloom.seeds import Relation, read_seed_folder
+from evidence_assets.systems.kbloom.seeds import Relation, find_suspect_seeds, read_seed_folder
 from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.models.tiny import tiny_model
 from evidence_assets_tests.systems.kbloom.test_scores import make_triples
@@ -195,6 +195,25 @@ def test_bad_files_name_line_and_field(
         read_seed_file(path)
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{path}:{line}: {field}")
+
+
+@pytest.mark.parametrize(
+    ("seed", "setting", "problem"),
+    [
+        ("[paris, France.]", "functional: true", "repeats"),
+        ("[France, Paris]", "symmetric: true", "repeats"),
+        ("[France, Paris]", "functional: true", "reverses"),
+        ("[paris, Gaul]", "functional: true", "a second tail"),
+        ("[paris, Gaul]", "functional: false", ""),
+    ],
+)
+def test_suspect_seeds_are_named_with_file_line_and_field(
+    tmp_path: Path, seed: str, setting: str, problem: str
+) -> None:
+    path = write(tmp_path, GOOD.replace("[no, 1999]", seed).replace("functional: true", setting))
+    warnings = [str(warning) for warning in find_suspect_seeds(read_seed_folder(tmp_path))]
+    assert len(warnings) == bool(problem)
+    assert all(one.startswith(f"{path}:7: pairs: the seed [") and problem in one for one in warnings)
 
 
 def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
