@@ -67,7 +67,8 @@ def corpus_files(folder: Path) -> list[Path]:
         raise BadInput(f"the corpus is empty; add {ACCEPTED_SUFFIXES} files", file=folder)
     for path in files:
         if not path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES):
-            raise BadInput(f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away", file=path)
+            table = f"; `evidence ask QUESTION --table {path}` answers from a table" * (path.suffix.lower() == ".csv")
+            raise BadInput(f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away{table}", file=path)
     texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
     if texts and len(texts) < len(files):
         raise BadInput(

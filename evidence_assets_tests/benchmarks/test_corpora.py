@@ -89,6 +89,11 @@ def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
         ("a.jsonl", b'{"doc_id": "1", "txt": "t"}', r"a\.jsonl:1: txt: unknown field; did you mean 'text'"),
         ("a.jsonl", b'{"text": "t"}', r"a\.jsonl:1: doc_id: missing"),
         ("a.docx", b"PK", r"a\.docx: is not a corpus file; use \.parquet"),
+        (
+            "a.csv",
+            b"x,y",
+            r"a\.csv: is not a corpus file; .*; `evidence ask QUESTION --table .*a\.csv` answers from a table",
+        ),
         ("a.parquet", b"PAR1 cut short", r"a\.parquet: the Parquet file is damaged after row 0"),
     ],
 )
