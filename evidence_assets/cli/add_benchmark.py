@@ -160,7 +160,7 @@ def add_sources(
         _add_corpus(plan, corpus)
     elif plan.family == "mcqa" and not plan.corpus and graph is None:
         raise BadInput(
-            "multiple-choice questions need documents or a graph: add --corpus with a folder of documents, "
+            "multiple-choice questions need documents or a graph: add --corpus with a folder or the name of a corpus, "
             "or --graph with a file of triples"
         )
     if graph is not None and plan.family == "search":

@@ -94,7 +94,11 @@ def test_tables_of_the_dataset_are_found(folder: Folder) -> None:
     [
         ("obqq", {"a": ""}, "did you mean 'obqa'.* Available datasets: arc_c, arc_e"),
         ("obqa", {"a": ""}, "this file is missing; expected OpenBookQA, split test: Data/Additional/test_complete"),
-        ("csqa", {"dev_rand_split.jsonl": json.dumps(FACT)}, "need documents or a graph: add --corpus"),
+        (
+            "csqa",
+            {"dev_rand_split.jsonl": json.dumps(FACT)},
+            "need documents or a graph: add --corpus with a folder or the name of a corpus",
+        ),
         ("obqa", {"Data/Main/dev.jsonl": json.dumps(FACT | {"answerKey": "Z"})}, r"dev\.jsonl:1: answerKey"),
         ("webqsp", {}, "--questions is the folder of the published files"),
     ],
