@@ -62,6 +62,15 @@ def find_minilm_folder() -> Path:
     return folder
 
 
+def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Save a transformers model and its tokenizer without progress bars."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
 @contextmanager
 def explain_load_errors(model: str) -> Iterator[None]:
     """Hide progress bars; turn loading errors into ModelUnavailable with a remedy."""

@@ -21,6 +21,7 @@ from evidence_assets.models.inference import (
     map_single_threaded,
     pretrained_options,
     resolve_device,
+    save_model,
 )
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import unit_rows
@@ -193,6 +194,5 @@ def tune_reranker(
         losses.append(total / len(pairs))
     if not math.isfinite(losses[-1]):
         raise ValueError(f"tuning {base} diverged (loss {losses[-1]}): lower the rate")
-    model.eval().to("cpu").save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save_model(model.eval().to("cpu"), tokenizer, folder)
     return losses

@@ -14,6 +14,7 @@ import torch
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel
 
+from evidence_assets.models.inference import save_model
 from evidence_assets.models.masked import list_whole_words
 
 if TYPE_CHECKING:
@@ -96,8 +97,7 @@ def train_sample_masked_lm(
     finally:
         torch.set_num_threads(threads)
     folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save_model(model, tokenizer, folder)
     return {
         "vocabulary": len(list_whole_words(tokenizer, "")[0]),
         "sentences": len(train_rows),

@@ -191,7 +191,7 @@ def test_it_recalls_training_facts_only() -> None:
         assert min_share <= share <= max_share
 
 
-def test_equal_input_gives_equal_files(tmp_path: Path) -> None:
+def test_equal_input_gives_equal_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = tiny_world()
     before = torch.get_num_threads()
     reports = []
@@ -206,6 +206,7 @@ def test_equal_input_gives_equal_files(tmp_path: Path) -> None:
     train_sample_masked_lm(world.sentences, world.entities, tmp_path / "four", replace(QUICK, seed=1))
     assert (tmp_path / "four" / "model.safetensors").read_bytes() != weights[0]
     assert torch.get_num_threads() == before
+    assert not capsys.readouterr().err, "no progress bars"
     assert not list(tmp_path.glob("*/*.bin")) and not list(tmp_path.glob("*/*.pkl"))
 
 
