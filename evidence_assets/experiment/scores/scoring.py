@@ -63,6 +63,16 @@ def accepted_answers(question: Mapping[str, Any]) -> list[str]:
     return [*question["gold"], *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
 
 
+def set_accuracy(gold: Sequence[str], prediction: Mapping[str, Any] | None) -> float:
+    """Shared options over all options of the supported and the right answers; 1 / their number if one is right."""
+    if prediction is None:
+        return 0.0
+    supported = set(prediction["supported_answers"] or ())
+    if not supported and prediction["status"] == "answered":
+        supported = {prediction["answer"]}
+    return len(supported & set(gold)) / len(supported | set(gold))
+
+
 def class_metrics(questions: list[dict[str, Any]], predictions: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
     """Precision, recall and F1 per label of the claims; Wilson intervals for the first two."""
     claims = [q for q in questions if q["task"] == "verification" and len(q["gold"]) == 1]
@@ -124,6 +134,10 @@ def score_rows(
     metrics["incomplete_share"] = accuracy([bool(row.get("omissions")) for row in predictions.values()])
     supported = [r for q, r in zip(questions, outcomes, strict=True) if _status(predictions, q) == "answered"]
     metrics["supported_accuracy"] = accuracy(supported)
+    if with_options := [q for q in questions if q["options"] and q["gold"]]:
+        metrics["set_accuracy"] = mean(
+            [set_accuracy(q["gold"], predictions.get(q["question_id"])) for q in with_options]
+        )
     confident = [
         (prediction["confidence"], r)
         for q, r in zip(questions, outcomes, strict=True)

@@ -14,6 +14,7 @@ from evidence_assets.cli import app
 from evidence_assets.experiment.scores import measurement, metrics
 from evidence_assets.experiment.scores.comparison import compare
 from evidence_assets.experiment.scores.measurement import VariantTables
+from evidence_assets.experiment.scores.scoring import set_accuracy
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -97,6 +98,23 @@ def test_metrics_of_a_half_are_those_of_its_questions() -> None:
     assert second["accuracy"].value == pytest.approx(2 / 3) and second["accuracy"].n == 3
     assert second["answered_share"].value == pytest.approx(2 / 3) and second["supported_accuracy"].n == 2
     assert len(all_) <= 8 and all(len(names) <= 8 for names in measurement.METRICS.values())
+
+
+@pytest.mark.parametrize(
+    ("supported", "status", "expected"),
+    [
+        (["A"], "answered", 1.0),
+        (["A", "B"], "ambiguous", 0.5),
+        (["B", "C"], "ambiguous", 0.0),
+        ([], "insufficient", 0.0),
+        ([], "answered", 1.0),
+    ],
+)
+def test_a_set_of_answers_scores_by_its_share_of_right_ones(supported: list[str], status: str, expected: float) -> None:
+    row = prediction(0, "A") | {"supported_answers": supported, "status": status}
+    assert set_accuracy(["A"], row) == expected
+    assert set_accuracy(["A"], None) == 0
+    assert set_accuracy(["A", "B"], row | {"supported_answers": ["A", "B"]}) == 1
 
 
 def test_the_paired_difference_equals_that_of_compare(tmp_path: Path) -> None:
