@@ -1,12 +1,14 @@
 """What a harvest depends on and what verification is worth, on the sample's 21 relations and the facts that it states.
 
-    EVIDENCE_LAKE=<lake with models/masked_lm> python -m bench.measure_harvest
+    EVIDENCE_LAKE=<lake with models/masked_lm> python -m bench.measure_harvest [reversed]
 
 Differences are paired over relations (95 %, bootstrap), on the half of the relations that the ranking was tuned on and
 on the other. R-precision leaves out the seeds of both sides.
 
 ``seeds``: the seed pairs against each four of them, against sets with one pair replaced by a stated fact, and against
 seeds of which two are reversed; stated facts that share one entity against stated facts that share none.
+``reversed``: share of the reversed seeds, minus that of the given ones, whose reverse the masked model prefers in the
+initial prompt; the same for sets of seeds (two reversed, or as given) with at least one such seed.
 ``verified``: triples that pass a check against as many of the best triples. ``prompts``: at least half of the kept
 prompts find the triple alone; ``systems``: the baseline harvests it, too; ``direction``: its reverse is no better.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,11 +31,13 @@ from evidence_assets.experiment.scores.metrics import mean, paired_bootstrap
 from evidence_assets.harvest.prompt_mining import EntityPair, MiningModels
 from evidence_assets.harvest.triple_metrics import Direction, judge_relevance
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.models.registry import get_encoder, get_masked_lm
 from evidence_assets.systems.kbloom.harvesting import (
     Harvest,
     HarvestedTriple,
     KBloomSettings,
+    _bertnet_pair_scores,
     harvest_relation,
     mine_relation_prompts,
 )
@@ -52,6 +57,7 @@ class Case:
     relation: Relation
     truths: tuple[EntityPair, ...]
     harvest: Callable[..., Harvest]
+    masked: MaskedLM
 
     def judge(self, triples: Iterable[HarvestedTriple], exclude: Collection[EntityPair]) -> tuple[list[bool], int]:
         """Whether each triple that is no seed is stated, and the number of stated facts that are no seeds."""
@@ -83,7 +89,7 @@ def read_cases() -> list[Case]:
             settings, seeded = replace(SETTINGS, variant=variant), replace(relation, pairs=seeds)
             return harvest_relation(seeded, models.masked, mine_relation_prompts(seeded, models, settings), settings)
 
-        return Case(relation, tuple((h, t) for h, r, t in facts if r == relation.id), harvest)
+        return Case(relation, tuple((h, t) for h, r, t in facts if r == relation.id), harvest, models.masked)
 
     return [build(relation) for relation in read_seed_folder(SAMPLE / "seeds").relations]
 
@@ -116,6 +122,26 @@ def compare_seeds(case: Case) -> dict[str, tuple[float, float]]:
         differences = [case.r_precision(a, b) - case.r_precision(b, a) for a, b in pairs]
         result[name] = mean(differences).value, mean([case.overlap(a, b) for a, b in pairs]).value
     return result
+
+
+def prefer_reverse(case: Case) -> dict[str, tuple[float, float]]:
+    """Share of the reversed seeds and of the given ones whose reverse the masked model prefers."""
+    if case.relation.symmetric:
+        return {}
+    prompt = case.relation.prompt
+
+    def share(pairs: Sequence[EntityPair]) -> float:
+        forward = _bertnet_pair_scores(case.masked, [(prompt, pair) for pair in pairs])
+        backward = _bertnet_pair_scores(case.masked, [(prompt, (t, h)) for h, t in pairs])
+        return mean([float(b > a) for a, b in zip(forward, backward, strict=True)]).value
+
+    seeds = case.relation.pairs
+    file_share, reverse_share = share(seeds), share([(t, h) for h, t in seeds])
+    two = [*((t, h) for h, t in seeds[:2]), *seeds[2:]]
+    return {
+        "reversed, given": (reverse_share, file_share),
+        "any of five": (float(share(two) > 0), float(file_share > 0)),
+    }
 
 
 def build_checks(case: Case) -> Checks:
@@ -163,6 +189,9 @@ def print_halves(title: str, results: dict[str, dict[str, tuple[float, ...]]], p
 
 def main() -> None:
     cases = read_cases()
+    print_halves("reversed", {case.relation.id: prefer_reverse(case) for case in cases}, paired=True)
+    if sys.argv[1:] == ["reversed"]:
+        return
     print_halves("verified", {case.relation.id: verify(case) for case in cases}, paired=True)
     print_halves("seeds", {case.relation.id: compare_seeds(case) for case in cases}, paired=False)
 
