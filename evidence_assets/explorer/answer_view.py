@@ -131,7 +131,10 @@ class AnswerView:
         if not answer or status == "insufficient":
             if (item := self.closest_statement) is None:
                 return f"{NO_ANSWER}."
-            return f"{NO_ANSWER}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
+            first = next(each for each in self.evidence if each.row["kind"] in TEXT_KINDS)
+            is_heading = first is not item and first.row["source_id"] == item.row["source_id"]
+            text = f"{first.text.lstrip('# ')}: {item.text}" if is_heading else item.text
+            return f"{NO_ANSWER}. Closest statement: “{shorten(text, 300)}” ({item.location})"
         others = [other for other in row["supported_answers"] or () if other != answer]
         text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
         return f"The evidence does not decide. Closest answer: {text}" if status == "ambiguous" else text

@@ -107,6 +107,15 @@ def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
     assert not find_orphans(lake, assets)
 
 
+def test_the_closest_statement_is_shown_with_the_heading_that_is_closer(lake: Lake, notes: Path) -> None:
+    (notes / "boats.md").write_text("# Boathouse renovation led by Petra Lindqvist\n\nWe started in April 2025.")
+    build_corpus(lake, "notes", group_files(notes), discard)
+    answer = ask(lake, "Who leads the boathouse renovation?")
+    with connect(lake.root) as connection:
+        text = " ".join(format_answer(view_answer(connection, answer.prediction["prediction_id"])).split())
+    assert "“Boathouse renovation led by Petra Lindqvist: We started in April 2025.”" in text
+
+
 def test_without_options_the_answer_is_a_span_of_a_sentence_or_none(lake: Lake, notes: Path) -> None:
     (notes / "bakery.txt").write_text("Maria Lopez founded the bakery in 1998. It sells bread.")
     build_corpus(lake, "notes", group_files(notes), discard)
