@@ -139,7 +139,7 @@ def _print_training(benchmark: str) -> None:
     from evidence_assets.systems.reader.training import reader_folder
 
     card = read_card(reader_folder(Lake(find_lake()), benchmark))
-    rows = [(n, f"{e['loss']:.3f}", f"{e['held_out_accuracy']:.1%}") for n, e in enumerate(card["epochs"], 1)]
+    rows = [(n, f"{e['loss']:.3f}", f"{e['held_out_accuracy']:.1%}") for n, e in enumerate(card["epochs"])]
     print_table(("epoch", "loss", "held-out accuracy"), rows)
     out.print(
         f"trained on {card['questions'] - card['held_out']:,} questions of {benchmark}, {card['held_out']:,} held out; "

@@ -48,7 +48,8 @@ class TrainingSettings:
 
     ``layers``: Upper layers of the encoder that are trained.
     ``facts``: Nearest facts that the reader gets with each option.
-    ``epochs``: At most; training stops after the first epoch that is not better on the ``held_out`` share.
+    ``epochs``: At most, after epoch 0 without training; training stops after the first epoch that answers the
+    ``held_out`` share worse than an earlier one.
     ``batch``: Questions per step.
     """
 

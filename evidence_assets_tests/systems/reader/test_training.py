@@ -156,6 +156,8 @@ def test_the_command_trains_with_everything_upstream(world: SmallWorld, tmp_path
         result = CliRunner().invoke(app, ["train", "reader", "--on", "mine"])
     assert result.exit_code == 0, result.output
     assert "held out" in result.output and "evidence run mine --variants reader`" in result.output
+    first_row = result.output.split("held-out accuracy")[1].split()
+    assert "0" in first_row[:3], "epoch 0 is the answers without the reader"
 
 
 @pytest.mark.parametrize(
