@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -156,8 +157,8 @@ def test_the_command_trains_with_everything_upstream(world: SmallWorld, tmp_path
         result = CliRunner().invoke(app, ["train", "reader", "--on", "mine"])
     assert result.exit_code == 0, result.output
     assert "held out" in result.output and "evidence run mine --variants reader`" in result.output
-    first_row = result.output.split("held-out accuracy")[1].split()
-    assert "0" in first_row[:3], "epoch 0 is the answers without the reader"
+    rows = re.findall(r"^\W*(\d+)\W+\d\.\d{3}\W", result.output, re.MULTILINE)
+    assert rows[0] == "0", "epoch 0 is the answers without the reader"
 
 
 @pytest.mark.parametrize(
