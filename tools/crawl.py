@@ -26,7 +26,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 PORT = 3917
-STARTS = ("/", "/scores", "/questions", "/compare?a=mcqa/uscrake&b=mcqa/bm25", "/search?q=gout")
+STARTS = ("/", "/scores", "/questions", "/search?q=gout")
 NOT_THERE = ("/question/nobody", "/source/chunk/../../etc/passwd", "/nothing", "/source/cell/%00")
 SLOW = 1.0
 

@@ -65,7 +65,6 @@ def pages(lake: LakeReader) -> dict[str, str]:
         "path": f"/question/{best_question('mcqa/ugat', benchmark='sample_graph')}?variant=mcqa/ugat#a1",
         "table": f"/question/{best_question('table/ucret')}?variant=table/ucret",
         "source": f"/source/chunk/{chunk['source_id']}",
-        "compare": "/compare?a=mcqa/ugat&b=mcqa/bm25&benchmark=sample_graph",
     }
 
 

@@ -3,7 +3,6 @@
 A component passes the function that returns rows; this module adds what Dagster needs.
 """
 
-import base64
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -58,10 +57,6 @@ def preview_rows(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     for row in decode_columns(rows.slice(0, PREVIEW_ROWS)).to_pylist():
         lines.append("| " + " | ".join(_format_preview_cell(row[name]) for name in names) + " |")
     return dg.MetadataValue.md("\n".join(lines))
-
-
-def image_metadata(name: str, image: str) -> dg.MetadataValue:  # type: ignore[type-arg]
-    return dg.MetadataValue.md(f"![{name}](data:image/svg+xml;base64,{base64.b64encode(image.encode()).decode()})")
 
 
 def column_schema(table: str) -> dg.TableSchema:
@@ -146,7 +141,6 @@ def table_asset(
             run_id = history_id(context.run)
             history = history_rows(table, rows, run_id, step.asset, step.partition)
             step.lake.record_history(run_id, step.asset, step.partition, history)
-        metadata_values |= {name: image_metadata(name, image) for name, image in output.images.items()}
         metadata_values |= {"dagster/row_count": file.rows, "dagster/uri": step.lake.uri(file.path)}
         metadata_values |= {"bytes": file.bytes, "file_changed": file.changed}
         return dg.MaterializeResult(

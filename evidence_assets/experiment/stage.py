@@ -47,8 +47,6 @@ class StageOutput:
     """Number of rows reused unchanged; None if the stage does not reuse rows."""
     other_tables: Mapping[str, Rows] = field(default_factory=dict)
     """Rows of other tables, by table, written in the same commit."""
-    images: Mapping[str, str] = field(default_factory=dict)
-    """Plots as SVG, by name, for the metadata."""
     version: str = ""
     """Data version; empty for the content hash of the rows."""
 

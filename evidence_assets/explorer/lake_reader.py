@@ -1,21 +1,20 @@
-"""Readers of the lake for the explorer: a connection per page, and all predictions in memory."""
+"""Readers of the lake for the explorer: a connection per page, and all predictions and the last changes in memory."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
 from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENCHMARK
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.explorer.answers import Row
-from evidence_assets.explorer.changes import LastRun, Stamps, changes_sql, find_last_run
 from evidence_assets.lake.atomic import mirror_of
 from evidence_assets.lake.catalogue import connect, create_views, scan_sql
 from evidence_assets.lake.row_locations import query_rows
@@ -47,6 +46,47 @@ ANSWERS = """
            is_right(p.benchmark, q.question_id, q.task, q.gold, q.gold_aliases, p.answer, p.status) AS is_right
     FROM {predictions} p LEFT JOIN all_questions q USING (question_id)
 """
+
+CHANGE_KINDS = ("predictions", "knowledge", "scores")
+"""First parts of the asset keys whose history is compared; that of evidence and chains is too large for a page."""
+CHANGES = """
+    CREATE OR REPLACE TABLE changes AS
+    SELECT split_part(asset, '/', 1) AS kind, asset, row_id,
+           CASE WHEN kind = 'predictions' THEN split_part(partition, '|', 1) ELSE '' END AS benchmark,
+           CASE WHEN old.run_id IS NULL THEN 'added' WHEN new.run_id IS NULL THEN 'removed' ELSE 'changed' END
+           AS change,
+           old.answer AS answer_before, old.status AS status_before
+    FROM {old} old FULL JOIN {new} new USING (asset, partition, row_id)
+    WHERE old.content_hash IS DISTINCT FROM new.content_hash
+"""
+Stamps = Mapping[Path, tuple[int, int]]
+"""Modification time in ns and size of files."""
+
+
+class LastRun(NamedTuple):
+    """Times of the last run in seconds."""
+
+    start: float
+    end: float
+
+
+def find_last_run(history: Stamps, predictions: Stamps) -> LastRun | None:
+    """The last run that wrote history, with the questions asked since; None without history and predictions."""
+    times = {path: stamp[0] / 1e9 for path, stamp in (*history.items(), *predictions.items())}
+    last = max(history, key=lambda path: times[path], default=None)
+    run_times = [times[path] for path in times if last is None or path.parent == last.parent]
+    return LastRun(min(run_times), max(times.values())) if times else None
+
+
+def changes_sql(history: Stamps, start: float) -> str:
+    """SQL of the table ``changes``: each partition that was written since ``start``, against its version before."""
+    old: dict[str, Path] = {}
+    new: dict[str, Path] = {}
+    for path, (written, _) in sorted(history.items(), key=lambda item: (item[1], item[0])):
+        if path.name.startswith(CHANGE_KINDS):
+            (new if written / 1e9 >= start else old)[path.name] = path
+    old_files = sorted(old[name] for name in new if name in old)
+    return CHANGES.format(old=scan_sql("history", old_files), new=scan_sql("history", sorted(new.values())))
 
 
 def _short_answer_is_right(answer: str, gold: list[str], aliases: list[list[str]]) -> bool:

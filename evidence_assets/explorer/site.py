@@ -24,7 +24,6 @@ from evidence_assets.explorer.answer_view import describe_answer
 from evidence_assets.explorer.lake_reader import LakeReader, PageReader
 from evidence_assets.explorer.layers import draw_answer
 from evidence_assets.explorer.pages import STATIC, NotFound, Page, link, template_environment
-from evidence_assets.explorer.pages.comparison import comparison
 from evidence_assets.explorer.pages.home import home, scores
 from evidence_assets.explorer.pages.questions import question, questions, search
 from evidence_assets.explorer.pages.relation import relation
@@ -38,13 +37,7 @@ POLICY = (
 )
 """Content-Security-Policy of every page."""
 PageBuilder = Callable[[PageReader, Mapping[str, str]], Page]
-PAGES: dict[str, PageBuilder] = {
-    "": home,
-    "scores": scores,
-    "questions": questions,
-    "search": search,
-    "compare": comparison,
-}
+PAGES: dict[str, PageBuilder] = {"": home, "scores": scores, "questions": questions, "search": search}
 """Pages of the lake as a whole."""
 
 

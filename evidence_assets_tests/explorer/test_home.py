@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.changes import changes_sql, find_last_run
-from evidence_assets.explorer.lake_reader import LakeReader
+from evidence_assets.explorer.lake_reader import LakeReader, changes_sql, find_last_run
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.lineage import history_rows
 from evidence_assets.lake.store import Lake

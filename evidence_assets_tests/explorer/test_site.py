@@ -121,14 +121,13 @@ def files(lake: Lake) -> dict[str, str]:
 
 def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake, client: TestClient) -> None:
     before = files(lake)
-    start = ("/", "/search?q=b", "/compare?a=mcqa/s&b=mcqa/t", "/questions?differs=mcqa/t&variant=mcqa/s")
+    start = ("/", "/search?q=b", "/questions?differs=mcqa/t&variant=mcqa/s")
     pages = crawl(client, 400, start)
     assert {address.split("/")[1].partition("?")[0] for address in pages} >= {
         "",
         "questions",
         "question",
         "source",
-        "compare",
         "search",
     }
     for address, page in pages.items():
@@ -182,12 +181,6 @@ def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) ->
     assert "1 predictions" in Page(client.get("/questions?variant=mcqa/s&differs=mcqa/t").text).text
     assert "No prediction matches the filters." in client.get("/questions?benchmark=%27%20OR%20true%20--").text
     assert client.get("/questions?page=999999999999999&status=answered").status_code == 200
-
-
-def test_two_variants_are_compared_by_the_exact_test(client: TestClient) -> None:
-    page = Page(client.get("/compare?a=mcqa/s&b=mcqa/t").text).text
-    assert "1 questions answered differently" in page and "undecided" in page
-    assert "no predictions of a variant" in Page(client.get("/compare?a=x&b=mcqa/t").text).text
 
 
 @pytest.mark.parametrize("name", NAMES)

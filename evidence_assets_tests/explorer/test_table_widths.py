@@ -92,11 +92,6 @@ def test_no_table_scrolls_sideways(show: Callable[[str], Any], path: str) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
-def test_no_table_of_a_comparison_scrolls_sideways(show: Callable[..., Any]) -> None:
-    page = show("/compare", a=f"mcqa/{VARIANTS[0]}", b=f"mcqa/{VARIANTS[1]}")
-    assert page.locator("table").count() == 1 and page.evaluate(SCROLLING) == []
-
-
 def test_many_options_share_one_column(show: Callable[[str], Any]) -> None:
     headers = "[...document.querySelectorAll('table.answers th')].map(th => th.textContent)"
     names = show("/question/q1").evaluate(headers)

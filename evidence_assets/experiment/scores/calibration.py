@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
-import numpy as np
-
-from evidence_assets.experiment.scores.metrics import (
-    BINS,
-    Half,
-    accuracy,
-    calibration_error,
-    halve,
-    order_by_confidence,
-)
+from evidence_assets.experiment.scores.metrics import Half, accuracy, calibration_error, halve, order_by_confidence
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.confidence import (
@@ -148,15 +138,3 @@ def measure_reliability(fits: Mapping[str, Fit], answers: Iterable[GradedAnswer]
         name: Reliability.of([fits[name].probability(a.signals) for a in group], [a.is_correct for a in group])
         for name, group in groups.items()
     }
-
-
-def draw_reliability(fit: Fit, answers: Iterable[GradedAnswer]) -> str:
-    """SVG with a line per benchmark: accuracy over mean confidence, in ten equally large bins."""
-    lines = ['<line x1="0" y1="200" x2="200" y2="0" stroke="grey"/>']
-    for number, (benchmark, group) in enumerate(by_set(answers).items()):
-        pairs = sorted((fit.probability(answer.signals), float(answer.is_correct)) for answer in group)
-        bins = (np.mean(rows, axis=0) * 200 for rows in np.array_split(np.array(pairs), min(BINS, len(pairs))))
-        points, colour = " ".join(f"{x:.1f},{200 - y:.1f}" for x, y in bins), f"hsl({number * 67 % 360},70%,40%)"
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}"/>')
-        lines.append(f'<text x="210" y="{20 + 16 * number}" font-size="12" fill="{colour}">{escape(benchmark)}</text>')
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-5 -5 400 210" width="800">{"".join(lines)}</svg>'

@@ -12,6 +12,7 @@ from evidence_assets.explorer.lake_reader import PageReader
 from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager
 
 FILTERS = ("benchmark", "variant", "model", "status", "right", "verdict", "differs")
+CHOICE_COLUMNS = {"benchmark": "benchmark", "variant": "variant", "model": "model_id"}
 STATUSES = ("answered", "ambiguous", "insufficient", "failed")
 VERDICTS = ("verified", "absent", "misquoted")
 MATCHES_PER_KIND, MAX_ANSWERS = 20, 2_000
@@ -43,12 +44,7 @@ def questions(reader: PageReader, query: Mapping[str, str]) -> Page:
     """Predictions that match the filters, confident wrong ones first."""
     filters = {name: query.get(name, "") for name in FILTERS}
     conditions, parameters = ["true"], dict[str, Any]()
-    for name, column in (
-        ("benchmark", "benchmark"),
-        ("variant", "variant"),
-        ("model", "model_id"),
-        ("status", "status"),
-    ):
+    for name, column in {**CHOICE_COLUMNS, "status": "status"}.items():
         if filters[name]:
             conditions.append(f"a.{column} = ${name}")
             parameters[name] = filters[name]
@@ -83,17 +79,14 @@ def questions(reader: PageReader, query: Mapping[str, str]) -> Page:
         "total": count["n"],
         "max_answers": MAX_ANSWERS,
         "filters": filters,
-        "choices": filter_choices(reader),
+        "choices": _filter_choices(reader),
     }
     return Page("questions.html", "Questions", values)
 
 
-def filter_choices(reader: PageReader) -> dict[str, list[str]]:
+def _filter_choices(reader: PageReader) -> dict[str, list[str]]:
     lists = reader.answers("SELECT DISTINCT benchmark, variant, model_id FROM answers ORDER BY ALL")
-    values = {
-        name: sorted({row[column] for row in lists})
-        for name, column in (("benchmark", "benchmark"), ("variant", "variant"), ("model", "model_id"))
-    }
+    values = {name: sorted({row[column] for row in lists}) for name, column in CHOICE_COLUMNS.items()}
     return values | {
         "status": list(STATUSES),
         "right": ["right", "wrong", "unknown"],

@@ -8,7 +8,6 @@ from typing import Any
 from evidence_assets.experiment.scores.calibration import (
     CONFIDENCE_ASSET,
     GradedAnswer,
-    draw_reliability,
     fit_answers,
     fits_without_each_set,
     measure_reliability,
@@ -49,7 +48,7 @@ def _stages(variant: Variant, settings: NoSettings) -> list[Stage]:
 def _fit_family(family: str, context: StageContext) -> StageOutput:
     """The fits of a family, one per model with at least :data:`MIN_ANSWERS` graded questions."""
     answers, others = (read_graded_answers(context.lake, half) for half in ("first", "second"))
-    rows, metadata, images = list[dict[str, Any]](), dict[str, Any](), dict[str, str]()
+    rows, metadata = list[dict[str, Any]](), dict[str, Any]()
     for (answered_family, model), group in sorted(answers.items()):
         if answered_family != family:
             continue
@@ -69,8 +68,7 @@ def _fit_family(family: str, context: StageContext) -> StageOutput:
             for how, by_name in errors.items()
             for name, reliability in by_name.items()
         }
-        images |= {f"reliability: {model}": draw_reliability(fit, other_half)} if other_half else {}
-    return StageOutput(rows, metadata=metadata, images=images)
+    return StageOutput(rows, metadata=metadata)
 
 
 def _row(family: str, model: str, fit: Fit, answers: list[GradedAnswer]) -> dict[str, Any]:
