@@ -26,7 +26,7 @@ export DAGSTER_HOME ?= $(CURDIR)/.dagster
 .PHONY: demo test test-all ui explore docs dist tour lint audit bench bench-compare peers measure check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4) and "Python 3.11.4 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
