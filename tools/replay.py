@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -23,7 +23,7 @@ from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.cli.console import JsonOption, out, print_if_json, print_table, report_errors, strip_controls
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.lake.errors import BadInput, UnusableReply
-from evidence_assets.reasoning.reply_parsing import parse_answer
+from evidence_assets.reasoning.reply_parsing import parse_answers
 
 INDEX = "index.tsv"
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -49,10 +49,10 @@ class Scored:
         return self.answer in self.question.gold
 
 
-def score_recording(folder: Path, several: Literal["refuse", "first"] = "first") -> Iterator[Scored]:
+def score_recording(folder: Path) -> Iterator[Scored]:
     """The recorded answers in the order of the index; each path, and each question of a model and mode, comes once.
 
-    ``several`` as in :func:`parse_answer`: the scores published beside recordings take the first of several letters.
+    Of several letters in a reply, the first counts, as in the scores published beside recordings.
     """
     seen_keys: set[tuple[str, ...]] = set()
     columns = ("path", "dataset", "question_id", "model", "mode", "gold", "question")
@@ -76,7 +76,7 @@ def score_recording(folder: Path, several: Literal["refuse", "first"] = "first")
             seen_keys.add(key)
         reply, answer, error = _reply(folder, path, row), None, ""
         try:
-            answer = parse_answer(reply, question.labels, question.options, several=several)
+            answer = parse_answers(reply, question.labels, question.options)[0]
         except UnusableReply as unusable:
             error = str(unusable)
         yield Scored(question, model, mode, path, reply, answer, error)

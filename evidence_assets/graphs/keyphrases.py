@@ -17,6 +17,7 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.words import STOP_WORDS, is_filler, name_key, words_with_offsets
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+MAX_PHRASE_WORDS = 3
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Concept:
     score: float
 
 
-def candidate_phrases(text: str, max_words: int = 3) -> list[tuple[str, int, int]]:
-    """Phrases of up to ``max_words`` words that could be a concept, in text order, each normal form once.
+def candidate_phrases(text: str) -> list[tuple[str, int, int]]:
+    """Phrases of up to three words that could be a concept, in text order, each normal form once.
 
     A phrase does not begin or end with an (English) stop word, has no punctuation except hyphens and apostrophes, and
     has at least one word that is neither generic nor a number.
@@ -40,7 +41,7 @@ def candidate_phrases(text: str, max_words: int = 3) -> list[tuple[str, int, int
     for first, (head, start, _) in enumerate(words):
         if head.casefold() in STOP_WORDS:
             continue
-        for last in range(first, min(first + max_words, len(words))):
+        for last in range(first, min(first + MAX_PHRASE_WORDS, len(words))):
             if last > first and not _is_joint(text[words[last - 1][2] : words[last][1]]):
                 break
             span = [word for word, _, _ in words[first : last + 1]]
@@ -55,16 +56,14 @@ def _is_joint(gap: str) -> bool:
     return not gap.strip() or re.fullmatch(r"['\u2019]s\s+|[-'\u2010\u2011\u2019]", gap) is not None
 
 
-def extract_concepts(
-    texts: Sequence[str], encode: Encode, *, top_n: int = 5, max_words: int = 3, diversity: float = 0.5
-) -> list[list[Concept]]:
+def extract_concepts(texts: Sequence[str], encode: Encode, *, top_n: int) -> list[list[Concept]]:
     """Extract the concepts of each text, best first.
 
-    Maximal marginal relevance: the next phrase is ``argmax (1−δ)·cos(p, text) − δ·max_s cos(p, s)`` over the selected
-    phrases s, where δ is ``diversity``; ties go to the first phrase in the text. A text without candidates has no
-    concepts. One call encodes all distinct strings.
+    Maximal marginal relevance: the next phrase is ``argmax cos(p, text) − max_s cos(p, s)`` over the selected phrases s
+    (λ = ½); ties go to the first phrase in the text. A text without candidates has no concepts. One call encodes all
+    distinct strings.
     """
-    candidates = [candidate_phrases(text, max_words) for text in texts]
+    candidates = [candidate_phrases(text) for text in texts]
     strings = dict.fromkeys(
         string
         for text, phrases in zip(texts, candidates, strict=True)
@@ -82,20 +81,18 @@ def extract_concepts(
             continue
         phrase_vectors = vectors[[row[phrase] for phrase, _, _ in phrases]]
         relevance = phrase_vectors @ vectors[row[text]]
-        order = _marginal_relevance(relevance, phrase_vectors @ phrase_vectors.T, top_n, diversity)
+        order = _marginal_relevance(relevance, phrase_vectors @ phrase_vectors.T, top_n)
         concepts.append([Concept(*phrases[i], score=float(relevance[i])) for i in order])
     return concepts
 
 
-def _marginal_relevance(
-    relevance: NDArray[np.float64], similarity: NDArray[np.float64], n: int, diversity: float
-) -> list[int]:
+def _marginal_relevance(relevance: NDArray[np.float64], similarity: NDArray[np.float64], n: int) -> list[int]:
     # Rounding makes ties deterministic.
     relevance, similarity = np.round(relevance, 6), np.round(similarity, 6)
     order = [int(relevance.argmax())]
     nearest = similarity[order[0]].copy()
     while len(order) < min(n, len(relevance)):
-        value = (1 - diversity) * relevance - diversity * nearest
+        value = relevance - nearest
         value[order] = -np.inf
         order.append(int(value.argmax()))
         nearest = np.maximum(nearest, similarity[order[-1]])

@@ -20,13 +20,13 @@ from evidence_assets.text.prompt_text import as_sentence, fill_prompt, same_prom
 PairScorer = Callable[[Sequence[tuple[str, EntityPair]]], Sequence[float]]
 """Scores each pair in its prompt; see ``tuple_search.bertnet_score``."""
 MAX_SIMILARITY = 0.75
-MIN_PROMPTS = 10
+MIN_PROMPTS, MAX_PROMPTS = 10, 20
 MAX_ROUNDS = 5
 MIN_WEIGHT = 0.05
 _MIXED_PAIR_WEIGHT = 0.5
 
 
-def reword_prompt(prompt: str, pairs: Sequence[EntityPair], write: SentenceGenerator, limit: int = 20) -> list[str]:
+def reword_prompt(prompt: str, pairs: Sequence[EntityPair], write: SentenceGenerator) -> list[str]:
     """Paraphrases of a prompt from sentences about the pairs, reworded until there are no new ones."""
     prompts: list[str] = []
     for _ in range(MAX_ROUNDS):
@@ -41,7 +41,7 @@ def reword_prompt(prompt: str, pairs: Sequence[EntityPair], write: SentenceGener
         extended = select_distinct(candidates, prompts)
         if len(extended) == len(prompts):
             break
-        prompts = extended[:limit]
+        prompts = extended[:MAX_PROMPTS]
         if len(prompts) >= MIN_PROMPTS:
             break
     return prompts

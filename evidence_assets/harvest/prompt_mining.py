@@ -339,13 +339,11 @@ def _is_in_order(text: str, items: Sequence[str]) -> bool:
     return True
 
 
-def infill_prompts(
-    orders: Sequence[Sequence[str]], pairs: Sequence[EntityPair], model: MaskedLM, limit: int = MAX_PROMPTS
-) -> list[str]:
+def infill_prompts(orders: Sequence[Sequence[str]], pairs: Sequence[EntityPair], model: MaskedLM) -> list[str]:
     """Prompts with all items of an order, in that order, and gaps filled by the model.
 
     ``orders``: Keyword orders, including ``<HEAD>`` and ``<TAIL>``.
-    ``limit``: Maximum prompts, those whose gap words have the highest mean log-probability.
+    Returns those whose gap words have the highest mean log-probability.
     """
     layouts, vocabulary = _list_layouts(orders), model.vocabulary
     excluded = {word.casefold() for pair in pairs for entity in pair for word in entity.split()}
@@ -370,7 +368,7 @@ def infill_prompts(
             scores[number] += row[best]
     scores = np.where(gaps > 0, scores / np.maximum(gaps, 1), 0.0)
     ranking = sorted(range(len(layouts)), key=lambda number: (-scores[number], layouts[number]))
-    return list(dict.fromkeys(" ".join(layouts[number]) for number in ranking))[:limit]
+    return list(dict.fromkeys(" ".join(layouts[number]) for number in ranking))[:MAX_PROMPTS]
 
 
 def _list_layouts(orders: Sequence[Sequence[str]]) -> list[list[str]]:

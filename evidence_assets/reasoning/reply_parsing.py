@@ -17,7 +17,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.text.negation import has_exclusion
@@ -97,19 +97,16 @@ _CONCLUSION = re.compile(r"\W*(?:therefore|thus|hence|so|consequently|overall|in
 _MARKED_LETTER = re.compile(r"\*\*\s*\(?([A-Z])\)?[.:]?\s*\*\*|\(([A-Z])\)|\[([A-Z])\]")
 
 
-def parse_answer(
-    reply: str, labels: Sequence[str], options: Sequence[str], *, several: Literal["refuse", "first"] = "refuse"
-) -> str:
+def parse_answer(reply: str, labels: Sequence[str], options: Sequence[str]) -> str:
     """The label that ``reply`` selects; for a claim the labels are the options.
 
-    ``several`` decides about replies such as ``A/B``: refuse them, or use the first label, as some published scores do.
     Raises UnusableReply with the reason if the reply does not select exactly one option.
 
     >>> parse_answer("I think so: the answer is (B).", "AB", ["ant", "bee"])
     'B'
     """
     answer_labels = _AnswerParser(labels, options).parse(reply)
-    if len(answer_labels) == 1 or (answer_labels and several == "first"):
+    if len(answer_labels) == 1:
         return answer_labels[0]
     raise UnusableReply(f"the reply names several options: {', '.join(answer_labels)}")
 

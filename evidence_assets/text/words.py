@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib import resources
-from itertools import product
+from itertools import islice, product
 from threading import Lock
 from typing import Any
 
@@ -35,6 +35,7 @@ _NAME_WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f
 _SENTENCE_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _APOSTROPHES = "'\u2019"
 _ARTICLES = frozenset({"a", "an", "the"})
+_MAX_VARIANTS = 16
 
 _IRREGULAR = dict(pair.split("=") for pair in _LISTS["irregular"])
 
@@ -107,7 +108,7 @@ def name_key(name: str) -> str:
     return " ".join(word_key(word) for word, _, _ in words_with_offsets(name)) or name.strip()
 
 
-def variant_keys(name: str, limit: int = 16) -> Iterator[str]:
+def variant_keys(name: str) -> Iterator[str]:
     """Further keys to try if a name's own key has no match, most likely first.
 
     They drop a leading article and reduce ``-ing`` and ``-ed`` to possible verb stems (``making`` → ``mak``, ``make``;
@@ -118,13 +119,7 @@ def variant_keys(name: str, limit: int = 16) -> Iterator[str]:
         words = words[1:]
         yield " ".join(words)
     forms_by_word = [[word, *_verb_stems(word)] for word in words]
-    if all(len(forms) == 1 for forms in forms_by_word):
-        return
-    for count, choice in enumerate(product(*forms_by_word)):
-        if count > limit:
-            return
-        if count:
-            yield " ".join(choice)
+    yield from map(" ".join, islice(product(*forms_by_word), 1, _MAX_VARIANTS + 1))
 
 
 def _verb_stems(word: str) -> list[str]:

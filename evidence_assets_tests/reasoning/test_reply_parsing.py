@@ -166,12 +166,6 @@ def test_claims_that_are_not_decided(reply: str) -> None:
         parse_answer(reply, CLAIM, CLAIM)
 
 
-def test_first_of_several_on_request() -> None:
-    assert parse_answer("A/B", "ABCD", OPTIONS, several="first") == "A"
-    with pytest.raises(UnusableReply):
-        parse_answer("None", "ABCD", OPTIONS, several="first")
-
-
 @given(reply=st.text(max_size=400))
 def test_any_reply_has_a_label_or_a_reason(reply: str) -> None:
     try:

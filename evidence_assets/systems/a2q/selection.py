@@ -117,14 +117,14 @@ def link_topic_entities(question: Question, linker: EntityLinker) -> IntArray:
     return np.array(sorted(nodes), dtype=np.int64)
 
 
-def define_nodes(graph: KnowledgeGraph, relation: str, max_facts: int = 3) -> dict[str, str]:
-    """Taxonomy from the graph itself: the first facts of each node in a relation such as IsA."""
+def define_nodes(graph: KnowledgeGraph, relation: str) -> dict[str, str]:
+    """Taxonomy from the graph itself: the first three facts of each node in a relation such as IsA."""
     facts_by_name: dict[str, list[str]] = {}
     if relation in graph.relations:
         code, names = graph.relations.index(relation), graph.names
         for edge in np.flatnonzero(graph.arrays.relations == code).tolist():
             facts = facts_by_name.setdefault(names[int(graph.arrays.heads[edge])], [])
-            if len(facts) < max_facts:
+            if len(facts) < 3:
                 facts.append(graph.sentence(edge))
     return {name: "; ".join(facts) for name, facts in facts_by_name.items()}
 

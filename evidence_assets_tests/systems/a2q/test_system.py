@@ -137,7 +137,7 @@ def test_topic_entities_of_the_dataset_are_start_nodes() -> None:
 
 
 def test_a_taxonomy_from_the_graph_itself() -> None:
-    definitions = define_nodes(GRAPH, "AtLocation", max_facts=1)
+    definitions = define_nodes(GRAPH, "AtLocation")
     assert set(definitions) == {"pizzeria", "food court", "oven"}
     arrays = GRAPH.arrays
     ends = [(int(arrays.heads[edge]), int(arrays.tails[edge])) for edge in range(arrays.n_edges)]
