@@ -36,6 +36,7 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import ModelKind
 from evidence_assets.systems.background import VERSION
+from evidence_assets.systems.background.path_queries import PathQueries, PathQuerySettings
 from evidence_assets.systems.background.recall import (
     RECALL_NAMES,
     RECALL_TRIPLES,
@@ -173,6 +174,11 @@ def _open_selector(context: StageContext, settings: BackgroundSettings) -> Selec
     return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
 
 
+def _open_path_queries(context: StageContext, settings: PathQuerySettings) -> Selector:
+    graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
+    return PathQueries(graph, get_encoder(context.profile.encoder), settings)
+
+
 def _find_recall_problems(context: StageContext, settings: BackgroundSettings) -> PreparationProblems:
     """What recalls lack; a failed recall fails its question if nothing else would be shown."""
     if not settings.recall:
@@ -242,6 +248,9 @@ SYSTEM = System(
             extra_inputs=_extra_inputs,
             preparation_problems=_find_recall_problems,
             model_kinds=_model_kinds,
+        ),
+        "path_queries": Method(
+            settings=PathQuerySettings, open_selector=_open_path_queries, sources=("graph",), model_kinds=("encoder",)
         ),
         "recall": CustomStages(settings=NoSettings, stages=_recall_stages, model_kinds=("generator",)),
     },
