@@ -114,7 +114,7 @@ class PathQueries:
     def _ends(self, edges: IntArray, step: Step, start: int) -> IntArray:
         """The nodes at the other ends, without the start of the query."""
         ends = sorted_unique((self._graph.arrays.tails if step[1] else self._graph.arrays.heads)[edges])
-        return ends[ends != start]
+        return np.setdiff1d(ends, [start])
 
     def _follow(self, node: int, step: Step) -> Iterator[tuple[int, int]]:
         """Edges of a node in a step, with the node at the other end."""
