@@ -12,7 +12,7 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.system import CustomStages, System
+from evidence_assets.experiment.system import System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import shard_of
@@ -30,32 +30,18 @@ class PromptPreview:
 
 
 def preview_prompts(system: System, variant: Variant, lake: Lake, question: str = "") -> list[PromptPreview]:
-    """Requests of a variant for a question, or for the first question with evidence.
-
-    A system without questions previews the requests of its first row.
-    """
-    method, requests = system.method_of(variant), list[Request]()
-    if isinstance(method, CustomStages) and method.preview_prompt and not question:
-        context = StageContext(
-            lake,
-            "scores",
-            f"scores/{variant.key}",
-            captured_requests=requests,
-            models=variant.using,
-            prompt_settings=variant.prompt_settings,
-        )
-        method.preview_prompt(variant, method.settings_of(variant), context)
-        return [PromptPreview(context.asset, request) for request in requests]
+    """Requests of a variant for a question, or for the first question with evidence."""
     all_stages = (stage for stage in build_stages(system, variant) if stage.partitions == "questions")
     stages = [stage for stage in all_stages if stage.table in ("chains", "predictions")]
+    no_requests = f"variant {variant.key} sends no requests about questions to a language model: choose another"
     if not stages:
-        raise BadInput(f"variant {variant.key} sends no requests about questions to a language model: choose another")
+        raise BadInput(no_requests)
     evidence_assets = [item.key for stage in stages for item in stage.inputs if item.key.startswith("evidence/")]
     question_id, partition = _find_question(variant.family, evidence_assets, lake, question)
     previews: list[PromptPreview] = []
     replacement_rows: dict[str, pl.DataFrame] = {}
     for stage in stages:
-        requests = []
+        requests = list[Request]()
         context = StageContext(
             lake,
             stage.table,
@@ -71,7 +57,7 @@ def preview_prompts(system: System, variant: Variant, lake: Lake, question: str 
             replacement_rows[stage.key] = rows
         previews += [PromptPreview(stage.key, request) for request in requests]
     if not previews:
-        raise BadInput(f"variant {variant.key} sends no requests about questions to a language model: choose another")
+        raise BadInput(no_requests)
     return previews
 
 

@@ -136,12 +136,10 @@ class ScoreTarget:
 class CustomStages(_MethodBase[S]):
     """A method that defines its own stages.
 
-    ``preview_prompt``: Captures the requests of its stages for their first row.
     ``score_targets``: Data sets that its scores, and published figures, are for.
     """
 
     stages: Callable[[Variant, S], list[Stage]]
-    preview_prompt: Callable[[Variant, S, StageContext], None] | None = None
     score_targets: Callable[[S], Sequence[ScoreTarget]] = lambda settings: ()
 
 

@@ -122,7 +122,6 @@ def test_prompts_that_cannot_be_previewed_are_an_error(world: tuple[SmallWorld, 
         (["ucret", "--variant", "ucret_publised"], "did you mean 'ucret_published'"),
         (["ucret", "--variant", "ucret"], "materialize evidence/table/ucret first"),
         (["ucret", "--variant", "ucret_published", "--question", "zz"], "no table questions"),
-        (["kbloom", "--variant", "kbloom"], "knowledge/kbloom/harvest has no triples to judge. Materialize it first"),
         (["kbloom", "--variant", "masked_lm"], "sends no requests about questions to a language model"),
     ):
         result = CliRunner().invoke(app, ["prompts", *arguments, *lake])

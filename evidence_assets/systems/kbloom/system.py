@@ -18,7 +18,6 @@ from evidence_assets.experiment.stage import Stage, StageContext, StageInput, St
 from evidence_assets.experiment.system import CustomStages, NoSettings, ScoreTarget, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MiningModels
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.models.registry import (
     MASKED_LM_ASSET,
@@ -47,7 +46,6 @@ from evidence_assets.systems.kbloom.statement_judge import (
     PromptedJudge,
     StatementForm,
     reword_statements,
-    verbalise_triple,
 )
 
 SEED_ASSET, SEED_FOLDER_ASSET = "knowledge/seeds", "raw/seeds"
@@ -300,18 +298,6 @@ def _judge_settings() -> list[GeneratorSettings]:
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 
-def judge_first_triple(variant: Variant, settings: HarvestSettings, context: StageContext) -> None:
-    """Ask a judge about the first harvested triple."""
-    harvest_asset = f"{variant.key}/harvest"
-    triples = context.read("triples", harvest_asset).sort("relation_id", "origin", "rank")
-    if triples.is_empty():
-        raise BadInput(f"{harvest_asset} has no triples to judge. Materialize it first")
-    first = triples.row(0, named=True)
-    by_id = {relation.id: relation for relation in rows.build_relations(context.read("relation_seeds", SEED_ASSET))}
-    statement = verbalise_triple(by_id[first["relation_id"]], first["head"], first["tail"], settings.statements)
-    PromptedJudge(open_language_model(context, context.profile.generator)).judge([statement])
-
-
 def list_scopes(settings: HarvestSettings) -> list[ScoreTarget]:
     """The collections with scores of a harvest, and the references that they are compared with."""
     by_models = {"kappa", "exact_agreement"} if len(_judge_settings()) > 1 else set[str]()
@@ -342,7 +328,6 @@ SYSTEM = System(
             defaults=_defaults,
             model_kinds=("masked_model",),
             score_targets=list_scopes,
-            preview_prompt=judge_first_triple,
         ),
         "masked_model": CustomStages(settings=NoSettings, stages=masked_model_stages, model_kinds=("masked_model",)),
     },
