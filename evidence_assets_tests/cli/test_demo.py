@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
@@ -78,11 +77,6 @@ def test_a_rerun_after_an_interrupt_or_kill_gives_the_same_bytes(made_world: Wor
     assert world.data() == made_world.data()
 
 
-def invoke(world: World, *command: str) -> Result:
-    """Run a light command in this process."""
-    return CliRunner().invoke(app, [*command, "--lake", str(world.root / "data_lake")])
-
-
 def test_every_lineage_edge_has_existing_ends(made_world: World) -> None:
     lake = Lake(made_world.root / "data_lake")
     files = lake.files("lineage_edges")
@@ -94,11 +88,11 @@ def test_every_lineage_edge_has_existing_ends(made_world: World) -> None:
 
 def test_questions_in_all_output_formats(made_world: World) -> None:
     sql = "SELECT benchmark, count(*) AS n FROM questions GROUP BY 1 ORDER BY 1"
-    as_json = json.loads(invoke(made_world, "query", sql, "--format", "json").stdout)
-    as_csv = invoke(made_world, "query", sql, "--format", "csv").stdout.splitlines()
+    as_json = json.loads(made_world.invoke("query", sql, "--format", "json").stdout)
+    as_csv = made_world.invoke("query", sql, "--format", "csv").stdout.splitlines()
     assert as_csv[0] == "benchmark,n"
     assert [f"{row['benchmark']},{row['n']}" for row in as_json] == as_csv[1:]
-    wrong = invoke(made_world, "query", "SELECT nonsense")
+    wrong = made_world.invoke("query", "SELECT nonsense")
     assert wrong.exit_code == 1
     assert wrong.stderr.startswith("evidence: ") and "Traceback" not in wrong.stderr
 

@@ -30,11 +30,15 @@ with dg.DagsterInstance.get() as instance, liveness_lock(home) as tags:
 """
 
 
-def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     (tmp_path / "dagster.yaml").write_text(
         "telemetry: {enabled: false}\nconcurrency: {pools: {default_limit: 1, granularity: op}}\n"
     )
+
+
+def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", STARTS_A_RUN_AND_DIES], env=dict(os.environ), check=False)
     assert killed.returncode == -signal.SIGKILL
     started_filter = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
@@ -76,11 +80,7 @@ with dg.DagsterInstance.get() as instance:
 def test_a_slot_of_another_process_is_waited_for_with_a_message_until_its_process_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     monkeypatch.setattr(run_liveness, "SECONDS_BETWEEN_ATTEMPTS", 0.1)
-    (tmp_path / "dagster.yaml").write_text(
-        "telemetry: {enabled: false}\nconcurrency: {pools: {default_limit: 1, granularity: op}}\n"
-    )
     messages: list[str] = []
     command = [sys.executable, "-c", HOLDS_A_SLOT]
     with (
@@ -104,11 +104,7 @@ def test_a_slot_of_another_process_is_waited_for_with_a_message_until_its_proces
     assert free == "the pool slots of run … are free again"
 
 
-def test_a_slot_of_the_own_process_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    (tmp_path / "dagster.yaml").write_text(
-        "telemetry: {enabled: false}\nconcurrency: {pools: {default_limit: 1, granularity: op}}\n"
-    )
+def test_a_slot_of_the_own_process_is_not_waited_for(tmp_path: Path) -> None:
     with dg.DagsterInstance.get() as instance, liveness_lock(tmp_path) as tags:
 
         @dg.asset(pool="gpu")

@@ -23,7 +23,6 @@ from evidence_assets.cli import COMMANDS, app
 from evidence_assets.cli.measure import BenchmarkRows
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.cli.test_demo import invoke
 from evidence_assets_tests.conftest import World, run_python
 from evidence_assets_tests.lake_rows import chunk, evidence, question
 
@@ -93,7 +92,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reproduction.md"
 
 def test_the_documented_queries_count_tables_and_labels(made_world: World) -> None:
     queries = [sql for sql in re.findall(r'^evidence query "(.+)"$', PAGE.read_text(), re.M) if "verification" in sql]
-    sizes, labels = (json.loads(invoke(made_world, "query", sql, "--format", "json").stdout) for sql in queries)
+    sizes, labels = (json.loads(made_world.invoke("query", sql, "--format", "json").stdout) for sql in queries)
     lake = Lake(made_world.root / "data_lake")
     claims = lake.read("questions", "questions/table").filter(pl.col("task") == "verification").to_dicts()
     tables = {row["table_id"]: row for row in lake.read("tables").to_dicts()}
