@@ -48,18 +48,7 @@ def server(world: World) -> Iterator[str]:
         port = free.getsockname()[1]
     log = (world.root / "ui.log").open("w")
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "dagster",
-            "dev",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(port),
-            "-w",
-            str(REPOSITORY / "workspace.yaml"),
-        ],
+        [sys.executable, *f"-m dagster dev --host 127.0.0.1 --port {port} -w {REPOSITORY / 'workspace.yaml'}".split()],
         env={**os.environ, **world.environment},
         cwd=world.root,
         stdout=log,

@@ -62,6 +62,15 @@ class Ticker:
         }
 
 
+def changed_diamond() -> Ticker:
+    """A diamond that was materialized before its source changed."""
+    ticker = Ticker(diamond())
+    ticker.make("source", "left", "sink")
+    STATE["source"] = "2"
+    ticker.make("source")
+    return ticker
+
+
 def test_new_data_makes_downstream_assets_stale_and_each_is_requested_once() -> None:
     ticker = Ticker(diamond())
     ticker.make("source", "left", "sink")
@@ -230,10 +239,7 @@ def test_an_asset_with_a_queued_run_is_not_requested_until_the_run_is_deleted() 
 
 
 def test_one_run_materializes_all_stale_assets_and_reports_failures(tmp_path: Path) -> None:
-    ticker = Ticker(diamond())
-    ticker.make("source", "left", "sink")
-    STATE["source"] = "2"
-    ticker.make("source")
+    ticker = changed_diamond()
     log_lines: list[str] = []
 
     def run_changes() -> list[str]:
@@ -270,10 +276,7 @@ def test_the_profile_decides_whether_language_models_are_called(
 
 
 def test_a_killed_run_is_retried_a_limited_number_of_times(tmp_path: Path) -> None:
-    ticker = Ticker(diamond())
-    ticker.make("source", "left", "sink")
-    STATE["source"] = "2"
-    ticker.make("source")
+    ticker = changed_diamond()
     keys = {dg.AssetKey("left")}
     job = ticker.definitions.resolve_implicit_global_asset_job_def().get_subset(asset_selection=keys)
     for kills in range(MAX_KILLED_RUNS):

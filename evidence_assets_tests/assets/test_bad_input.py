@@ -41,19 +41,9 @@ def line(**fields: object) -> bytes:
     return json.dumps(fields).encode() + b"\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        (".keep", b"", "the corpus is empty"),
-        ("a.jsonl", line(doc_id="1", text="One.") + line(doc_id="1", text="Two."), r"a\.jsonl:2.*doc_id"),
-        ("a.jsonl", line(doc_id="1", text="One.") + b'{"doc_id": "2", "text": "\xff"}\n', r"a\.jsonl:2"),
-    ],
-)
-def test_an_unreadable_corpus_is_reported_with_its_location(
-    lake: Lake, name: str, content: bytes, message: str
-) -> None:
-    write_raw(lake, name, content)
-    with pytest.raises(BadInput, match=message):
+def test_an_unreadable_corpus_is_reported_with_its_location(lake: Lake) -> None:
+    write_raw(lake, "a.jsonl", line(doc_id="1", text="One.") + line(doc_id="1", text="Two."))
+    with pytest.raises(BadInput, match=r"a\.jsonl:2.*doc_id"):
         chunk(lake)
     assert lake.files("chunks") == [], "no partial rows"
 

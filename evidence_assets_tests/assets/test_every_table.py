@@ -19,17 +19,18 @@ from evidence_assets.systems.kbloom import sample_model
 from evidence_assets.systems.kbloom import system as kbloom
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.assets.tiny_lake import (
-    Model,
     make,
     make_harvests,
     masked,
     official_files,
     recorded_files,
+    reply_by_rule,
     variants_by_benchmark,
 )
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.test_sequence_models import make_bart, make_gpt2, make_t5, make_xlnet
 from evidence_assets_tests.models.test_span_reader import make_reader
+from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 
 def cells(world: SmallWorld | None = None) -> list[Cell]:
@@ -65,7 +66,9 @@ def miniature(
     lines = ["name: paper", reader, *harvesting, f"generators: {{{generators}}}", f"presets: [{opted}]"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PRESETS_VARIABLE, opted)
-        patch.setattr(solvers, "load_cached_generator", lambda settings: Model(settings.name))
+        patch.setattr(
+            solvers, "load_cached_generator", lambda settings: ScriptedGenerator(reply_by_rule, model_id=settings.name)
+        )
         for module in (kbloom, registry, sample_model):
             patch.setattr(module, "get_masked_lm", lambda lake, settings: masked(settings.name))
         patch.setattr(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -12,39 +12,28 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.experiment import solvers
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
+from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 PARTITION, CLAIMS = "sample_graph|0", "sample_claims|0"
 VARIANT, CLOSED, CASES = "mcqa/ugat_published", "mcqa/closed_book", "table/ucret_published"
 TABLES = ("chains", "predictions", "citations")
 
 
-class Doctor:
-    """Answers the first option, and cites the first passage in explanations."""
-
-    model_id, revision = "doctor", "1"
-
-    def __init__(self) -> None:
-        self.parameters: dict[str, object] = {}
-        self.requests: list[Request] = []
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        self.requests += requests
-        return [Completion(self._reply(request), 7, 3, 0.0, "stop") for request in requests]
-
-    def _reply(self, request: Request) -> str:
-        if request.choices:
-            return request.choices[0]
-        if "Explanation:" in request.user:
-            return "Answer: A\nExplanation: [Passage 1] leads there."
-        return "The cells say so."
+def reply(request: Request) -> str:
+    """The first option; an explanation that cites the first passage."""
+    if request.choices:
+        return request.choices[0]
+    if "Explanation:" in request.user:
+        return "Answer: A\nExplanation: [Passage 1] leads there."
+    return "The cells say so."
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWorld, Doctor]]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWorld, ScriptedGenerator]]:
     lines = ["name: published", "presets: [ugat_ablation]", "generator: {backend: openai, name: doctor, revision: '1'}"]
-    doctor = Doctor()
+    doctor = ScriptedGenerator(reply, model_id="doctor")
     folder = tmp_path_factory.mktemp("published")
     with pytest.MonkeyPatch.context() as patch, small_world(folder, lines) as small:
         patch.setattr(solvers, "load_cached_generator", lambda settings: doctor)
@@ -62,7 +51,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWorld
         yield small, doctor
 
 
-def test_one_call_a_question_gives_chain_answer_and_citations(world: tuple[SmallWorld, Doctor]) -> None:
+def test_one_call_a_question_gives_chain_answer_and_citations(world: tuple[SmallWorld, ScriptedGenerator]) -> None:
     small, doctor = world
     doctor.requests.clear()
     small.make(f"evidence/{VARIANT}", *(f"{table}/{VARIANT}" for table in TABLES), partition=PARTITION)
@@ -87,7 +76,7 @@ def test_one_call_a_question_gives_chain_answer_and_citations(world: tuple[Small
     assert set(counterfactuals["necessary"]) == {False}, "this one says A to everything"
 
 
-def test_previewed_prompts_are_those_that_are_sent(world: tuple[SmallWorld, Doctor]) -> None:
+def test_previewed_prompts_are_those_that_are_sent(world: tuple[SmallWorld, ScriptedGenerator]) -> None:
     small, doctor = world
     small.make(f"evidence/{CASES}", partition=CLAIMS)
     question = small.rows("questions", "questions/table").sort("question_id")["question_id"][0]
@@ -115,7 +104,9 @@ def test_previewed_prompts_are_those_that_are_sent(world: tuple[SmallWorld, Doct
     assert "\n\n".join(text for role, _, text in parts if role == "user") == after[-1]["request"]["user"]
 
 
-def test_prompts_that_cannot_be_previewed_are_an_error(world: tuple[SmallWorld, Doctor], tmp_path: Path) -> None:
+def test_prompts_that_cannot_be_previewed_are_an_error(
+    world: tuple[SmallWorld, ScriptedGenerator], tmp_path: Path
+) -> None:
     lake = ["--lake", str(world[0].lake.root)]
     for arguments, message in (
         (["ucrets"], "did you mean 'ucret'"),

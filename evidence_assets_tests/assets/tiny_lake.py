@@ -22,7 +22,7 @@ from evidence_assets.cli.run_selection import RunSelection, batches, select_asse
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets.reproduction.cells import CellSource
 from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets_tests.assets.small_worlds import SmallWorld
@@ -67,28 +67,17 @@ ARTICLES = (
 )
 
 
-class Model:
-    """Answers by rule in the requested format: the class that a claim names, else an option by hash."""
-
-    revision = "1"
-
-    def __init__(self, model_id: str) -> None:
-        self.model_id, self.parameters = model_id, dict[str, object]()
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        return [Completion(self.reply(request), 7, 3, 0.0, "stop") for request in requests]
-
-    def reply(self, request: Request) -> str:
-        """One reply; it cites passage 1."""
-        if request.choices:
-            labels = [label for label, words in CLAIM_WORDS.items() if f" of A {words}." in request.user]
-            of_claim = set(request.choices) == set(CLAIM_LABELS) and labels
-            return labels[0] if of_claim else request.choices[zlib.crc32(request.user.encode()) % len(request.choices)]
-        if request.json_schema:
-            return json.dumps(_shaped(json.loads(request.json_schema)))
-        if "Answer: X" in request.user or "Explanation:" in request.user:
-            return "Answer: A\nExplanation: [Passage 1] leads there."
-        return "0.5" if "score between 0 and 1" in request.user else "(bee, is a, insect)"
+def reply_by_rule(request: Request) -> str:
+    """A reply in the requested format: the class that a claim names, else an option by hash; it cites passage 1."""
+    if request.choices:
+        labels = [label for label, words in CLAIM_WORDS.items() if f" of A {words}." in request.user]
+        of_claim = set(request.choices) == set(CLAIM_LABELS) and labels
+        return labels[0] if of_claim else request.choices[zlib.crc32(request.user.encode()) % len(request.choices)]
+    if request.json_schema:
+        return json.dumps(_shaped(json.loads(request.json_schema)))
+    if "Answer: X" in request.user or "Explanation:" in request.user:
+        return "Answer: A\nExplanation: [Passage 1] leads there."
+    return "0.5" if "score between 0 and 1" in request.user else "(bee, is a, insect)"
 
 
 def _shaped(schema: Mapping[str, Any]) -> Any:

@@ -17,7 +17,6 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.experiment.stages import check_incomplete_share
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.published_prompts import STYLES
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure, Omission
@@ -236,13 +235,9 @@ def test_more_than_a_twentieth_of_incomplete_predictions_is_a_warning() -> None:
 def test_a_truncated_or_missing_explanation_is_counted_on_its_prediction(
     reply: str, finish_reason: str, omission: tuple[str, str]
 ) -> None:
-    class CutGenerator(ScriptedGenerator):
-        def generate(self, requests: Sequence[Request]) -> list[Completion]:
-            return [Completion(reply, 7, 9, 0.0, finish_reason) for _ in requests]
-
     task, rows = STYLES["passages"].answer, evidence(("q", "A", "fact"))
     assert task is not None
-    model = LanguageModel(CutGenerator(lambda _: ""))
+    model = LanguageModel(ScriptedGenerator(reply, finish_reason))
     chains = as_stored("chains", OneCallAnswerer(model, task, [PLAIN], rows).chains("s").rows)
     answerer = OneCallAnswerer(model, task, [PLAIN], rows, chains)
     row = as_stored("predictions", prediction_rows(answerer, "s", [PLAIN]).rows).row(0, named=True)

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +26,7 @@ from evidence_assets.models.rerankers import CrossEncoderReranker
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny import make_encoder, word_piece
+from evidence_assets_tests.systems.small_models import WordEncoder
 
 SAMPLE = [
     "Aspirin may treat a headache.",
@@ -170,33 +170,14 @@ def test_embedded_weights_are_checked_on_load(monkeypatch: pytest.MonkeyPatch) -
         load_encoder(EMBEDDED_ENCODER)
 
 
-class CountingEncoder:
-    """A fake encoder whose vectors depend on the text alone; records the encoded texts."""
-
-    model_id, revision, dimensions, max_tokens = "counting", "1", 2, 100
-
-    def __init__(self) -> None:
-        self.encoded_texts: list[str] = []
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(text) for text in texts]
-
-    def encode_tokens(self, texts: Sequence[str]) -> list[Any]:
-        return []
-
-    def encode_sentences(self, texts: Sequence[str]) -> Any:
-        self.encoded_texts += texts
-        return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
-
-
 def test_each_text_is_encoded_once_and_returned_in_order() -> None:
-    inner = CountingEncoder()
+    inner = WordEncoder()
     encoder = CachingEncoder(inner)
     texts = ["a", "bb", "a", "ccc"]
-    assert np.array_equal(encoder.encode_sentences(texts), CountingEncoder().encode_sentences(texts))
-    assert np.array_equal(encoder.encode_sentences(["ccc", "d"]), CountingEncoder().encode_sentences(["ccc", "d"]))
+    assert np.array_equal(encoder.encode_sentences(texts), WordEncoder().encode_sentences(texts))
+    assert np.array_equal(encoder.encode_sentences(["ccc", "d"]), WordEncoder().encode_sentences(["ccc", "d"]))
     assert inner.encoded_texts == ["a", "bb", "ccc", "d"]
-    assert encoder.encode_sentences([]).shape == (0, 2)
+    assert encoder.encode_sentences([]).shape == (0, inner.dimensions)
 
 
 def test_pooled_vectors_have_their_own_length_and_the_same_direction() -> None:
@@ -210,11 +191,11 @@ def test_pooled_vectors_have_their_own_length_and_the_same_direction() -> None:
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "MAX_CACHED_VECTORS", 3)
-    encoder = CachingEncoder(CountingEncoder())
+    encoder = CachingEncoder(WordEncoder())
     for text in "abcdefg":
         encoder.encode_sentences([text])
     assert len(encoder._cache) == 3
-    assert np.array_equal(encoder.encode_sentences(["a", "g"]), CountingEncoder().encode_sentences(["a", "g"]))
+    assert np.array_equal(encoder.encode_sentences(["a", "g"]), WordEncoder().encode_sentences(["a", "g"]))
 
 
 # Results of local models are bitwise equal for single texts, in any batch and with any number of threads

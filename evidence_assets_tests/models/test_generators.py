@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -130,27 +131,17 @@ class FakeEngine:
         FakeEngine.options = settings
 
     def get_tokenizer(self) -> Any:
-        class Tokenizer:
-            def apply_chat_template(self, messages: Any, **_: Any) -> str:
-                return "".join(message["content"] for message in messages)
-
-            def __call__(self, text: str, **_: Any) -> dict[str, list[int]]:
-                return {"input_ids": list(range(len(text)))}
-
-        return Tokenizer()
+        tokenizer = Mock(side_effect=lambda text, **_: {"input_ids": list(range(len(text)))})
+        tokenizer.apply_chat_template = lambda messages, **_: "".join(message["content"] for message in messages)
+        return tokenizer
 
     def generate(self, prompts: list[Any], sampling: list[Any], use_tqdm: bool) -> list[Any]:
         assert len(prompts) == len(sampling) and not use_tqdm
+        lengths = [len(prompt["prompt_token_ids"]) for prompt in prompts]
+        outputs = [types.SimpleNamespace(text=str(n), token_ids=[1], finish_reason="stop") for n in lengths]
         return [
-            types.SimpleNamespace(
-                prompt_token_ids=prompt["prompt_token_ids"],
-                outputs=[
-                    types.SimpleNamespace(
-                        text=str(len(prompt["prompt_token_ids"])), token_ids=[1], finish_reason="stop"
-                    )
-                ],
-            )
-            for prompt in prompts
+            types.SimpleNamespace(prompt_token_ids=prompt["prompt_token_ids"], outputs=[output])
+            for prompt, output in zip(prompts, outputs, strict=True)
         ]
 
 

@@ -50,16 +50,6 @@ def test_retry_after_is_honoured(server: FaultyServer) -> None:
     assert server.times[1] - server.times[0] >= 20 / 50 > 8 / 50, "longer than any pause of the client's own"
 
 
-def test_refused_request_is_one_failed_row(server: FaultyServer) -> None:
-    server.plan = ["400"]
-    completions = make_client(server, concurrency=1).generate(REQUESTS[:2])
-    assert (
-        completions[0].is_refused
-        and completions[0].finish_reason == "refused by the server (400): the 400 you asked for"
-    )
-    assert completions[1].text == "B"
-
-
 def test_a_rejected_optional_field_is_sent_only_once(server: FaultyServer) -> None:
     server.default_behaviour = "no seed"
     generator = make_client(server, concurrency=1)

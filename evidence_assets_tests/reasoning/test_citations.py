@@ -21,11 +21,6 @@ def verdicts(*steps: ChainStep) -> list[Citation]:
     return check_citations(Chain("A", steps), EVIDENCE)
 
 
-def test_a_quotation_in_its_evidence_is_verified() -> None:
-    step = ChainStep("It is used so.", ("s1",), ("“metformin  may treat”",))
-    assert verdicts(step) == [Citation(0, "s1", "“metformin  may treat”", "verified")]
-
-
 def test_unknown_evidence_is_absent() -> None:
     assert verdicts(ChainStep("fine", ("s1",)), ChainStep("x", ("s9",), ("Metformin",))) == [
         Citation(0, "s1", "", "verified"),
@@ -33,16 +28,11 @@ def test_unknown_evidence_is_absent() -> None:
     ]
 
 
-def test_quotation_from_evidence_that_the_step_does_not_cite_is_misquoted() -> None:
-    assert verdicts(ChainStep("x", ("s1",), ("aspirin may treat pain",))) == [
-        Citation(0, "s1", "aspirin may treat pain", "misquoted")
-    ]
-
-
-def test_each_quotation_is_assigned_to_the_row_that_contains_it() -> None:
-    assert verdicts(ChainStep("x", ("s1", "t1"), ("aspirin", "Metformin", "insulin"))) == [
+def test_each_quotation_is_assigned_to_the_cited_row_that_contains_it() -> None:
+    assert verdicts(ChainStep("x", ("s1", "t1"), ("aspirin", "“metformin  may treat”", "insulin", "535"))) == [
         Citation(0, "s1", "insulin", "misquoted"),
-        Citation(0, "s1", "Metformin", "verified"),
+        Citation(0, "s1", "535", "misquoted"),
+        Citation(0, "s1", "“metformin  may treat”", "verified"),
         Citation(0, "t1", "aspirin", "verified"),
     ]
 

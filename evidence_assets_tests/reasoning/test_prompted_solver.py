@@ -45,20 +45,20 @@ def test_a_chain_cites_by_number_and_keeps_unknown_numbers() -> None:
     )
 
 
-def test_the_model_selects_the_label_and_citations_decide_support() -> None:
-    for reply in ("A", '{"answer": "A"}'):
-        (choice,) = scripted_solver(reply).choose([CHOOSE])
-        assert choice == Choice("A", ("A",), "answered")
-    (choice,) = scripted_solver("B").choose([CHOOSE])
-    assert choice == Choice("B", ("A",), "answered")
-
-
-def test_insufficient_if_the_model_says_so_or_no_citation_is_verified() -> None:
-    (choice,) = scripted_solver("INSUFFICIENT").choose([CHOOSE])
-    assert choice == Choice(None, ("A",), "insufficient")
-    unfounded = dataclasses.replace(CHOOSE, chains=CHAINS[1:])
-    (choice,) = scripted_solver("B").choose([unfounded])
-    assert choice == Choice(None, (), "insufficient")
+@pytest.mark.parametrize(
+    ("reply", "chains", "choice"),
+    [
+        ("A", CHAINS, Choice("A", ("A",), "answered")),
+        ('{"answer": "A"}', CHAINS, Choice("A", ("A",), "answered")),
+        ("B", CHAINS, Choice("B", ("A",), "answered")),
+        ("INSUFFICIENT", CHAINS, Choice(None, ("A",), "insufficient")),
+        ("B", CHAINS[1:], Choice(None, (), "insufficient")),
+    ],
+)
+def test_the_model_selects_the_label_and_verified_citations_decide_support(
+    reply: str, chains: tuple[Chain, ...], choice: Choice
+) -> None:
+    assert scripted_solver(reply).choose([dataclasses.replace(CHOOSE, chains=chains)]) == [choice]
 
 
 def test_claims_have_no_extra_label() -> None:

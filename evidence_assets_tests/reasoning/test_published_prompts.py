@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
 
 import pytest
 
 from evidence_assets import systems
 from evidence_assets.experiment.variants import variants, variants_of
-from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning import published_prompts
 from evidence_assets.reasoning.model_calls import LanguageModel, find_cut
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSolver
 from evidence_assets.reasoning.published_prompts import STYLES, parse_answer_and_explanation
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import Prompts
+from evidence_assets_tests.reasoning.test_prompted_tasks import CELLS, LABELS
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
 
 EVIDENCE = (
@@ -27,11 +26,6 @@ UNFOUNDED = (Chain("A", (ChainStep("It cures all.", ("e1",), ("cures all",)),)),
 CHOOSE = ChooseAnswer(
     "What treats pain?", ("A", "B"), ("aspirin", "gold"), UNFOUNDED, {"A": EVIDENCE[:1], "B": EVIDENCE[1:]}
 )
-CELLS = tuple(
-    EvidenceItem(place, "cell", "t", place, text)
-    for place, text in {"r0c0": "Drug", "r0c1": "Price", "r1c0": "aspirin", "r1c1": "2"}.items()
-)
-LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CASES = tuple(Chain(label, (ChainStep(f"Because {label}."),)) for label in LABELS)
 CLAIM = ChooseAnswer("Aspirin costs 2.", LABELS, LABELS, CASES, dict.fromkeys(LABELS, CELLS), "verification")
 
@@ -316,16 +310,9 @@ def test_answer_and_explanation_come_from_one_call_with_all_passages() -> None:
     assert (choice.answer, chain.steps) == ("A", ()) and chain.omissions[0].kind == "missing"
 
 
-class CutGenerator(ScriptedGenerator):
-    """Replies that end at the token limit."""
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        return [dataclasses.replace(each, finish_reason="length") for each in super().generate(requests)]
-
-
 @pytest.mark.parametrize("style", ["chains", "cases"])
 def test_a_truncated_explanation_is_kept_and_marked(style: str) -> None:
-    generator, cache = CutGenerator(lambda _: "Pain is treated [E1], and so"), CompletionStore()
+    generator, cache = ScriptedGenerator("Pain is treated [E1], and so", "length"), CompletionStore()
     solver = PromptedSolver(LanguageModel(generator, cache), STYLES[style])
     task = ExplainOption(CLAIM.question, "REFUTES", "REFUTES", CELLS, "verification")
     if style == "chains":
@@ -340,7 +327,7 @@ def test_a_truncated_explanation_is_kept_and_marked(style: str) -> None:
 
 def test_a_truncated_explanation_after_the_answer_is_kept() -> None:
     (answer,) = (task for task in STYLES["passages"].tasks if task.name == "published_answer")
-    generator = CutGenerator(lambda _: "Answer: A\nExplanation: It treats pain [Passage 1], and")
+    generator = ScriptedGenerator("Answer: A\nExplanation: It treats pain [Passage 1], and", "length")
     ((result, reply),) = answer.ask_with_cost(LanguageModel(generator), [CHOOSE])
     assert not isinstance(result, Failure) and result[0].answer == "A"
     assert [each.kind for each in find_cut(reply, "end")] == ["cut"] and len(generator.requests) == 1

@@ -62,17 +62,19 @@ class SharedWordReranker:
 class ScriptedGenerator:
     """A generator with one reply, or a function of the request."""
 
-    model_id, revision = "scripted", "1"
+    revision = "1"
 
-    def __init__(self, reply: str | Callable[[Request], str]) -> None:
-        self._reply = reply
+    def __init__(
+        self, reply: str | Callable[[Request], str], finish_reason: str = "stop", model_id: str = "scripted"
+    ) -> None:
+        self._reply, self._finish_reason, self.model_id = reply, finish_reason, model_id
         self.requests: list[Request] = []
         self.parameters: dict[str, object] = {}
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         self.requests += requests
         replies = [self._reply if isinstance(self._reply, str) else self._reply(request) for request in requests]
-        return [Completion(reply, 1, 1, 0.0, "stop") for reply in replies]
+        return [Completion(reply, 7, 3, 0.0, self._finish_reason) for reply in replies]
 
 
 def scripted_solver(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets import profiles
-from evidence_assets.models.registry import get_encoder
-from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, ShortAnswer, ShortTask
+from evidence_assets.reasoning.short_answers import ShortAnswer
 from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets_tests.reasoning.spans.test_pages import ask
 
 NOTES = (
     "Our team moved into the Harbour building in March 2021. The office has 42 desks.",
@@ -44,20 +43,12 @@ UNANSWERABLE = (
 )
 
 
-def ask(question: str) -> ShortAnswer:
-    encoder = get_encoder(profiles.load().encoder)
-    cosines = encoder.encode_sentences(NOTES) @ encoder.encode_sentences([question])[0]
-    ranking = sorted(range(len(NOTES)), key=lambda number: -float(cosines[number]))
-    texts = [EvidenceItem(f"e{number}", "chunk", f"note{number}", "", NOTES[number]) for number in ranking]
-    solver = ExtractiveShortAnswers(encoder)
-    [answer] = solver.answer([ShortTask(question, (), tuple(texts))])
-    assert isinstance(answer, ShortAnswer)
-    return answer
+TEXTS = [EvidenceItem(f"e{number}", "chunk", f"note{number}", "", note) for number, note in enumerate(NOTES)]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_on_the_notes_is_answered_by_a_span_with_its_note(question: str) -> None:
-    answer = ask(question)
+    answer = ask(question, TEXTS)
     assert (answer.answer, answer.status) == (QUESTIONS[question], "answered")
     [note] = answer.evidence_ids
     assert answer.answer and answer.answer in NOTES[int(note[1:])]
@@ -66,4 +57,4 @@ def test_a_question_on_the_notes_is_answered_by_a_span_with_its_note(question: s
 
 @pytest.mark.parametrize("question", UNANSWERABLE)
 def test_a_question_that_no_note_answers_has_no_answer(question: str) -> None:
-    assert ask(question) == ShortAnswer(None, "insufficient")
+    assert ask(question, TEXTS) == ShortAnswer(None, "insufficient")

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
+from evidence_assets_tests.systems.a2q.test_system import evidence_triples
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 NAMES = ["web", "spider", "spinning", "attic", "larva", "silk", "dust"]
@@ -34,10 +35,6 @@ def make_selector(settings: PathSettings | None = None, graph: KnowledgeGraph = 
 
 def make_question(text: str, *options: str) -> Question:
     return Question("q", "own", "mcqa" if options else "kgqa", text, options)
-
-
-def evidence_triples(evidence: list[SelectedEvidence]) -> list[tuple[str, str, str]]:
-    return [tuple(json.loads(item.why or "")["triple"]) for item in evidence]
 
 
 def rank_by_brute_force(question: str, starts: set[int], settings: PathSettings) -> list[tuple[str, str, str]]:
@@ -70,9 +67,8 @@ def test_paths_equal_brute_force(penalty: float) -> None:
         ("What is the maker of a web skilled at?", {0}),
         ("Is a spider found at the attic?", {1, 3}),
     ):
-        assert evidence_triples(
-            next(iter(make_selector(settings).select([make_question(question)])))
-        ) == rank_by_brute_force(question, starts, settings)
+        evidence = next(iter(make_selector(settings).select([make_question(question)])))
+        assert evidence_triples(evidence) == rank_by_brute_force(question, starts, settings)
 
 
 def test_the_two_triples_of_a_path_are_adjacent_and_name_their_path() -> None:
@@ -89,8 +85,9 @@ def test_the_two_triples_of_a_path_are_adjacent_and_name_their_path() -> None:
 def test_paths_between_question_and_option_rank_first() -> None:
     question = make_question("Where would you see a web?", "attic", "silk")
     settings = PathSettings(bridge=1.0, top_n=3)
-    assert evidence_triples(next(iter(make_selector(settings).select([question]))))[0] == ("web", "found at", "attic")
-    for item in next(iter(make_selector(settings).select([question]))):
+    bridged = next(iter(make_selector(settings).select([question])))
+    assert evidence_triples(bridged)[0] == ("web", "found at", "attic")
+    for item in bridged:
         assert json.loads(item.why or "")["toward"] in ("attic", "silk")
     without_bridge = next(iter(make_selector(replace(settings, bridge=0.0)).select([question])))
-    assert without_bridge[0].score <= 1.0 < next(iter(make_selector(settings).select([question])))[0].score
+    assert without_bridge[0].score <= 1.0 < bridged[0].score

@@ -125,15 +125,10 @@ def test_baselines_equal_brute_force() -> None:
 
 def test_topic_entities_of_the_dataset_are_start_nodes() -> None:
     with_topics = replace(make_question("Where is it?"), topic_entities=("oven", "unknown"))
-    evidence = list(
-        NearestTriples(GRAPH, ENCODER, TripleSettings(topics=True)).select(
-            [with_topics, make_question("Where is the oven?")]
-        )
-    )
-    assert {("oven", "UsedFor", "hot oven fire"), ("oven", "AtLocation", "pizzeria")} == set(
-        evidence_triples(evidence[0])
-    )
-    assert evidence[1] == [], "the second question has no topic entities"
+    selector = NearestTriples(GRAPH, ENCODER, TripleSettings(topics=True))
+    first, second = selector.select([with_topics, make_question("Where is the oven?")])
+    assert {("oven", "UsedFor", "hot oven fire"), ("oven", "AtLocation", "pizzeria")} == set(evidence_triples(first))
+    assert second == [], "the second question has no topic entities"
 
 
 def test_a_taxonomy_from_the_graph_itself() -> None:

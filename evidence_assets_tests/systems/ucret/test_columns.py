@@ -77,12 +77,6 @@ def test_published_settings_are_as_printed() -> None:
     assert (PUBLISHED_JS.clusters, PUBLISHED_JS.gate, PUBLISHED_JS.jaccard) == (2, 0.30, 0.20)
 
 
-def test_no_clustering_if_all_columns_are_lexical() -> None:
-    same = frozenset({"a"})
-    selection = select_lines([same], np.ones((1, 2)), [0], [Lines((same, same), np.eye(2))], PUBLISHED)[0]
-    assert {item.rule for item in selection.kept_lines} == {"lexical"}
-
-
 def test_at_temperature_one_the_gate_always_passes_and_the_nearest_cluster_is_kept() -> None:
     pairs = [_pair(seed) for seed in range(40)]
     for column_settings in (PUBLISHED_JS, DISTANCE_JS):
@@ -174,27 +168,6 @@ def test_partition_equals_that_of_faiss() -> None:
     runs = [cluster(points, 4, seed=seed) for seed in range(5)]
     labels, _ = max(runs, key=lambda labels_centroids: float((points @ labels_centroids[1].T).max(axis=1).sum()))
     assert len(set(zip(labels.tolist(), faiss_labels.tolist(), strict=True))) == len(set(labels.tolist())) == 4
-
-
-@given(st.integers(0, 1000), st.integers(2, 4))
-@settings(max_examples=40, deadline=None)
-def test_a_step_is_a_euclidean_step_on_unit_vectors(seed: int, k: int) -> None:
-    points = unit_rows(np.random.default_rng(seed).normal(size=(12, 4)))
-    assignment, centroids = cluster(points, k, seed=seed)
-    assert np.array_equal(assignment, ((points[:, None] - centroids[None]) ** 2).sum(axis=2).argmin(axis=1))
-    for t in set(assignment.tolist()):
-        assert np.allclose(centroids[t], unit_rows(points[assignment == t].mean(axis=0)[None])[0])
-
-
-def test_equal_points_share_a_cluster_if_there_are_more_clusters_than_points() -> None:
-    assignment, _ = cluster(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 3)
-    assert assignment[0] == assignment[1] != assignment[2]
-
-
-def test_jsd_clusters_separate_peaked_distributions() -> None:
-    peak_first, peak_last = [0.9, 0.05, 0.05], [0.05, 0.05, 0.9]
-    assignment, _ = cluster(np.array([peak_first, peak_last, peak_first, peak_last]), 2, geometry="jsd")
-    assert assignment.tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
 
 
 # Repair of column selections
