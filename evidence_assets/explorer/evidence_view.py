@@ -70,7 +70,7 @@ class EvidenceView:
                 document = f", document {source['doc_id']}" if source["doc_id"] != source["source"] else ""
                 return f"{source['source']}{document}, characters {start}–{end}"
             case "table":
-                return f"table {row['source_id']}, {row['kind']} {row['locator']}"
+                return f"table {row['source_id']}, {' '.join(dict.fromkeys((row['kind'], row['locator'])))}"
             case "node":
                 return source["type"] or ""
             case "triple":

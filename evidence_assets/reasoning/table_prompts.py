@@ -17,6 +17,7 @@ from evidence_assets.reasoning.tasks import (
     CAPTION,
     TABLE_CELL_KINDS,
     TABLE_KINDS,
+    TABLE_VALUES,
     ChainStep,
     ChooseAnswer,
     EvidenceItem,
@@ -94,7 +95,7 @@ def stance_fields(task: ExplainOption) -> dict[str, str]:
 
 def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
     """Evidence from outside the table."""
-    return [item for item in evidence if item.kind not in TABLE_KINDS]
+    return [item for item in evidence if item.kind not in (*TABLE_KINDS, TABLE_VALUES)]
 
 
 def table_text(view: TableView, *, with_ids: bool = True) -> str:
@@ -138,8 +139,10 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
 
 def fenced_table(evidence: Sequence[EvidenceItem], *, with_ids: bool = True) -> str:
-    """The table of the cells, fenced, with evidence from outside the table below it."""
+    """The table of the cells, fenced, with its typed values and evidence from outside the table below it."""
     lines = [table_text(build_view(evidence)[0], with_ids=with_ids)]
+    if values := [item.text for item in evidence if item.kind == TABLE_VALUES]:
+        lines += ["", "The same values in one form, computed from the cells:", *values]
     if outside := outside_items(evidence):
         lines += ["", "Outside the table:"]
         lines += [f"[o{number}] {' '.join(item.text.split())}" for number, item in enumerate(outside, 1)]

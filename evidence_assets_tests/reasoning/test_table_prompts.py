@@ -8,7 +8,16 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.table_prompts import explain_request, is_table_task, parse_steps, table_text
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets.reasoning.tasks import (
+    TABLE_VALUES,
+    Chain,
+    ChainStep,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Failure,
+)
 from evidence_assets_tests.reasoning.test_prompted_solver import CHOOSE, EXPLAIN, common_start
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
@@ -52,6 +61,15 @@ def test_evidence_from_outside_is_separate_and_cited_by_its_own_ids() -> None:
     solver, generator = _solver("SUPPORTS")
     solver.choose([dataclasses.replace(VERIFY, evidence=dict.fromkeys(LABELS, (*EVIDENCE, OUTSIDE)))])
     assert "[o1] Como is in Lombardy." in generator.requests[0].user
+
+
+def test_typed_values_are_below_the_table_and_cannot_be_cited_as_outside_evidence() -> None:
+    solver, generator = _solver('1. [r1c1] "425" is deep.')
+    values = EvidenceItem("v", TABLE_VALUES, "lakes", TABLE_VALUES, "[r1c1] 425 = 425 m")
+    solver.explain([dataclasses.replace(CLAIM, evidence=(*EVIDENCE, values))])
+    (request,) = generator.requests
+    assert request.user.index("[r2c1] 346") < request.user.index("computed from the cells:\n[r1c1] 425 = 425 m")
+    assert "Use nothing but the table" in request.user and "[o1]" not in request.user
 
 
 def test_an_explanation_cites_evidence_by_cell_ids() -> None:
