@@ -5,6 +5,7 @@ Reads stored predictions with DuckDB, without Dagster or torch.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,19 @@ from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import Estimate, mcnemar_exact, paired_bootstrap
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.row_locations import query_rows
 from evidence_assets.profiles import MODEL_KINDS
 
 SIGNIFICANT = 0.05
-Answers = dict[str, dict[str, Any]]
-"""Predictions by question id."""
+ANSWERS_QUERY = """
+    WITH a AS (SELECT * FROM predictions WHERE asset IN (SELECT 'predictions/' || unnest($a))),
+         b AS (SELECT * FROM predictions WHERE asset IN (SELECT 'predictions/' || unnest($b)))
+    SELECT q.benchmark, {'task': q.task, 'gold': q.gold, 'gold_aliases': q.gold_aliases},
+           CASE WHEN a.status IS NOT NULL THEN {'answer': a.answer, 'status': a.status} END,
+           CASE WHEN b.status IS NOT NULL THEN {'answer': b.answer, 'status': b.status} END
+    FROM questions q LEFT JOIN a USING (question_id) LEFT JOIN b USING (question_id)
+    WHERE a.status IS NOT NULL OR b.status IS NOT NULL ORDER BY q.benchmark, question_id
+"""
+"""Questions with the predictions of two variants, or of one."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +62,10 @@ class Comparison:
         return vars(self) | interval | {"verdict": self.verdict}
 
 
-def list_variants(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Variants with stored predictions, as ``family/name``."""
+def _find_variants(connection: duckdb.DuckDBPyConnection, variant: str) -> list[str]:
+    """Variants with predictions, by ``family/name`` or ``name`` of any family, optionally with ``@model``."""
     rows = connection.execute("SELECT DISTINCT asset FROM predictions ORDER BY asset").fetchall()
-    return [row[0].removeprefix("predictions/") for row in rows]
-
-
-def _find_variants(variant: str, names: list[str]) -> list[str]:
-    """Variants by ``family/name`` or ``name`` of any family, optionally with ``@model``."""
+    names = [row[0].removeprefix("predictions/") for row in rows]
     name, *models = variant.split("@")
     profile = profiles.load()
     first = {profile.model_names(kind)[0] for kind in MODEL_KINDS}
@@ -76,60 +80,34 @@ def compare(
     connection: duckdb.DuckDBPyConnection, variant_a: str, variant_b: str, benchmark: str | None = None
 ) -> list[Comparison]:
     """Compare two variants on one benchmark, or on all that both answered."""
-    names = list_variants(connection)
-    predicted = []
-    for variant in (variant_a, variant_b):
-        rows = query_rows(
-            connection,
-            """
-            SELECT question_id, benchmark, answer, status FROM predictions
-            WHERE asset IN (SELECT 'predictions/' || unnest($variants)) ORDER BY question_id
-            """,
-            variants=_find_variants(variant, names),
-        )
-        predicted.append({row["question_id"]: row for row in rows})
-    first, second = predicted
-    shared = sorted({r["benchmark"] for r in first.values()} & {r["benchmark"] for r in second.values()})
+    names = {"a": _find_variants(connection, variant_a), "b": _find_variants(connection, variant_b)}
+    answers: dict[str, list[tuple[dict[str, Any], ...]]] = defaultdict(list)
+    for name, *question_and_predictions in connection.execute(ANSWERS_QUERY, names).fetchall():
+        answers[name].append(tuple(question_and_predictions))
+    shared = [name for name, rows in answers.items() if any(a and b for _, a, b in rows)]
     if benchmark is not None and benchmark not in shared:
         raise BadInput(
             f"{benchmark!r} was not answered by both variants; common benchmarks: {', '.join(shared) or 'none'}"
         )
     if not shared:
         raise BadInput(
-            f"{variant_a} and {variant_b} have no benchmark in common: answer one with both, "
+            f"{variant_a} and {variant_b} have no question in common: answer a benchmark with both, "
             f"`evidence run BENCHMARK --variants {variant_a},{variant_b}`"
         )
-    selected = [benchmark] if benchmark is not None else shared
-    questions = _questions(connection, selected)
-    return [_compare_on(name, questions[name], first, second) for name in selected]
+    return [_compare_on(name, answers[name]) for name in shared if benchmark in (None, name)]
 
 
-def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> dict[str, list[dict[str, Any]]]:
-    sql = """
-        SELECT question_id, benchmark, task, gold, gold_aliases FROM questions
-        WHERE benchmark IN (SELECT unnest($names)) ORDER BY question_id
-    """
-    questions: dict[str, list[dict[str, Any]]] = {name: [] for name in benchmarks}
-    for row in query_rows(connection, sql, names=benchmarks):
-        questions[row["benchmark"]].append(row)
-    return questions
-
-
-def _compare_on(benchmark: str, questions: list[dict[str, Any]], first: Answers, second: Answers) -> Comparison:
-    shared = [q for q in questions if q["question_id"] in first and q["question_id"] in second]
-    answered = [q for q in questions if q["question_id"] in first or q["question_id"] in second]
-    if not shared:
-        raise BadInput(f"{benchmark}: the variants have no question in common; answer it with both")
-    correct_a = [is_correct(q, first[q["question_id"]]) for q in shared]
-    correct_b = [is_correct(q, second[q["question_id"]]) for q in shared]
+def _compare_on(benchmark: str, answers: list[tuple[dict[str, Any], ...]]) -> Comparison:
+    outcomes = [(is_correct(question, a), is_correct(question, b)) for question, a, b in answers if a and b]
+    correct_a, correct_b = zip(*outcomes, strict=True)
     return Comparison(
         benchmark,
-        len(shared),
-        sum(correct_a) / len(shared),
-        sum(correct_b) / len(shared),
-        sum(a and not b for a, b in zip(correct_a, correct_b, strict=True)),
-        sum(b and not a for a, b in zip(correct_a, correct_b, strict=True)),
-        paired_bootstrap([float(a) for a in correct_a], [float(b) for b in correct_b]),
+        len(outcomes),
+        sum(correct_a) / len(outcomes),
+        sum(correct_b) / len(outcomes),
+        sum(a and not b for a, b in outcomes),
+        sum(b and not a for a, b in outcomes),
+        paired_bootstrap(correct_a, correct_b),
         mcnemar_exact(correct_a, correct_b),
-        len(answered) - len(shared),
+        len(answers) - len(outcomes),
     )
