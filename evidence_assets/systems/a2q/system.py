@@ -82,14 +82,6 @@ def _open_nearest_triples(context: StageContext, settings: TripleSettings) -> Se
     return ExternallyLinkedSelector(nearest, context, settings.links) if settings.links else nearest
 
 
-def _link_inputs(variant: Variant, settings: TripleSettings) -> Sequence[StageInput]:
-    return [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
-
-
-def _open_linked_paths(context: StageContext, settings: PathSettings) -> Selector:
-    return LinkedPaths(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
-
-
 SYSTEM = System(
     "a2q",
     VERSION,
@@ -105,12 +97,14 @@ SYSTEM = System(
             settings=TripleSettings,
             open_selector=_open_nearest_triples,
             sources=("graph", "graph_passages"),
-            extra_inputs=_link_inputs,
+            extra_inputs=lambda variant, settings: [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else [],
             model_kinds=("encoder",),
         ),
         "linked_paths": Method(
             settings=PathSettings,
-            open_selector=_open_linked_paths,
+            open_selector=lambda context, settings: LinkedPaths(
+                open_benchmark_graph(context), get_encoder(context.profile.encoder), settings
+            ),
             sources=("graph", "graph_passages"),
             model_kinds=("encoder",),
         ),

@@ -138,18 +138,6 @@ def _default_k(profile: Profile) -> Mapping[str, Any]:
     return {"k": profile.retrieval.k}
 
 
-def _open_bm25(context: StageContext, settings: BaselineSettings) -> Selector:
-    return Bm25Chunks(open_benchmark_corpus(context), settings.k, VERSION)
-
-
-def _open_cosine(context: StageContext, settings: BaselineSettings) -> Selector:
-    return CosineChunks(open_benchmark_corpus(context), get_encoder(context.profile.encoder), settings.k, VERSION)
-
-
-def _open_bm25_cells(context: StageContext, settings: BaselineSettings) -> Selector:
-    return CellSelector(read_tables(context), score_cells_by_bm25, settings.k, "bm25")
-
-
 def _open_cosine_cells(context: StageContext, settings: BaselineSettings) -> Selector:
     model = get_encoder(context.profile.encoder)
     version = f"cosine:{model.model_id}:{model.revision}"
@@ -160,17 +148,29 @@ SYSTEM = System(
     "baselines",
     VERSION,
     {
-        "bm25": Method(settings=BaselineSettings, open_selector=_open_bm25, sources=("corpus",), defaults=_default_k),
+        "bm25": Method(
+            settings=BaselineSettings,
+            open_selector=lambda context, settings: Bm25Chunks(open_benchmark_corpus(context), settings.k, VERSION),
+            sources=("corpus",),
+            defaults=_default_k,
+        ),
         "cosine": Method(
             settings=BaselineSettings,
-            open_selector=_open_cosine,
+            open_selector=lambda context, settings: CosineChunks(
+                open_benchmark_corpus(context), get_encoder(context.profile.encoder), settings.k, VERSION
+            ),
             sources=("corpus",),
             neighbours=lambda settings: settings.k,
             defaults=_default_k,
             model_kinds=("encoder",),
         ),
         "bm25_cells": Method(
-            settings=BaselineSettings, open_selector=_open_bm25_cells, sources=("tables",), defaults=_default_k
+            settings=BaselineSettings,
+            open_selector=lambda context, settings: CellSelector(
+                read_tables(context), score_cells_by_bm25, settings.k, "bm25"
+            ),
+            sources=("tables",),
+            defaults=_default_k,
         ),
         "cosine_cells": Method(
             settings=BaselineSettings,

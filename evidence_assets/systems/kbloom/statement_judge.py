@@ -10,11 +10,10 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import parse_answer
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
+from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import as_sentence, fill_prompt
 
@@ -33,21 +32,14 @@ class Judge(Protocol):
     def judge(self, statements: Sequence[str]) -> Sequence[bool | Failure]: ...
 
 
-def judge_request(statement: str, prompts: Prompts = PACKAGED) -> Request:
-    """Build the request for a verdict."""
-    return prompts.customize(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
-
-
-def parse_verdict(reply: str) -> bool:
-    """Parse a verdict: correct or wrong.
-
-    >>> parse_verdict("Correct."), parse_verdict("wrong")
-    (True, False)
-    """
-    return VERDICTS[parse_answer(reply, tuple(VERDICTS), tuple(VERDICTS))]
-
-
-JUDGE = PromptedTask("judge", (_PROMPT,), judge_request, lambda reply, _: parse_verdict(reply))
+JUDGE: PromptedTask[str, bool] = PromptedTask(
+    "judge",
+    (_PROMPT,),
+    lambda statement, prompts: prompts.customize(_PROMPT).request(
+        8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False)
+    ),
+    lambda reply, _: VERDICTS[parse_answer(reply, tuple(VERDICTS), tuple(VERDICTS))],
+)
 
 
 class PromptedJudge:

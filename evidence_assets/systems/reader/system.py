@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import CustomStages, Method, System
-from evidence_assets.experiment.variants import Variant
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.reader.network import OptionInput
 from evidence_assets.models.reader.training import TrainedReader, TrainingSettings
@@ -45,10 +43,6 @@ class ReaderSettings:
     facts: int = TrainingSettings.facts
 
 
-def _open_selector(context: StageContext, settings: ReaderSettings) -> Selector:
-    return open_chunk_selector(context, settings.facts)
-
-
 def _open_solver(context: StageContext, settings: ReaderSettings) -> Solver:
     """The reader of the partition's benchmark; refused if it has seen one of the questions."""
     benchmark = context.benchmark
@@ -58,10 +52,6 @@ def _open_solver(context: StageContext, settings: ReaderSettings) -> Solver:
     return ReaderSolver(reader, get_encoder(context.profile.encoder))
 
 
-def _reader_input(variant: Variant, settings: ReaderSettings) -> Sequence[StageInput]:
-    return [StageInput(READER_ASSET, "benchmark")]
-
-
 SYSTEM = System(
     "reader",
     VERSION,
@@ -69,9 +59,9 @@ SYSTEM = System(
         "training": CustomStages(settings=TrainingSettings, stages=reader_stages, model_kinds=("encoder",)),
         "reader": Method(
             settings=ReaderSettings,
-            open_selector=_open_selector,
+            open_selector=lambda context, settings: open_chunk_selector(context, settings.facts),
             open_solver=_open_solver,
-            solver_inputs=_reader_input,
+            solver_inputs=lambda variant, settings: [StageInput(READER_ASSET, "benchmark")],
             sources=("corpus",),
             neighbours=lambda settings: settings.facts,
         ),

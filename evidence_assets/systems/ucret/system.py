@@ -127,17 +127,13 @@ def _find_pooling_encoder(encoder: Encoder) -> PoolingEncoder:
     raise BadInput(f"{encoder.model_id} returns vectors of unit length only: use another encoder or normalize: true")
 
 
-def _encode_pieces(encoder: Encoder, lines: Sequence[list[str]], normalize: bool = True) -> Floats:
+def _encode_pieces(encoder: Encoder, lines: Sequence[list[str]], normalize: bool) -> Floats:
     """One vector per line: the mean of the vectors of its pieces, normalized unless ``normalize`` is false."""
     vectors = encode_unique(encoder, [piece for pieces in lines for piece in pieces], normalize)
     ends = np.cumsum([len(pieces) for pieces in lines])
     groups = np.split(vectors, ends[:-1]) if len(lines) else []
     means = np.array([group.mean(axis=0) for group in groups]).reshape(len(lines), encoder.dimensions)
     return unit_rows(means) if normalize else means
-
-
-def _encode_texts(encoder: Encoder, texts: Sequence[str], normalize: bool = True) -> Floats:
-    return _encode_pieces(encoder, _split_texts(encoder, [("", [strip_markup(text)]) for text in texts]), normalize)
 
 
 def _split_texts(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
@@ -165,7 +161,10 @@ def collapse_tables(
     column_settings = replace(settings.for_columns, measure="all") if all(keeps_all) else settings.for_columns
     is_encoded = column_settings.measure != "all"
     normalize = column_settings.normalize
-    vectors = _encode_texts(encoder, texts, normalize) if is_encoded else np.zeros((len(texts), 1))
+    vectors = np.zeros((len(texts), 1))
+    if is_encoded:
+        text_lines = [("", [strip_markup(text)]) for text in texts]
+        vectors = _encode_pieces(encoder, _split_texts(encoder, text_lines), normalize)
     lines = _build_column_lines(parsed, column_settings.measure, settings, encoder)
     columns = [
         keep_all_lines(selection.width) if keep_all else selection

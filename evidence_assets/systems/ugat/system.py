@@ -379,10 +379,6 @@ def gate_concepts(
     }
 
 
-def _closed_book(context: StageContext, settings: NoSettings) -> NoEvidence:
-    return NoEvidence("closed book: the model answers without evidence")
-
-
 SYSTEM = System(
     "ugat",
     VERSION,
@@ -395,6 +391,10 @@ SYSTEM = System(
             model_kinds=("encoder",),
             published_style="passages",
         ),
-        "closed_book": Method(settings=NoSettings, open_selector=_closed_book, published_style="question"),
+        "closed_book": Method(
+            settings=NoSettings,
+            open_selector=lambda context, settings: NoEvidence("closed book: the model answers without evidence"),
+            published_style="question",
+        ),
     },
 )
