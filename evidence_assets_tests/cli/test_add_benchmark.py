@@ -1,4 +1,4 @@
-"""A user's benchmark: validated before anything is written, then written completely or not at all."""
+"""Benchmarks of users, and published ones: validated before anything is written, and written completely or not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.graph import Graph, KnowledgeBase
 from evidence_assets.assets.planning import benchmark_size
 from evidence_assets.benchmarks import declared_benchmarks as declared
@@ -18,7 +19,7 @@ from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as ben
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.cli import app
-from evidence_assets.cli.add_benchmark import BenchmarkPlan, plan_benchmark, write_benchmark
+from evidence_assets.cli.add_benchmark import BenchmarkPlan, plan_benchmark, plan_published_benchmark, write_benchmark
 from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -58,6 +59,11 @@ class Folder:
     def add(self, plan: BenchmarkPlan, check: Callable[[], None] = lambda: None) -> BenchmarkPlan:
         write_benchmark(plan, self.lake, check, folder=self.defs)
         return plan
+
+    def add_published(self, reader: str, files: dict[str, str], corpus: str | None = None) -> BenchmarkPlan:
+        """Add the benchmark "mine" from files in a dataset's published layout."""
+        published = write_files(self.root / "published", files)
+        return self.add(plan_published_benchmark("mine", reader, published, corpus=corpus, folder=self.defs))
 
     def read_questions(self, name: str) -> list[QuestionRecord]:
         return list(read_benchmark_questions(self.lake, benchmarks(self.defs)[name]))
@@ -227,3 +233,81 @@ def test_files_of_a_killed_process_are_reused_and_other_files_stay(folder: Folde
     with pytest.raises(BadInput, match="exists already with other files"):
         folder.add(plan)
     assert user_file.read_text() == "mine"
+
+
+# Published files of a known dataset, with the passages and tables that they bring
+
+
+FACT = {
+    "id": "7",
+    "question": {
+        "stem": "Which buzzes?",
+        "choices": [{"text": t, "label": c} for c, t in zip("AB", ("Bee", "Cat"), strict=True)],
+    },
+    "answerKey": "A",
+}
+HOP = {
+    "_id": "1",
+    "question": "Who made it?",
+    "answer": "Ada",
+    "type": "bridge",
+    "level": "easy",
+    "supporting_facts": [["Bees", 0]],
+    "context": [["Bees", ["Ada made it."]], ["Cats", ["Cats sleep."]]],
+}
+SCITAB_CLAIM = {
+    "paper": "p",
+    "paper_id": "p",
+    "table_caption": "c",
+    "table_column_names": ["name", "value"],
+    "table_content_values": [["River", "1"]],
+    "id": "1",
+    "claim": "River is 1.",
+    "label": "supports",
+    "table_id": "t",
+}
+
+
+def test_published_questions_are_read_from_the_split_that_is_there(folder: Folder) -> None:
+    files = {"Data/Main/dev.jsonl": json.dumps(FACT) + "\n"}
+    plan = folder.add_published("obqa", files, str(folder.root / "docs"))
+    benchmark = benchmarks(folder.defs)["mine"]
+    assert (benchmark.reader, benchmark.split, benchmark.corpus) == ("obqa", "dev", "mine")
+    assert plan.counts == {"questions": 1, "documents": 1} and "officially 500" in plan.note
+    assert [q.gold for q in folder.read_questions("mine")] == [("A",)]
+
+
+def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
+    plan = folder.add_published("hotpotqa", {"hotpot_train_v1.1.json": json.dumps([HOP])})
+    (corpus,) = declared.declarations_of("Corpus", folder.defs)
+    (group,) = Corpus.model_validate(corpus.attributes).file_groups(folder.lake.raw / corpus.attributes["folder"])
+    assert plan.counts == {"questions": 1, "documents": 2} and plan.task == "retrieval"
+    assert sorted(document.title for document in group.read()) == ["Bees", "Cats"]
+
+
+def test_tables_of_the_dataset_are_found(folder: Folder) -> None:
+    folder.add_published("scitab", {"sci_tab.json": json.dumps([SCITAB_CLAIM])})
+    (table,) = read_benchmark_tables(folder.lake, benchmarks(folder.defs)["mine"])
+    assert table.header == ("name", "value")
+
+
+@pytest.mark.parametrize(
+    ("reader", "files", "message"),
+    [
+        ("obqq", {"a": ""}, "did you mean 'obqa'.* Available datasets: arc_c, arc_e"),
+        ("obqa", {"a": ""}, "this file is missing; expected OpenBookQA, split test: Data/Additional/test_complete"),
+        (
+            "csqa",
+            {"dev_rand_split.jsonl": json.dumps(FACT)},
+            "need documents or a graph: add --corpus with a folder or the name of a corpus",
+        ),
+        ("obqa", {"Data/Main/dev.jsonl": json.dumps(FACT | {"answerKey": "Z"})}, r"dev\.jsonl:1: answerKey"),
+        ("webqsp", {}, "--questions is the folder of the published files"),
+    ],
+)
+def test_an_error_says_what_is_missing_and_nothing_is_written(
+    reader: str, files: dict[str, str], message: str, folder: Folder
+) -> None:
+    with pytest.raises(BadInput, match=message):
+        folder.add_published(reader, files)
+    assert not list(folder.defs.rglob("*.yaml"))

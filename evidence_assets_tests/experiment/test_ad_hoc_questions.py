@@ -22,7 +22,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_text import format_answer
-from evidence_assets.explorer.answer_view import view_answer
+from evidence_assets.explorer.answer_view import AnswerView, view_answer
 from evidence_assets.lake import connect
 from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
@@ -61,6 +61,11 @@ def ask(lake: Lake, text: str, *options: str, table: Table | None = None, system
     ad_hoc_questions.store_question(lake, question, table)
     stages = build_stages(systems.load(variant.system), variant)
     return ad_hoc_questions.answer_question(lake, question.question_id, question.task, source, stages, discard)
+
+
+def view_of(lake: Lake, answer: AdHocAnswer) -> AnswerView:
+    with connect(lake.root) as connection:
+        return view_answer(connection, answer.prediction["prediction_id"])
 
 
 def test_a_card_computes_what_a_benchmarks_answer_would_be_without_its_evidence(lake: Lake, notes: Path) -> None:
@@ -111,8 +116,7 @@ def test_the_closest_statement_is_shown_with_the_heading_that_is_closer(lake: La
     (notes / "boats.md").write_text("# Boathouse renovation led by Petra Lindqvist\n\nWe started in April 2025.")
     build_corpus(lake, "notes", group_files(notes), discard)
     answer = ask(lake, "Who leads the boathouse renovation?")
-    with connect(lake.root) as connection:
-        text = " ".join(format_answer(view_answer(connection, answer.prediction["prediction_id"])).split())
+    text = " ".join(format_answer(view_of(lake, answer)).split())
     assert "“Boathouse renovation led by Petra Lindqvist: We started in April 2025.”" in text
 
 
@@ -123,9 +127,7 @@ def test_without_options_the_answer_is_a_span_of_a_sentence_or_none(lake: Lake, 
     assert (answer.prediction["answer"], answer.prediction["status"]) == ("Maria Lopez", "answered")
     unanswered = ask(lake, "Who wrote the book of cats?")
     assert (unanswered.prediction["answer"], unanswered.prediction["status"]) == (None, "insufficient")
-    with connect(lake.root) as connection:
-        unanswered_text = format_answer(view_answer(connection, unanswered.prediction["prediction_id"]))
-        view = view_answer(connection, answer.prediction["prediction_id"])
+    unanswered_text, view = format_answer(view_of(lake, unanswered)), view_of(lake, answer)
     assert "No answer found with confidence. Closest statement: “" in " ".join(unanswered_text.split())
     assert "\nevidence\n" not in unanswered_text, "no evidence is behind an answer that was not given"
     text = format_answer(view)
@@ -141,9 +143,7 @@ def test_a_table_answers_with_options_without_them_and_for_a_claim(lake: Lake) -
     table = ad_hoc_questions.with_content_id(CITIES)
     with_options = ask(lake, "What is the number of people of Rome?", "700", "2800", table=table)
     assert with_options.prediction["answer"] == "B"
-    with connect(lake.root) as connection:
-        without_options = ask(lake, "What is the number of people of Rome?", table=table)
-        view = view_answer(connection, without_options.prediction["prediction_id"])
+    view = view_of(lake, ask(lake, "What is the number of people of Rome?", table=table))
     assert view.as_dict()["answer_text"] == "2800"
     text = format_answer(view, options=False)
     assert re.search(r"^ +City( \[\d+\])? +People \[\d+\]\n +Rome \[\d+\] +2800 \[\d+\]\n\n", text, re.MULTILINE)
@@ -184,15 +184,12 @@ def test_a_table_is_looked_up_counted_and_summed(
     table: Table, question: str, expected: str, status: str, lake: Lake
 ) -> None:
     answer = ask(lake, question, table=ad_hoc_questions.with_content_id(table))
-    with connect(lake.root) as connection:
-        view = view_answer(connection, answer.prediction["prediction_id"])
-    assert (view.answer_text, answer.prediction["status"]) == (expected, status)
+    assert (view_of(lake, answer).answer_text, answer.prediction["status"]) == (expected, status)
 
 
 def test_a_table_without_the_answer_says_what_to_do_and_explains_no_cell(lake: Lake) -> None:
     answer = ask(lake, "Which planet is largest?", table=ad_hoc_questions.with_content_id(STAFF))
-    with connect(lake.root) as connection:
-        text = format_answer(view_answer(connection, answer.prediction["prediction_id"]), options=False)
+    text = format_answer(view_of(lake, answer), options=False)
     assert "No answer found with confidence. Use words of the table's header" in " ".join(text.split())
     assert "why" not in text and "evidence\n" not in text
 

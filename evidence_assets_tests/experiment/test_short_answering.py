@@ -19,7 +19,7 @@ from evidence_assets.lake.lineage import edge
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
 from evidence_assets.reasoning.tasks import Omission
-from evidence_assets_tests.lake_rows import as_stored, prediction
+from evidence_assets_tests.lake_rows import as_stored, prediction, question
 from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
 
@@ -138,17 +138,10 @@ def test_a_question_with_a_preparation_error_fails_alone_and_is_answered_again()
     assert predict(previous=output).reused == 0, "another omission is another row"
 
 
-def gold(question: str, text: str, answers: list[str], path: str) -> dict[str, Any]:
+def gold(name: str, text: str, answers: list[str], path: str) -> dict[str, Any]:
     evidence_ = [{"kind": "path", "source": "graph", "locator": "[]", "text": path, "group": ""}] if path else []
-    return {
-        "question_id": question,
-        "task": "kgqa",
-        "text": text,
-        "options": [],
-        "gold": answers,
-        "gold_aliases": [],
-        "gold_evidence": evidence_,
-    }
+    fields = {"question_id": name, "text": text, "gold": answers, "gold_evidence": evidence_}
+    return question(0, task="kgqa", options=[]) | fields
 
 
 def test_retrieval_metrics_count_only_sourced_evidence() -> None:

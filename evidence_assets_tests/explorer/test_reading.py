@@ -76,9 +76,13 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def test_a_path_is_walked_with_its_directions_words_sources_and_attention(lake: Lake) -> None:
+def view_of(lake: Lake) -> AnswerView:
     with connect(lake.root) as connection:
-        text = format_answer(view_answer(connection, "p-s-1"), everything=True)
+        return view_answer(connection, "p-s-1")
+
+
+def test_a_path_is_walked_with_its_directions_words_sources_and_attention(lake: Lake) -> None:
+    text = format_answer(view_of(lake), everything=True)
     for part in (
         "A. excessive thirst [the answer, gold]",
         "metformin —may treat→ diabetes ←is associated with— excessive thirst",
@@ -100,8 +104,7 @@ def test_the_answer_is_followed_by_the_reasons_their_evidence_the_options_and_th
     rows = [evidence(1, rank, f"Sentence {rank}.") for rank in (1, 2)]
     citations = [citation("c-s-1-A", "e-s-1-1", "verified", "Sentence 1.")]
     write_answers(lake, rows, [chain(1, "A", "As stated.", ["e-s-1-1"])], [prediction(1, "A")], citations)
-    with connect(lake.root) as connection:
-        view = view_answer(connection, "p-s-1")
+    view = view_of(lake)
     text = format_answer(view)
     headings = [line for line in text.splitlines() if line in ("why", "evidence", "options", "other evidence")]
     assert headings == ["why", "evidence", "options"] and text.index("answer: A.") < text.index("why")
@@ -115,20 +118,17 @@ def test_without_support_the_best_option_is_a_guess(lake: Lake) -> None:
     for support, headline in ((0.0, "No option has support."), (0.2, "No option has enough support.")):
         chains = [chain(1, label, "None.", [], support=support) for label in "AB"]
         write_answers(lake, [], chains, [guess])
-        with connect(lake.root) as connection:
-            text = format_answer(view_answer(connection, "p-s-1"))
+        text = format_answer(view_of(lake))
         assert f"\n{headline} Guess: A. excessive thirst (share 0.50)\n" in text and "answer:" not in text
         assert ("Without support, a share says how similar" in text) == (support == 0)
 
 
 def test_an_answer_whose_source_is_gone_is_out_of_date(lake: Lake) -> None:
     write_answers(lake, [evidence(1, 1, TEXT)], [chain(1, "A", TEXT, ["e-s-1-1"])], [prediction(1, "A")], [])
-    with connect(lake.root) as connection:
-        text = format_answer(view_answer(connection, "p-s-1"))
+    text = format_answer(view_of(lake))
     assert text.startswith("Out of date: 1 of 1 rows of its evidence are no longer in the lake.\n")
     lake.write("corpus/c/chunks", "0", {"chunks": [chunk(1, TEXT)]})
-    with connect(lake.root) as connection:
-        assert "Out of date" not in format_answer(view_answer(connection, "p-s-1"))
+    assert "Out of date" not in format_answer(view_of(lake))
 
 
 def test_the_evidence_behind_the_answer_comes_first_and_a_shared_text_once(lake: Lake) -> None:
@@ -137,8 +137,7 @@ def test_the_evidence_behind_the_answer_comes_first_and_a_shared_text_once(lake:
     rows += [row | {"evidence_id": f"b-{row['rank']}", "option": "B"} for row in rows]
     citations = [citation("c-s-1-A", "e-s-1-3", "verified", TEXT)]
     write_answers(lake, rows, [chain(1, "A", TEXT, ["e-s-1-3"])], [prediction(1, "A")], citations)
-    with connect(lake.root) as connection:
-        view = view_answer(connection, "p-s-1")
+    view = view_of(lake)
     assert "cites [1]" in format_answer(view) and [item.text for item in view.other_evidence] == [
         "Cats purr.",
         "Bees buzz.",
@@ -149,8 +148,7 @@ def test_the_evidence_behind_the_answer_comes_first_and_a_shared_text_once(lake:
 
 
 def test_options_are_not_printed_if_they_are_not_the_users(lake: Lake) -> None:
-    with connect(lake.root) as connection:
-        view = view_answer(connection, "p-s-1")
+    view = view_of(lake)
     text = format_answer(view, options=False)
     assert "answer: A. excessive thirst" in text and "[the answer" not in text and "fever" not in text
     assert "options" not in text and "metformin —may treat→ diabetes" in text
@@ -163,8 +161,7 @@ def test_only_the_evidence_behind_an_answer_without_chains_is_listed(lake: Lake)
     for used_edges in ([], [edge("prediction", "p-s-1", USED, "evidence", "e-s-1-3", "h", 1)]):
         rows = {"predictions": [prediction(1, "A")], "lineage_edges": [*edges, *used_edges]}
         lake.write("predictions/mcqa/s", "quiz|0", rows)
-        with connect(lake.root) as connection:
-            views.append(view_answer(connection, "p-s-1"))
+        views.append(view_of(lake))
     unused, used = views
     assert len(used.evidence) == 6 and [item.row["rank"] for item in used.key_evidence] == [3]
     assert not unused.key_evidence
@@ -173,8 +170,7 @@ def test_only_the_evidence_behind_an_answer_without_chains_is_listed(lake: Lake)
 def test_a_question_for_the_exception_shows_every_chain(lake: Lake) -> None:
     negated_question = question(1, text="Which does not fit?", options=["excessive thirst", "fever"], negated=True)
     lake.write("questions/mcqa", "quiz|0", {"questions": [negated_question]})
-    with connect(lake.root) as connection:
-        text = format_answer(view_answer(connection, "p-s-1"))
+    text = format_answer(view_of(lake))
     assert "the answer is the option that does not hold" in text and "Nothing links it." in text
 
 
@@ -184,8 +180,7 @@ def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(
     lake.write("predictions/mcqa/s", "quiz|0", rows)
     node = {"node_id": "n7", "name": "gout", "aliases": [], "type": None, "document": None}
     lake.write("knowledge/h/nodes", "", {"kg_nodes": [node]})
-    with connect(lake.root) as connection:
-        text = format_answer(view_answer(connection, "p-s-1"))
+    text = format_answer(view_of(lake))
     assert "answer: gout, n7 (answered" in text and "metformin —may treat→ diabetes" in text
 
 

@@ -145,11 +145,3 @@ def test_paths_without_relevance_come_in_order_of_nodes() -> None:
     assert [path.nodes for path in paths] == [(0, 1, 3), (0, 2, 3)]
     assert paths[0].steps == (((0, True),), ((2, False),))
     assert paths[1].steps == (((1, True),), ((3, True), (4, False)))
-
-
-def test_the_best_paths_of_all_pairs_are_kept() -> None:
-    # From 0 to 1 through 2 (good) or 3 (bad), from 4 to 1 through 5 (nearly as good).
-    graph = graph_of(6, [(0, 0, 2), (2, 0, 1), (0, 0, 3), (3, 0, 1), (4, 0, 5), (5, 0, 1)])
-    relevance = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.9])
-    best = [path.nodes for path in shortest_paths(graph, [0, 4], [1], relevance=relevance, top=2)]
-    assert best == [(0, 2, 1), (4, 5, 1)]

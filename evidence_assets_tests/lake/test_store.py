@@ -23,18 +23,12 @@ from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import prepare_rows, version_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, delete_abandoned_files, find_abandoned_files
+from evidence_assets_tests import lake_rows
 from evidence_assets_tests.lake_rows import prediction
 
 
 def citation(i: int, verdict: str = "verified") -> dict[str, Any]:
-    return {
-        "citation_id": f"{i:04d}",
-        "chain_id": f"c{i:04d}",
-        "step": 0,
-        "evidence_id": "e",
-        "quoted": "",
-        "verdict": verdict,
-    }
+    return lake_rows.citation(f"c{i:04d}", "e", verdict) | {"citation_id": f"{i:04d}"}
 
 
 def test_every_table_has_descriptions_and_a_valid_key() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.retrieval import bm25
-from evidence_assets.retrieval.bm25 import TermIndex, TermIndexWriter, inverse_document_frequency, score_texts
+from evidence_assets.retrieval.bm25 import TermIndex, TermIndexWriter, score_texts
 from evidence_assets_tests.retrieval import plain_bm25
 
 Texts = list[list[str]]
@@ -65,12 +65,6 @@ def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
     positions, scores = build_index(tmp_path, texts).top_k(["b", "a"], 30)
     assert positions.tolist() == [i for i in range(60) if i % 3][:30]
     assert len(set(scores.tolist())) == 1
-
-
-def test_published_idf_is_clipped_where_it_would_be_negative() -> None:
-    assert inverse_document_frequency(3, 3, "published") == 0.0
-    assert inverse_document_frequency(3, 1, "published") == pytest.approx(np.log(2.5 / 1.5))
-    assert inverse_document_frequency(3, 3, "plus_one") == pytest.approx(np.log(1 + 0.5 / 3.5))
 
 
 def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:

@@ -20,15 +20,7 @@ OPTIONS = {"A": "thirst", "B": "a fever", "C": "cell"}
 
 
 def question(name: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "question_id": name,
-        "task": "mcqa",
-        "options": list(OPTIONS.values()),
-        "gold": ["A"],
-        "negated": False,
-        "topic_entities": [],
-        **fields,
-    }
+    return stored_question(0, question_id=name, options=list(OPTIONS.values()), **fields)
 
 
 def link(option: str, phrase: str, *nodes: str) -> dict[str, Any]:
@@ -119,7 +111,7 @@ def test_a_triple_supports_the_options_that_it_names_or_was_searched_for() -> No
 
 
 def test_the_development_signal_is_that_of_graph_evidence_for_the_first_half() -> None:
-    questions = as_stored("questions", [stored_question(0) | question(name) for name in "abcd"])
+    questions = as_stored("questions", [question(name) for name in "abcd"])
     rows = [row("a", "B", 0.9), row("b", "A", 0.3), row("b", "B", 0.4), row("b", "A", 9.0, "chunk", 2)]
     later = [row("c", "A", 0.9), row("d", "A", 0.9)]
     signal = development_signal(questions, as_stored("evidence", [*rows, *later]))
