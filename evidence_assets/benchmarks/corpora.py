@@ -52,21 +52,27 @@ class FileGroup:
     read: Callable[[], Iterator[Document]]
 
 
-def corpus_files(folder: Path) -> list[Path]:
-    """List the files of a corpus in reading order, without hidden ones (``.name``).
+def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
+    """List the files of a corpus in reading order, without hidden ones (``.name``) and those of a lake in the folder.
+
+    ``others``: Collects the files that are no documents; without it, they are an error.
 
     Shards and texts may not be mixed: otherwise a README among shards would be read as an article.
     """
     if not folder.is_dir():
         raise BadInput(f"this folder does not exist; create it and add {ACCEPTED_SUFFIXES} files", file=folder)
+    lakes = {path.parent for path in folder.rglob("format.json")}
+    paths = (path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))
     files = sorted(
-        (path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder)),
-        key=lambda path: path.relative_to(folder).as_posix(),
+        (path for path in paths if lakes.isdisjoint(path.parents)), key=lambda path: path.relative_to(folder).as_posix()
     )
+    if others is not None:
+        others += [path for path in files if not _is_document_file(path)]
+        files = [path for path in files if _is_document_file(path)]
     if not files:
         raise BadInput(f"the corpus is empty; add {ACCEPTED_SUFFIXES} files", file=folder)
     for path in files:
-        if not path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES):
+        if not _is_document_file(path):
             table = f"; `evidence ask QUESTION --table {path}` answers from a table" * (path.suffix.lower() == ".csv")
             raise BadInput(f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away{table}", file=path)
     texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
@@ -84,19 +90,19 @@ def read_documents(folder: Path) -> Iterator[Document]:
     return require_items(documents, lambda: BadInput("the corpus has no documents: its files are empty", file=folder))
 
 
-def group_files(folder: Path) -> list[FileGroup]:
-    """Group the files of a corpus: each shard alone, texts in at most ``MAX_BUNDLES`` bundles.
+def group_files(folder: Path, files: Sequence[Path] | None = None) -> list[FileGroup]:
+    """Group the files of a corpus, by default all: each shard alone, texts in at most ``MAX_BUNDLES`` bundles.
 
     A hash of its path decides the bundle of a text, so a new text changes only its own bundle.
     """
     bundles: dict[str, list[Path]] = defaultdict(list)
-    for path in corpus_files(folder):
+    for path in corpus_files(folder) if files is None else files:
         name = path.relative_to(folder).as_posix()
         if path.name.lower().endswith(TEXT_SUFFIXES):
             bucket = int.from_bytes(hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).digest())
             name = f"texts {bucket % MAX_BUNDLES}"
         bundles[name].append(path)
-    return [FileGroup(n, folder, tuple(files), partial(_read_files, files, folder)) for n, files in bundles.items()]
+    return [FileGroup(n, folder, tuple(paths), partial(_read_files, paths, folder)) for n, paths in bundles.items()]
 
 
 def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
@@ -107,6 +113,10 @@ def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
                 raise row.error("is empty; remove the document or add its text", "text")
             ids.add(document.doc_id, row)
             yield document
+
+
+def _is_document_file(path: Path) -> bool:
+    return path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES)
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

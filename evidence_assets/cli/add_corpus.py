@@ -23,6 +23,8 @@ from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import reject_outside_links
 from evidence_assets.lake.store import Lake
 
+MAX_NAMED_FILES = 5
+
 
 @dataclass(frozen=True)
 class AddedCorpus:
@@ -62,11 +64,14 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
                     f"a corpus {name!r} with other files exists already: choose another name", file=other.file
                 )
             storage = other.attributes.get("tokens", storage)
-    files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
+    others: list[Path] = []
+    files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder, others)}
+    if others:
+        log(_describe_others([path.relative_to(folder).as_posix() for path in others]))
     changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
     chunk_store = open_chunks(lake, name)
     if changed or not chunk_store.documents:
-        chunk_store, _ = update_chunks(lake, name, group_files(folder), log)
+        chunk_store, _ = update_chunks(lake, name, group_files(folder, list(files.values())), log)
     if changed:
         with replacing_folder(raw) as temporary:
             for relative_path, source in files.items():
@@ -77,6 +82,15 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
         attributes = {"name": name, "folder": raw_folder, **({} if storage == "stored" else {"tokens": storage})}
         write_declarations(declaration, ("corpus.Corpus", attributes))
     return AddedCorpus(raw, chunk_store.documents, changed, storage)
+
+
+def _describe_others(names: list[str]) -> str:
+    """Which files of the folder are not read, and how to ask a table."""
+    listed_names = ", ".join(names[:MAX_NAMED_FILES]) + (", …" if len(names) > MAX_NAMED_FILES else "")
+    hint = (
+        "; `evidence ask QUESTION --table FILE` answers from a table" if any(n.endswith(".csv") for n in names) else ""
+    )
+    return f"{len(names)} other {'file is' if len(names) == 1 else 'files are'} not read: {listed_names}{hint}"
 
 
 def file_hashes(folder: Path) -> dict[str, str]:

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.benchmarks.chunk_store import ChunkStore, chunk_rows
-from evidence_assets.benchmarks.corpora import group_files, read_documents, read_page
+from evidence_assets.benchmarks.corpora import corpus_files, group_files, read_documents, read_page
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.sentences import sentence_spans
 
@@ -101,6 +102,16 @@ def test_bad_corpora(tmp_path: Path, name: str, data: bytes, message: str) -> No
     (tmp_path / name).write_bytes(data)
     with pytest.raises(BadInput, match=message):
         list(read_documents(tmp_path))
+
+
+def test_other_files_are_collected_and_a_lake_in_the_folder_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("one")
+    (tmp_path / "table.csv").write_text("x,y")
+    Lake.create(tmp_path / "data_lake")
+    (tmp_path / "data_lake" / "copy.txt").write_text("two")
+    others: list[Path] = []
+    assert corpus_files(tmp_path, others) == [tmp_path / "note.txt"]
+    assert others == [tmp_path / "table.csv"]
 
 
 def test_a_readme_next_to_shards_is_not_an_article(tmp_path: Path) -> None:

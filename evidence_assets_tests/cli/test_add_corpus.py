@@ -109,3 +109,11 @@ def test_the_commands_build_the_corpus(folder: Path, lake: Lake) -> None:
     assert (
         answer.exit_code == 0 and "A. Bee [the answer]" in answer.output and "my_dumps: 120 documents" in answer.stderr
     )
+
+
+def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake: Lake) -> None:
+    (folder / "rooms.csv").write_text("Room,Seats\n")
+    messages: list[str] = []
+    added = add_corpus(lake, "bees", folder, messages.append)
+    assert messages[0].startswith("1 other file is not read: rooms.csv; `evidence ask QUESTION --table FILE`")
+    assert not (added.raw / "rooms.csv").exists() and (added.raw / "a.parquet").exists()
