@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,17 +165,13 @@ def _print_limit(limits: Mapping[str, float]) -> None:
     """Warn that recall of gold evidence says little if no chunk can hold it."""
     from evidence_assets.experiment.stages import LEAST_RECALL_LIMIT
 
-    for limit in _distinct(limits.values()):
+    for limit in sorted(set(limits.values())):
         if limit < LEAST_RECALL_LIMIT:
             out.print(
                 f"evidence_recall is at most {limit:.3f} here: {1 - limit:.1%} of the gold evidence is in no single "
                 "chunk of the corpus",
                 style="yellow",
             )
-
-
-def _distinct(values: Iterable[float]) -> list[float]:
-    return sorted(set(values))
 
 
 def _format(estimate: Estimate | None) -> str:

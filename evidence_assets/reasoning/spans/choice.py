@@ -1,9 +1,10 @@
-"""The choice among spans: the one with the largest expected token F1, if that is large enough."""
+"""The choice among spans: the one with the largest expected token F1, if that is large enough; for "why" a reason."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +15,20 @@ import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.reasoning.spans.candidates import split_tokens
 from evidence_assets.reasoning.spans.features import MISSING_NAMES, SpanCandidate, find_spans
 from evidence_assets.reasoning.spans.passages import Passage
-from evidence_assets.reasoning.spans.questions import analyze_question
-from evidence_assets.reasoning.spans.reasons import find_reason
+from evidence_assets.reasoning.spans.questions import QuestionFocus, analyze_question
 
 WEIGHTS_FILE = "weights.json"
 MAX_COMPARED = 25
 """Most probable spans whose expected F1 is computed."""
 MAX_LOGIT = 30.0
+_REASON = re.compile(
+    r"\b(?:because(?: of)?|due to|owing to|thanks to|as a result of|in order to|so that)\s+(?P<reason>[^.;:!?()]+)",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:not|never|nor|without)\b|n['’]t\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -76,11 +82,36 @@ def find_answer(
     """The span that answers the question; None if its confidence is below the threshold of the question's kind."""
     focus = analyze_question(question)
     if focus.kind == "reason" and focus.is_simple:
-        reason = find_reason(focus, passages, encoder)
-        best = SpanChoice(*reason) if reason is not None else None
+        best = find_reason(focus, passages, encoder)
     else:
         best = find_best_span(question, passages, partial(find_spans, encoder=encoder), weights)
     return best if best is not None and best.confidence >= weights.thresholds[focus.kind] else None
+
+
+def find_reason(focus: QuestionFocus, passages: Sequence[Passage], encoder: Encoder) -> SpanChoice | None:
+    """The clause after "because" whose sentence is most similar to the question; the confidence is this cosine.
+
+    All content words of the question must be in the sentence outside the reason, in what its pronoun stands for, or
+    in the title; a sentence that denies something gives no reason for it.
+    """
+    content = {focus.words[n].stem for n in focus.content}
+    reasons = []
+    for passage in passages:
+        match = _REASON.search(passage.text)
+        if match is None:
+            continue
+        rest = passage.text[: match.start()] + passage.text[match.end() :]
+        stems = {word.stem for word in split_tokens(" ".join((rest, passage.referent, passage.title)))}
+        if content and content <= stems and not _NEGATION.search(rest):
+            end = match.start("reason") + len(match["reason"].rstrip(" ,"))
+            reasons.append(SpanCandidate(passage, match.start("reason"), end, {}))
+    if not reasons:
+        return None
+    question = "".join(word.text + " " for word in focus.words).strip()
+    vectors = encoder.encode_sentences([question, *(reason.passage.text for reason in reasons)])
+    cosines = [min(1.0, round(float(vector @ vectors[0]), 6)) for vector in vectors[1:]]
+    best = max(range(len(reasons)), key=lambda n: cosines[n])
+    return SpanChoice(reasons[best], cosines[best])
 
 
 def find_best_span(

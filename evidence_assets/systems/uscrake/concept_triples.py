@@ -1,4 +1,4 @@
-"""Step 3 of USCRaKE: one-hop triples around the concepts of a question and its option."""
+"""Step 3 of USCRaKE: one-hop triples around the concepts of a question and its option, and the best by the judge."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
+from evidence_assets.experiment.evidence.selection import SelectedEvidence, edge_evidence
 from evidence_assets.graphs.entity_linking import Link
 from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -18,10 +19,14 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.systems.uscrake import VERSION
+from evidence_assets.systems.uscrake.evidence_judges import Judge, JudgedText, best_first
+from evidence_assets.systems.uscrake.hypotheses import Hypothesis
 from evidence_assets.text.words import STOP_WORDS, word_key, words_with_offsets
 
 MAX_CONCEPTS = 5
 """Maximum concepts of a question or an option."""
+TRIPLES_PER_CALL = 1 << 15
+"""Maximum triples that a judge scores in one call (at least those of one hypothesis), which limits its memory."""
 BRIDGE_BONUS = 100.0
 """Bonus for a triple that connects a concept of the question with one of the option."""
 
@@ -162,3 +167,69 @@ def _lookup(nodes: IntArray, keys: IntArray, values: npt.NDArray[np.float64]) ->
         return np.zeros(len(nodes))
     indices = np.minimum(np.searchsorted(keys, nodes), len(keys) - 1)
     return np.where(keys[indices] == nodes, values[indices], 0.0)
+
+
+# The triples that the judge scores best -----------------------------------------------------------------------------
+
+
+@dataclass
+class TripleCount:
+    """Triples around concepts, those that the cap dropped, and hypotheses that lost some."""
+
+    total: int = 0
+    dropped: int = 0
+    capped: int = 0
+
+
+class GraphEvidence:
+    """Selects the s best triples of each hypothesis; ``count`` adds up what the cap drops."""
+
+    def __init__(self, triples: ConceptTriples, judge: Judge, s: int) -> None:
+        self._triples, self._judge, self._s = triples, judge, s
+        self.version, self.count = triples.version, TripleCount()
+
+    def select(self, hypotheses: Sequence[Hypothesis]) -> list[list[SelectedEvidence]]:
+        """The triples of each hypothesis, best first, with the scores of the judge."""
+        return [rows for batch in self._batches(hypotheses) for rows in self._select_batch(batch)]
+
+    def _batches(self, hypotheses: Sequence[Hypothesis]) -> Iterator[list[tuple[Hypothesis, TripleCandidates]]]:
+        """Hypotheses with their candidates, in batches that limit the triples that a judge scores at once."""
+        batch, size = list[tuple[Hypothesis, TripleCandidates]](), 0
+        all_candidates = self._triples.candidates([(h.question.text, h.option) for h in hypotheses])
+        for hypothesis, candidates in zip(hypotheses, all_candidates, strict=True):
+            if batch and size + len(candidates.triples) > TRIPLES_PER_CALL:
+                yield batch
+                batch, size = [], 0
+            batch.append((hypothesis, candidates))
+            size += len(candidates.triples)
+        if batch:
+            yield batch
+
+    def _select_batch(self, batch: Sequence[tuple[Hypothesis, TripleCandidates]]) -> Iterator[list[SelectedEvidence]]:
+        groups = [self._by_sentence(candidates) for _, candidates in batch]
+        requests = [
+            (hypothesis.pieces, [*map(JudgedText, group)]) for (hypothesis, _), group in zip(batch, groups, strict=True)
+        ]
+        all_scores = self._judge.score(requests)
+        for (hypothesis, candidates), group, scores in zip(batch, groups, all_scores, strict=True):
+            self.count.total += candidates.total
+            self.count.dropped += candidates.dropped
+            self.count.capped += candidates.dropped > 0
+            best = best_first(list(group.items()), scores)[: self._s]
+            yield [
+                self._row(hypothesis.label, triple, sentence, score, found=candidates.total, dropped=candidates.dropped)
+                for (sentence, triple), score in best
+            ]
+
+    def _by_sentence(self, candidates: TripleCandidates) -> dict[str, TripleCandidate]:
+        """The first triple of each sentence, in order."""
+        triples: dict[str, TripleCandidate] = {}
+        for triple in candidates.triples:
+            triples.setdefault(self._triples.sentence(triple.edge), triple)
+        return triples
+
+    def _row(self, label: str, triple: TripleCandidate, sentence: str, score: float, **counts: int) -> SelectedEvidence:
+        graph, link = self._triples.graph, triple.link
+        reasons = {"concept": link.concept, "rule": link.rule, "link_score": round(link.score, 6)}
+        reasons |= {"node": graph.names[triple.node], **counts}
+        return edge_evidence(graph, triple.edge, score, label, sentence, **reasons)

@@ -2,10 +2,10 @@
 
 A hypothesis is a question with one of its options. For each hypothesis:
 
-1. Coarse retrieval (``coarse_pools``): the index returns the R chunks nearest to question ⊕ option.
+1. Coarse retrieval (``passages``): the index returns the R chunks nearest to question ⊕ option.
 2. Fine ranking (``chunk_ranking``, ``text_evidence``): a ground cost or another ranking selects the best k chunks of
    this pool.
-3. Graph retrieval (``concept_triples``, ``graph_evidence``): the judge selects the best s of the one-hop triples around
+3. Graph retrieval (``concept_triples``): the judge selects the best s of the one-hop triples around
    the concepts of question and option.
 4. Joint ranking (``evidence_judges``): with a graph, the judge scores the text, too. Text and triples form one list, by
    a weighted mean of the judge's score and the text's own score.
@@ -31,9 +31,8 @@ from evidence_assets.experiment.evidence.selection import Parent, Question, Sele
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.uscrake import VERSION
-from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, GraphEvidence
 from evidence_assets.systems.uscrake.evidence_judges import Judge, best_first, blend_scores
-from evidence_assets.systems.uscrake.graph_evidence import GraphEvidence
 from evidence_assets.systems.uscrake.hypotheses import Hypothesis, classify_stance, encode_hypotheses
 from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.settings import UscrakeSettings

@@ -30,10 +30,9 @@ from evidence_assets.systems.uscrake.chunk_ranking import (
     measure_query,
     top_positions,
 )
-from evidence_assets.systems.uscrake.coarse_pools import Pool, find_pools
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
 from evidence_assets.systems.uscrake.hypotheses import Hypothesis, Query
-from evidence_assets.systems.uscrake.passages import EncodedPassages, Passages
+from evidence_assets.systems.uscrake.passages import EncodedPassages, Passages, Pool, find_pools
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.text.sentences import starts_with_pronoun
 from evidence_assets.transport import TokenPair, TokenPool, find_strongest_pairs
