@@ -115,6 +115,17 @@ def chunk(number: int, text: str, **overrides: Any) -> dict[str, Any]:
     } | overrides
 
 
+def node(node_id: str, name: str = "", **fields: Any) -> dict[str, Any]:
+    """A node of a graph, named by its id unless it has a name."""
+    return {"node_id": node_id, "name": name or node_id, "aliases": [], **fields}
+
+
+def graph_edge(edge_id: str, head_id: str, relation: str, tail_id: str, **fields: Any) -> dict[str, Any]:
+    """An edge of a graph."""
+    ends = {"edge_id": edge_id, "head_id": head_id, "relation": relation, "tail_id": tail_id}
+    return {**ends, "triple_ids": [], "sources": [], "licences": [], **fields}
+
+
 def citation(chain_id: str, evidence_id: str, verdict: str, quoted: str = "") -> dict[str, Any]:
     """A citation of step 0."""
     return {

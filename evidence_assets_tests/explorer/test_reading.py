@@ -20,6 +20,8 @@ from evidence_assets_tests.lake_rows import (
     citation,
     counterfactual,
     evidence,
+    graph_edge,
+    node,
     prediction,
     question,
     write_answers,
@@ -51,18 +53,10 @@ def lake(tmp_path: Path) -> Lake:
     lake = Lake.create(tmp_path / "data_lake")
     quiz_question = question(1, text="Which sign fits what metformin relieves?", options=["excessive thirst", "fever"])
     lake.write("questions/mcqa", "quiz|0", {"questions": [quiz_question]})
-    nodes = [{"node_id": name, "name": name, "aliases": [], "type": None, "document": None} for name in NAMES]
-    lake.write("knowledge/g/nodes", "", {"kg_nodes": nodes})
+    lake.write("knowledge/g/nodes", "", {"kg_nodes": [node(name) for name in NAMES]})
+    licences = [["CC-BY-4.0", "CC0-1.0"], ["CC0-1.0"], ["CC0-1.0"]]
     edges = [
-        {
-            "edge_id": f"e{i}",
-            "head_id": head,
-            "relation": relation,
-            "tail_id": tail,
-            "triple_ids": [f"t{i}"],
-            "sources": sources,
-            "licences": ["CC0-1.0"] if len(sources) < 2 else ["CC-BY-4.0", "CC0-1.0"],
-        }
+        graph_edge(f"e{i}", head, relation, tail, sources=sources, licences=licences[i])
         for i, (head, relation, tail, sources) in enumerate(EDGES)
     ]
     lake.write("knowledge/g/edges", "", {"kg_edges": edges})
@@ -178,8 +172,7 @@ def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(
     edges = [edge("prediction", "p-s-1", USED, "evidence", "e-s-1-1", "h", 1)]
     rows = {"predictions": [prediction(1, "n7")], "lineage_edges": edges}
     lake.write("predictions/mcqa/s", "quiz|0", rows)
-    node = {"node_id": "n7", "name": "gout", "aliases": [], "type": None, "document": None}
-    lake.write("knowledge/h/nodes", "", {"kg_nodes": [node]})
+    lake.write("knowledge/h/nodes", "", {"kg_nodes": [node("n7", "gout")]})
     text = format_answer(view_of(lake))
     assert "answer: gout, n7 (answered" in text and "metformin —may treat→ diabetes" in text
 

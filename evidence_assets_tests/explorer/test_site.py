@@ -56,30 +56,14 @@ def lake(tmp_path: Path) -> Lake:
     bees = chunk(1, f"Bees buzz. {ATTACK}", title=f"Bees {ATTACK}", source=NAMES[1], doc_id=NAMES[1])
     lake.write("corpus/c/chunks", "0", {"chunks": [bees, chunk(2, "Cats purr.")]})
     cells = [{"row": 0, "column": 0, "text": ATTACK}, {"row": 0, "column": 1, "text": "5"}]
-    table = {
-        "table_id": NAMES[0],
-        "benchmark": "quiz",
-        "caption": ATTACK,
-        "header": ["a", ATTACK],
-        "n_rows": 1,
-        "cells": cells,
-        "content_hash": "h",
-    }
+    table = {"table_id": NAMES[0], "benchmark": "quiz", "caption": ATTACK, "header": ["a", ATTACK], "n_rows": 1}
+    table |= {"cells": cells, "content_hash": "h"}
     lake.write("tables", "quiz", {"tables": [table]})
+    near, of_table = '{"rule": "<b>near</b>"}', {"kind": "cell", "source_kind": "table", "source_id": NAMES[0]}
     for selector, answer in (("s", "A"), ("t", "B")):
         rows = [
-            evidence(
-                1,
-                1,
-                "Bees buzz.",
-                selector,
-                locator="0:10",
-                why=f'{{"rule": "{"<b>near</b>"}"}}',
-                content_hash=f"f{selector}",
-            ),
-            evidence(
-                1, 2, "5", selector, kind="cell", source_kind="table", source_id=NAMES[0], locator="r1c1", why=ATTACK
-            ),
+            evidence(1, 1, "Bees buzz.", selector, locator="0:10", why=near, content_hash=f"f{selector}"),
+            evidence(1, 2, "5", selector, locator="r1c1", why=ATTACK, **of_table),
         ]
         answer_chain = chain(1, answer, f"They do. {ATTACK}", [f"e-{selector}-1-1"], selector)
         quote = citation(answer_chain["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")
@@ -123,13 +107,8 @@ def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake,
     before = files(lake)
     start = ("/", "/search?q=b", "/questions?differs=mcqa/t&variant=mcqa/s")
     pages = crawl(client, 400, start)
-    assert {address.split("/")[1].partition("?")[0] for address in pages} >= {
-        "",
-        "questions",
-        "question",
-        "source",
-        "search",
-    }
+    kinds = {address.split("/")[1].partition("?")[0] for address in pages}
+    assert kinds >= {"", "questions", "question", "source", "search"}
     for address, page in pages.items():
         tags = Page(page)
         assert [attributes for tag, attributes in tags.tags if tag == "script"] == [

@@ -24,7 +24,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import Rows, decode_columns, prepare_rows, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval.vector_index import VectorIndex
-from evidence_assets_tests.lake_rows import as_stored
+from evidence_assets_tests.lake_rows import as_stored, graph_edge, node
 from evidence_assets_tests.retrieval.written import build_index
 from evidence_assets_tests.systems.small_models import WordEncoder
 
@@ -109,30 +109,15 @@ def graph_of(
     documents: Sequence[str] | None = None,
 ) -> KnowledgeGraph:
     """A graph of named nodes and of edges (head, relation, tail) by number, which their ids keep."""
-    node, edge = (f"{kind}{{:0{len(str(max(len(of) - 1, 0)))}}}".format for kind, of in (("n", names), ("e", edges)))
-    nodes = [
-        {
-            "node_id": node(i),
-            "name": name,
-            "aliases": list(aliases[i]) if aliases else [],
-            "type": types[i] if types else None,
-            "document": documents[i] if documents else None,
-        }
-        for i, name in enumerate(names)
-    ]
-    rows = [
-        {
-            "edge_id": edge(i),
-            "head_id": node(head),
-            "relation": relations[kind],
-            "tail_id": node(tail),
-            "triple_ids": [],
-            "sources": [],
-            "licences": [],
-        }
-        for i, (head, kind, tail) in enumerate(edges)
-    ]
-    return graph_of_rows("small", nodes, rows)
+    node_id, edge_id = (
+        f"{kind}{{:0{len(str(max(len(of) - 1, 0)))}}}".format for kind, of in (("n", names), ("e", edges))
+    )
+    nodes = [node(node_id(i), name) for i, name in enumerate(names)]
+    for column, values in (("type", types), ("aliases", aliases), ("document", documents)):
+        for row, value in zip(nodes, values or [], strict=values is not None):
+            row[column] = value
+    ends = ((node_id(head), relations[kind], node_id(tail)) for head, kind, tail in edges)
+    return graph_of_rows("small", nodes, [graph_edge(edge_id(i), *each) for i, each in enumerate(ends)])
 
 
 class MergedGraph(NamedTuple):

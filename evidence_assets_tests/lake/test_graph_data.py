@@ -11,6 +11,7 @@ from torch_geometric.nn import HeteroConv, SAGEConv
 from evidence_assets.lake import graph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.lake_rows import graph_edge, node
 
 NODES = {"gout": "disease", "pain": "symptom", "aspirin": "drug", "fever": "symptom", "thing": None}
 EDGES = [("aspirin", "may_treat", "pain"), ("gout", "has_symptom", "pain"), ("aspirin", "may_treat", "fever")]
@@ -19,13 +20,9 @@ EDGES = [("aspirin", "may_treat", "pain"), ("gout", "has_symptom", "pain"), ("as
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     lake = Lake.create(tmp_path / "data_lake")
-    nodes = [{"node_id": name, "name": name, "aliases": [], "type": kind} for name, kind in NODES.items()]
+    nodes = [node(name, type=kind) for name, kind in NODES.items()]
     lake.write("knowledge/small/nodes", "", {"kg_nodes": nodes})
-    edges = [
-        {"edge_id": f"e{n}", "head_id": head, "relation": relation, "tail_id": tail, "triple_ids": []}
-        | {"sources": [], "licences": []}
-        for n, (head, relation, tail) in enumerate(EDGES)
-    ]
+    edges = [graph_edge(f"e{n}", *triple) for n, triple in enumerate(EDGES)]
     lake.write("knowledge/small/edges", "", {"kg_edges": edges})
     return lake
 

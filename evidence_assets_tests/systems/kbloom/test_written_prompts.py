@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -29,13 +28,6 @@ SENTENCES = {
 OTHERWISE = "Paris of Paris"
 """What it learns to write from keywords in another format."""
 WORDS = ("▁Paris", "▁France", "▁is", "▁the", "▁capital", "▁of", "▁seat", "▁city", "▁banana", "▁Rome", "▁Italy")
-
-
-class EqualEncoder:
-    """Finds all sentences equal."""
-
-    def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
-        return np.ones((len(texts), 2))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +76,8 @@ def test_a_t5_writes_prompts_from_all_orders_of_the_keywords(writer: SentenceWri
 
 
 def test_an_xlnet_proposes_words_by_context_and_embedding(xlnet: PermutedLM) -> None:
-    mining_models = MiningModels(FakeMaskedLM(), EqualEncoder(), propose=xlnet)  # type: ignore[arg-type]
+    equal = SimpleNamespace(encode_sentences=lambda texts: np.ones((len(texts), 2)))
+    mining_models = MiningModels(FakeMaskedLM(), equal, propose=xlnet)  # type: ignore[arg-type]
     texts = [as_sentence(f"{head} is the {MASK_SLOT} of {tail}") for head, tail in PAIRS]
     by_context = xlnet.slot_log_probs(texts, [0, 0]).mean(axis=0)
     scores = dict(zip(xlnet.vocabulary, by_context + xlnet.log_similarities("capital"), strict=True))

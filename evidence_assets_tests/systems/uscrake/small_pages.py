@@ -19,6 +19,7 @@ from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
+from evidence_assets_tests.lake_rows import graph_edge, node
 from evidence_assets_tests.retrieval.written import written_corpus
 from evidence_assets_tests.systems.small_models import WordEncoder
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
@@ -49,9 +50,7 @@ EDGES = [
 
 def graph(cap: int = 50) -> ConceptTriples:
     """The triples as a graph whose names have no vectors, so that linking goes by spelling."""
-    nodes = [{"node_id": node, "name": name, "aliases": []} for node, name in NODES]
-    empty_lists = {"triple_ids": [], "sources": [], "licences": []}
-    edges = [{"edge_id": e, "head_id": h, "relation": r, "tail_id": t, **empty_lists} for e, h, r, t in EDGES]
+    nodes, edges = [node(*each) for each in NODES], [graph_edge(*each) for each in EDGES]
     return ConceptTriples(graph_of_rows("g", nodes, edges), load_vocabulary(), WordEncoder(), cap=cap)
 
 

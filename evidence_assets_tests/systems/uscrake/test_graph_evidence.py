@@ -12,7 +12,7 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.settings import MAX_TRIPLES, UscrakeSettings
-from evidence_assets_tests.graphs.small_graph import graph_of_rows, with_vectors
+from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import WordEncoder
 from evidence_assets_tests.systems.uscrake.small_pages import ENCODER, graph, reasons_of, selector
 
@@ -60,10 +60,7 @@ def test_as_published_every_triple_is_scored_by_the_judge() -> None:
 
 
 def test_as_published_no_concept_is_linked_by_meaning() -> None:
-    nodes = [{"node_id": f"n{i}", "name": name, "aliases": []} for i, name in enumerate(("hot spring", "steam"))]
-    empty_lists = {"triple_ids": [], "sources": [], "licences": []}
-    edges = [{"edge_id": "e", "head_id": "n0", "relation": "Causes", "tail_id": "n1", **empty_lists}]
-    springs = with_vectors(graph_of_rows("g", nodes, edges))
+    springs = with_vectors(graph_of(["hot spring", "steam"], ["Causes"], [(0, 0, 1)]))
     encoder = WordEncoder()
     question = ("Which of these?", "spring, hot")  # the vector of "hot spring", but another spelling
     rules = {}
