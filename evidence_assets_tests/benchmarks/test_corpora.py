@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.sentences import sentence_spans
+from evidence_assets_tests.benchmarks.official.contract import json_lines
 
 
 def shard(path: Path, ids: list[str], texts: list[str | None], **extra: list[str]) -> None:
@@ -216,7 +216,7 @@ def write(folder: Path, files: int = 3, documents: int = 40) -> Path:
     for number in range(files):
         texts = [f"File {number} says {i} here. And ends it. " * (1 + i % 7) for i in range(documents)]
         rows = [{"doc_id": f"{number}-{i}", "title": f"T{i}", "text": text} for i, text in enumerate(texts)]
-        (folder / f"{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / f"{number}.jsonl").write_text(json_lines(*rows))
     return folder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -48,19 +49,10 @@ def triples_of(base: KnowledgeBaseTables) -> list[tuple[str, str, str]]:
     return [(name[head], relation, name[tail]) for head, relation, tail in base.edges.iter_rows()]
 
 
-def write_stark_files(folder: Path) -> Path:
-    (folder / "node_info.json").write_text(json.dumps(INFO), encoding="utf-8")
-    (folder / "node_type_dict.json").write_text('{"1": "drug", "0": "gene/protein"}', encoding="utf-8")
-    (folder / "edge_type_dict.json").write_text('{"0": "ppi", "1": "target"}', encoding="utf-8")
-    torch.save(torch.tensor([0, 1, 1]), folder / "node_types.pt")
-    torch.save(torch.tensor([[1, 0, 1], [0, 1, 0]]), folder / "edge_index.pt")
-    torch.save(torch.tensor([1, 1, 1]), folder / "edge_types.pt")
-    return folder
-
-
 def test_processed_layout(tmp_path: Path) -> None:
     base = read_stark(write_stark_files(tmp_path), "prime")
     assert names(base) == ("PHYHIP", "aspirin", "ibuprofen")
+    assert base.nodes["type"].to_list() == ["gene/protein", "drug", "drug"], "by the code, not by the order"
     assert base.nodes["aliases"][0].to_list() == ["DYRK1AP3", "PAHX-AP1"]
     assert base.nodes["document"][0].splitlines() == [
         "type: gene/protein",
@@ -75,13 +67,23 @@ def test_processed_layout(tmp_path: Path) -> None:
     assert triples == [("PHYHIP", "target", "aspirin"), ("aspirin", "target", "PHYHIP")]
 
 
-def as_official(folder: Path, info: dict[str, object], tensors: dict[str, object], **types: dict[str, str]) -> Path:
+def as_official(folder: Path, info: Mapping[str, object], tensors: dict[str, object], **types: dict[str, str]) -> Path:
     """Files as STaRK's own program saves them, its dictionaries converted; `types` are its type dictionaries."""
     for name, value in {"node_info": info, **types}.items():
         (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
     for name, value in tensors.items():
         torch.save(torch.tensor(value), folder / f"{name}.pt")
     return folder
+
+
+def write_stark_files(folder: Path) -> Path:
+    return as_official(
+        folder,
+        INFO,
+        {"node_types": [0, 1, 1], "edge_index": [[1, 0, 1], [0, 1, 0]], "edge_types": [1, 1, 1]},
+        node_type_dict={"1": "drug", "0": "gene/protein"},
+        edge_type_dict={"0": "ppi", "1": "target"},
+    )
 
 
 def mag(folder: Path) -> Path:

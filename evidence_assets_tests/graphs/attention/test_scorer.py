@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from torch_geometric.nn import TransformerConv
 
 from evidence_assets.graphs.attention import scorer
-from evidence_assets.graphs.attention import scorer as ga
 from evidence_assets.graphs.attention.neighbours import NeighbourPattern, neighbour_attention
 from evidence_assets.graphs.attention.scorer import (
     AttentionSettings,
@@ -38,7 +37,8 @@ def problem(name: str, nodes: int, edges: int, width: int = WIDTH) -> tuple[Feat
     rng = np.random.default_rng([ord(letter) for letter in name])
     heads, tails = rng.integers(0, max(nodes, 1), (2, edges if nodes else 0))
     features = rng.standard_normal((nodes, width)).astype(np.float32)
-    return FeatureGraph(name, features, heads, tails), rng.standard_normal(width).astype(np.float32)
+    query = rng.standard_normal(width).astype(np.float32)
+    return FeatureGraph(name, features, heads, tails, rng.integers(5, 8, len(heads))), query
 
 
 def neighbour_sets(graph: FeatureGraph) -> list[list[int]]:
@@ -80,7 +80,7 @@ def reference_scores(graph: FeatureGraph, query: np.ndarray, heads: int, steps: 
     """The whole training with torch-geometric; TransformerConv divides by √(d / K), hence queries from h / √K."""
     pairs = [(j, i) for i, around in enumerate(neighbour_sets(graph)) for j in around]
     edges = torch.tensor(pairs).T
-    values = ga.initial_weights(graph.question_id, WIDTH, 7 * WIDTH**2).view(7, WIDTH, WIDTH)
+    values = scorer.initial_weights(graph.question_id, WIDTH, 7 * WIDTH**2).view(7, WIDTH, WIDTH)
     layers = []
     for layer in range(2):
         conv = TransformerConv(WIDTH, WIDTH // heads, heads=heads, bias=False, root_weight=False)
@@ -129,9 +129,9 @@ def test_cosine_is_the_cosine() -> None:
 
 def test_relevance_is_a_threshold_unless_the_scores_have_collapsed() -> None:
     settings = AttentionSettings(threshold=0.5, least_spread=0.05, top=2)
-    nodes, spread, rule = ga.relevant_nodes(np.array([0.9, 0.5, 0.1, 0.6], np.float32), settings)
+    nodes, spread, rule = scorer.relevant_nodes(np.array([0.9, 0.5, 0.1, 0.6], np.float32), settings)
     assert (nodes.tolist(), rule) == ([0, 3], "threshold") and spread == pytest.approx(np.std([0.9, 0.5, 0.1, 0.6]))
-    nodes, _, rule = ga.relevant_nodes(np.array([0.90, 0.92, 0.91, 0.92], np.float32), settings)
+    nodes, _, rule = scorer.relevant_nodes(np.array([0.90, 0.92, 0.91, 0.92], np.float32), settings)
     assert (nodes.tolist(), rule) == ([1, 3], "top")
 
 
@@ -239,14 +239,6 @@ def test_odd_graphs_and_settings() -> None:
 # Node scorers from convolutions of torch-geometric: against a dense formula, relation types, reproducibility
 
 
-def example(question_id: str, nodes: int, edges: int) -> tuple[FeatureGraph, np.ndarray]:
-    rng = np.random.default_rng(len(question_id) + nodes)
-    heads, tails = rng.integers(nodes, size=(2, edges)) if edges else np.empty((2, 0), np.int64)
-    features = rng.normal(size=(nodes, WIDTH)).astype(np.float32)
-    graph = FeatureGraph(question_id, features, heads, tails, rng.integers(5, 8, size=edges))
-    return graph, rng.normal(size=WIDTH).astype(np.float32)
-
-
 def settings_of(name: str, steps: int = 2) -> AttentionSettings:
     settings = tuned_settings(name)
     assert settings is not None
@@ -264,7 +256,7 @@ EACH += [settings_of(name) for name in ("GCNConv", "GATv2Conv", "RGATConv", "SAG
 @pytest.mark.parametrize("settings", EACH, ids=lambda each: each.variant)
 def test_scores_are_reproducible_and_do_not_depend_on_other_questions(settings: AttentionSettings) -> None:
     sizes = [(12, 20), (3, 0), (1, 0), (7, 9), *([(0, 0)] if settings.variant in ("gat", "walk") else [])]
-    problems = [example(f"q{n}", n, edges) for n, edges in sizes]
+    problems = [problem(f"q{n}", n, edges) for n, edges in sizes]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
     for graph, query, results in zip(graphs, queries, train_and_score(graphs, queries, settings), strict=True):
         torch.manual_seed(len(graph.features))
@@ -273,7 +265,7 @@ def test_scores_are_reproducible_and_do_not_depend_on_other_questions(settings: 
 
 def test_an_untrained_gcn_is_the_normalised_adjacency() -> None:
     """h + ELU(D^−1/2 (A + I) D^−1/2 h Wᵀ + b) per layer, with the drawn weights in the order of the parameters."""
-    graph, query = example("dense", 9, 14)
+    graph, query = problem("dense", 9, 14)
     is_edge = graph.heads != graph.tails  # the layer adds self-loops where there are none
     graph = replace(graph, heads=graph.heads[is_edge], tails=graph.tails[is_edge], relations=None)
     adjacency = torch.eye(9)
@@ -292,7 +284,7 @@ def test_an_untrained_gcn_is_the_normalised_adjacency() -> None:
 
 
 def test_relation_types_matter_to_convolutions_that_have_them() -> None:
-    graph, query = example("typed", 9, 14)
+    graph, query = problem("typed", 9, 14)
     assert graph.relations is not None
     untyped = replace(graph, relations=np.zeros_like(graph.relations))
     assert not np.allclose(score(graph, query, settings_of("RGATConv")), score(untyped, query, settings_of("RGATConv")))
@@ -305,6 +297,6 @@ def test_relation_types_matter_to_convolutions_that_have_them() -> None:
     ("name", "message"), [("GATv3Conv", "did you mean 'GATv2Conv'"), ("PNAConv", "needs more than input and output")]
 )
 def test_a_convolution_that_cannot_be_used_is_rejected(name: str, message: str) -> None:
-    graph, query = example("bad", 3, 2)
+    graph, query = problem("bad", 3, 2)
     with pytest.raises(BadInput, match=message):
         score(graph, query, settings_of(name))
