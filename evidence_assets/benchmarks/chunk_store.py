@@ -87,18 +87,8 @@ class ChunkStore:
 
         ``report`` receives the bytes done and the total.
         """
-        files = self._file_ids(groups)
-        keys = [
-            content_id(
-                "part",
-                CHUNKING_VERSION,
-                model,
-                limit,
-                shards,
-                [(name, files[name][-1]) for name in _relative_names(group)],
-            )
-            for group in groups
-        ]
+        manifest = self._build_manifest(groups, model, limit, shards)
+        keys, files = manifest["keys"], manifest["files"]
         sizes = [sum(files[name][1] for name in _relative_names(group)) for group in groups]
         bytes_done = n_written = 0
         for group, key, size in zip(groups, keys, sizes, strict=True):
@@ -114,13 +104,16 @@ class ChunkStore:
             raise BadInput("the corpus has no documents: its files are empty", file=groups[0].folder)
         if keys != self._read_manifest()["keys"] and len(keys) > 1:
             self._check_ids(keys, groups)
-        manifest = {"keys": keys, "files": files}
         if manifest != self._read_manifest():
             with replacing_file(self.folder / "parts.json") as temporary:
                 temporary.write_text(json.dumps(manifest))
         for path in set(self.folder.glob("*.parquet")) - {self._path(key) for key in keys}:
             delete_path(path)
         return n_written
+
+    def is_current(self, groups: Sequence[FileGroup], model: str, limit: int, shards: int) -> bool:
+        """Whether the chunks are those of these files, this model and these limits."""
+        return self._build_manifest(groups, model, limit, shards) == self._read_manifest()
 
     def read_info(self, key: str) -> ChunkFileInfo | None:
         """Read the metadata of a chunk file; None if it is missing or incomplete."""
@@ -170,6 +163,13 @@ class ChunkStore:
             return dict(json.loads((self.folder / "parts.json").read_text()))
         except (FileNotFoundError, ValueError):
             return {"keys": [], "files": {}}
+
+    def _build_manifest(self, groups: Sequence[FileGroup], model: str, limit: int, shards: int) -> dict[str, Any]:
+        """The key of each group's chunk file, and the ids of the files."""
+        files = self._file_ids(groups)
+        contents = ([(name, files[name][-1]) for name in _relative_names(group)] for group in groups)
+        keys = [content_id("part", CHUNKING_VERSION, model, limit, shards, content) for content in contents]
+        return {"keys": keys, "files": files}
 
     def _file_ids(self, groups: Sequence[FileGroup]) -> dict[str, list[Any]]:
         """Modification time, size and content hash of every file; a file is rehashed if time or size changed."""

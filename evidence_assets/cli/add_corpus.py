@@ -28,11 +28,10 @@ MAX_NAMED_FILES = 5
 
 @dataclass(frozen=True)
 class AddedCorpus:
-    """Result of adding a corpus: its folder below ``raw``, number of documents, and whether files changed."""
+    """Result of adding a corpus: its folder below ``raw`` and number of documents."""
 
     raw: Path
     documents: int
-    changed: bool
     tokens: TokenStorage
     """Whether the token store has the token vectors of all chunks."""
 
@@ -81,7 +80,7 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
         storage = choose_token_storage(chunk_store)
         attributes = {"name": name, "folder": raw_folder, **({} if storage == "stored" else {"tokens": storage})}
         write_declarations(declaration, ("corpus.Corpus", attributes))
-    return AddedCorpus(raw, chunk_store.documents, changed, storage)
+    return AddedCorpus(raw, chunk_store.documents, storage)
 
 
 def _describe_others(names: list[str]) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.corpora import group_files
-from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, declarations_of, user_folders
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.cli.console import JsonOption, LakeOption, err, out, print_if_json, report_errors, strip_controls
@@ -26,8 +26,8 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.text.spelling import closest_name
 
 if TYPE_CHECKING:
-    from evidence_assets.cli.add_corpus import AddedCorpus
     from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
+    from evidence_assets.experiment.corpus_building import TokenStorage
 
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
@@ -71,8 +71,12 @@ def ask(
         opened_lake = _open_lake(lake, create=folder is not None or table is not None)
         if folder is not None:
             corpus = add_folder(opened_lake, folder)
+        elif corpus:
+            refresh_corpus(opened_lake, corpus)
         table_id = question_table.table_id if question_table else ""
         source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table_id)
+        if source.corpus and not corpus:
+            refresh_corpus(opened_lake, source.corpus)
         others = [name for name in ad_hoc_questions.list_corpora(opened_lake) if name != source.corpus]
         if source.corpus and not corpus and others:
             err.print(f"corpus {source.corpus}; choose another by --corpus: {', '.join(others)}", style="dim")
@@ -116,7 +120,8 @@ def add_folder(lake: Lake, folder: Path) -> str:
     from evidence_assets.cli.add_corpus import add_corpus, corpus_name
 
     name = corpus_name(folder)
-    update_corpus(lake, name, add_corpus(lake, name, folder, log=make_progress_printer(name)))
+    added = add_corpus(lake, name, folder, log=make_progress_printer(name))
+    update_corpus(lake, name, added.raw, added.tokens)
     return name
 
 
@@ -125,20 +130,30 @@ def make_progress_printer(name: str) -> Callable[[str], None]:
     return lambda text: err.print(f"{name}: {text}", style="dim")
 
 
-def update_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
-    """Build the corpus, unless its files are unchanged and it exists."""
-    from evidence_assets.experiment.ad_hoc_questions import list_corpora
-    from evidence_assets.experiment.corpus_building import build_corpus
+def update_corpus(lake: Lake, name: str, raw: Path, tokens: TokenStorage = "stored") -> None:
+    """Build the corpus of the files in ``raw``, unless all its assets are those of these files."""
+    from evidence_assets.experiment.corpus_building import build_corpus, is_built, open_chunks
 
-    if not added.changed and name in list_corpora(lake):
+    groups = group_files(raw)
+    if is_built(lake, name, groups):
         return
     start = time.monotonic()
-    counts = build_corpus(lake, name, group_files(added.raw), make_progress_printer(name), added.tokens)
+    counts = build_corpus(lake, name, groups, make_progress_printer(name), tokens)
     err.print(
-        f"{name}: {added.documents:,} documents, {counts['chunks']:,} chunks, {counts['reused']:,} of them reused, "
-        f"{time.monotonic() - start:.1f} s",
+        f"{name}: {open_chunks(lake, name).documents:,} documents, {counts['chunks']:,} chunks, "
+        f"{counts['reused']:,} of them reused, {time.monotonic() - start:.1f} s",
         style="dim",
     )
+
+
+def refresh_corpus(lake: Lake, name: str) -> None:
+    """Update a corpus that users declared, if its files changed or a run made only a part of its assets."""
+    for declared in (d for place in user_folders(lake.root) for d in declarations_of("Corpus", place)):
+        fields = declared.attributes
+        if fields.get("name") == name and fields.get("documents", "folder") == "folder":
+            raw = lake.raw_path(str(fields["folder"]))
+            if raw.is_dir():
+                update_corpus(lake, name, raw, fields.get("tokens", "stored"))
 
 
 def select_variant(family: str, source: QuestionSource, system: str, model: str) -> Variant:

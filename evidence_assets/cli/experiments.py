@@ -213,7 +213,7 @@ def add_corpus(
 
         with _open_lake(lake) as opened_lake:
             added = add_documents(opened_lake, name, folder, make_progress_printer(name))
-        update_corpus(opened_lake, name, added)
+        update_corpus(opened_lake, name, added.raw, added.tokens)
     out.print(
         f"{name}: {added.documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,",
         soft_wrap=True,

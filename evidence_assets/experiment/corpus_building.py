@@ -18,8 +18,9 @@ from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.experiment.evidence.sources import record_encoder
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, discard_message, report_progress
 from evidence_assets.graphs.graph_store import encode_texts
-from evidence_assets.lake.array_files import release_memory
+from evidence_assets.lake.array_files import open_description, release_memory
 from evidence_assets.lake.atomic import replacing_folder
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.store import Lake, asset_folder
@@ -189,6 +190,21 @@ def build_token_store(
 def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
     """Encode the tokens of texts; safe to call in a worker process."""
     return token_store.encode_block(get_encoder(settings).inner, texts)
+
+
+def is_built(lake: Lake, name: str, groups: Sequence[FileGroup]) -> bool:
+    """Whether chunks, index and token store are those of these files."""
+    profile = profiles.load()
+    model = model_key(get_encoder(profile.encoder))
+    if not open_chunks(lake, name).is_current(groups, model, profile.chunking.max_tokens, profile.shards.corpus):
+        return False
+    version = token_store.source_version(rows.chunks_version(lake, name), model_key(get_encoder(profile.token_encoder)))
+    try:
+        rows.open_corpus(lake, name)
+        open_description(lake.index_folder(f"corpus/{name}/token_store") / "meta.json", token_store.VERSION, version)
+    except StaleInput:
+        return False
+    return True
 
 
 def build_corpus(

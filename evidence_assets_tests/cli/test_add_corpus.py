@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,7 +65,6 @@ def test_a_changed_folder_is_updated_and_a_bad_file_changes_nothing(folder: Path
     added, lines = add_corpus(lake, corpus_name(folder), folder), folder / "deep" / "b.jsonl"
     [declared] = declarations(lake.root / "declarations")
     assert (declared.component, declared.attributes) == ("Corpus", {"name": "my_dumps", "folder": "corpora/my_dumps"})
-    assert added.changed and not add_corpus(lake, "my_dumps", folder).changed
     lines.write_text('{"doc_id": "p7", "text": "The same id is in the other file."}\n')
     with pytest.raises(BadInput, match=r"'p7' occurs twice"):
         add_corpus(lake, "my_dumps", folder)
@@ -117,3 +117,32 @@ def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake
     added = add_corpus(lake, "bees", folder, messages.append)
     assert messages[0].startswith("1 other file is not read: rooms.csv; `evidence ask QUESTION --table FILE`")
     assert not (added.raw / "rooms.csv").exists() and (added.raw / "a.parquet").exists()
+
+
+@pytest.mark.usefixtures("_forgets_declarations")
+@pytest.mark.parametrize("defect", ["edited", "removed", "no token store"])
+def test_ask_updates_a_corpus_whose_files_changed_or_that_a_run_built_in_part(
+    defect: str, tmp_path: Path, lake: Lake
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.txt").write_text("The library was founded by Ida Holm.")
+    (folder / "b.txt").write_text("The reading room has twelve tables.")
+    run, where = CliRunner().invoke, ["--lake", str(lake.root)]
+    run(app, ["add", "corpus", "notes", str(folder), *where])
+    stored = lake.raw / "corpora" / "notes" / "a.txt"
+    if defect == "edited":
+        stored.write_text("The library was founded by Berta Lund.")
+    elif defect == "removed":
+        stored.unlink()
+    else:
+        shutil.rmtree(lake.index_folder("corpus/notes/token_store"))
+    result = run(app, ["ask", "Who founded the library?", "--corpus", "notes", *where])
+    assert result.exit_code == 0, result.output
+    assert "notes: " in result.stderr, "the update is reported"
+    assert ("Berta Lund" in result.stdout, "Ida Holm" in result.stdout) == (
+        defect == "edited",
+        defect == "no token store",
+    )
+    again = run(app, ["ask", "Who founded the library?", "--corpus", "notes", *where])
+    assert "encoding chunks" not in again.stderr
