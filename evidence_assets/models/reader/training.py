@@ -2,14 +2,16 @@
 
 The score is added to the log odds that the option has without the reader, so training starts from those answers.
 
-Only the upper layers of an encoder and a linear head are trained, by cross-entropy over the options of a question, and
-stored in half precision. Training stops when a held-out share of the questions is no longer answered better.
+Only the upper layers of an encoder and a linear head are trained, by cross-entropy over the options of a question. The
+reader is a moving average of their weights over the steps, stored in half precision. Training stops when a held-out
+share of the questions is no longer answered better.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +21,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from scipy.optimize import minimize_scalar
+from torch.optim.swa_utils import AveragedModel
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
@@ -32,7 +35,7 @@ from evidence_assets.models.reader.network import (
     similar_length_batches,
 )
 
-VERSION = "2"
+VERSION = "3"
 """Raise it when equal questions and settings give another reader or other scores."""
 WEIGHTS_FILE, CARD_FILE, STATES_FILE = "model.safetensors", "reader.json", "states.tmp"
 MIN_HELD_OUT = 5
@@ -40,6 +43,8 @@ MIN_HELD_OUT = 5
 _TEMPERATURES = np.exp(np.linspace(np.log(0.25), np.log(4), 61))
 _QUESTIONS_PER_BATCH = 32
 _RIDGE = 0.01
+_DECAY = 0.997
+"""Of the moving average: the weights of about the last 1 / (1 - decay) steps count."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +166,11 @@ def start_from_weights(network: ReaderNetwork, data: TrainingData) -> float:
 def fit_reader(
     network: ReaderNetwork, data: TrainingData, settings: TrainingSettings, inform: Callable[[str], None]
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Train the upper layers and the head; returns their weights in half precision and the report.
+    """Train the upper layers and the head; returns their averaged weights in half precision and the report.
 
-    The epoch with the best held-out accuracy is kept, and its scores are divided by the temperature that makes the
-    held-out answers most likely.
+    The average depends less on the order of the questions than the last step does, and answers better. The epoch with
+    the best held-out accuracy is kept, and its scores are divided by the temperature that makes the held-out answers
+    most likely.
     """
     folds = [is_held_out(question.question_id, settings.held_out) for question in data.questions]
     held_out = data.select(n for n, is_out in enumerate(folds) if is_out)
@@ -176,6 +182,7 @@ def fit_reader(
         )
     loss = start_from_weights(network, training)
     optimizer = torch.optim.AdamW(network.trained.parameters(), lr=settings.rate)
+    average = AveragedModel(network.trained, avg_fn=_average)
     generator = torch.Generator().manual_seed(settings.seed)
     epochs: list[dict[str, float]] = []
     weights: dict[str, torch.Tensor] = {}
@@ -183,13 +190,16 @@ def fit_reader(
         if number:  # epoch 0 is the answers without the reader
             order = torch.randperm(len(training.rows), generator=generator).tolist()
             batches = similar_length_batches(order, training.lengths, settings.batch)
-            loss = _train_epoch(network, training, batches, optimizer)
+            loss = _train_epoch(network, training, batches, optimizer, average)
+        last_step = deepcopy(network.trained.state_dict())
+        network.trained.load_state_dict(average.module.state_dict())
         right = [int(s.argmax()) == g for s, g in zip(held_out.predict(network), held_out.gold, strict=True)]
         epochs.append({"loss": round(loss, 4), "held_out_accuracy": round(float(np.mean(right)), 4)})
         inform(f"reader: epoch {number} of at most {settings.epochs}: {epochs[-1]}")
         if epochs[-1]["held_out_accuracy"] < max(epoch["held_out_accuracy"] for epoch in epochs):
             break
         weights = {name: value.detach().half().cpu().clone() for name, value in network.trained.state_dict().items()}
+        network.trained.load_state_dict(last_step)
     network.trained.load_state_dict(weights)
     temperature = fit_temperature(held_out.predict(network), held_out.gold)
     for name in ("head.weight", "head.bias"):
@@ -204,8 +214,17 @@ def fit_reader(
     return weights, report
 
 
+def _average(average: torch.Tensor, weights: torch.Tensor, step: torch.Tensor | int) -> torch.Tensor:
+    """The moving average with the weights of the next step: a plain mean until it has enough steps."""
+    return average.lerp(weights, max(1 - _DECAY, 1 / (int(step) + 1)))
+
+
 def _train_epoch(
-    network: ReaderNetwork, data: TrainingData, batches: Iterable[list[int]], optimizer: torch.optim.Optimizer
+    network: ReaderNetwork,
+    data: TrainingData,
+    batches: Iterable[list[int]],
+    optimizer: torch.optim.Optimizer,
+    average: AveragedModel,
 ) -> float:
     """One pass over the questions; returns the mean loss."""
     network.upper.train()
@@ -217,6 +236,7 @@ def _train_epoch(
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
+        average.update_parameters(network.trained)
         total += float(loss.detach()) * len(batch)
     network.upper.eval()
     return total / len(data.rows)

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import AutoModel
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
@@ -126,6 +128,20 @@ def test_training_starts_from_the_answers_without_the_reader(base: EncoderName, 
     report = train_reader(base, weighed, tmp_path, replace(SETTINGS, epochs=1, rate=1e-6))
     assert report["epochs"][0]["held_out_accuracy"] == 1.0
     assert TrainedReader(tmp_path, "reader-x", device="cpu").scale > 0.5
+
+
+def test_the_stored_weights_are_the_mean_over_the_first_steps(base: EncoderName, tmp_path: Path) -> None:
+    heads: list[torch.Tensor] = []
+    hook = register_optimizer_step_post_hook(
+        lambda optimizer, *_: heads.append(optimizer.param_groups[0]["params"][-2].detach().clone())
+    )
+    try:
+        report = train_reader(base, make_questions(60), tmp_path, replace(SETTINGS, epochs=1))
+    finally:
+        hook.remove()
+    stored = load_file(tmp_path / WEIGHTS_FILE)["head.weight"].float() * report["temperature"]
+    assert len(heads) == 6 and torch.allclose(stored, torch.stack(heads).mean(0), rtol=2e-3, atol=1e-4)
+    assert not torch.allclose(stored, heads[-1], rtol=2e-3, atol=1e-4)
 
 
 def test_a_long_question_loses_its_beginning_and_facts_their_end(base: EncoderName) -> None:
