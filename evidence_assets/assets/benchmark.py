@@ -121,7 +121,11 @@ def _build_questions(step: StageContext) -> StageOutput:
             yield question
 
     rows = question_rows(read_and_count(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
-    metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": n_questions}
+    metadata: dict[str, object] = {
+        "answerable": sum(bool(row["gold"]) for row in rows),
+        "without gold answer": sum(row["gold"] is None for row in rows),
+        "in all shards": n_questions,
+    }
     dataset = None if isinstance(declared, BenchmarkSubset) else load_datasets().get(declared.reader)
     if dataset and (note := dataset.count_note(declared.split, n_questions)):
         step.warn(note)
@@ -150,7 +154,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                 _build_questions,
                 description=f"Questions of the {family} benchmarks, with options and gold answers.",
                 group="benchmarks",
-                code_version="2",
+                code_version="3",
                 deps=sorted({b.raw_asset for b in benchmarks_of_family(family)}),
                 partitions=question_partitions(family),
             )

@@ -41,7 +41,7 @@ class QuestionRecord:
 
     ``options`` are texts; the label of option i is the i-th letter, or the option itself in verification. ``gold`` has
     the right labels (usually one); for questions without options, answer strings (kgqa) or node ids (skb_search). An
-    empty ``gold`` means that no answer is right or known.
+    empty ``gold`` means that the answer is not known, or with ``unanswerable`` that none is right.
     """
 
     benchmark: str
@@ -58,6 +58,12 @@ class QuestionRecord:
     """Whether it asks for the option that is false; None if the benchmark does not say."""
     aliases: tuple[tuple[str, ...], ...] = ()
     """Other accepted forms of each gold answer, for kgqa."""
+    unanswerable: bool = False
+    """Whether no answer is right; such a question is graded, although it has no gold answer."""
+
+    @property
+    def is_graded(self) -> bool:
+        return bool(self.gold) or self.unanswerable
 
     @property
     def question_id(self) -> str:
@@ -104,13 +110,13 @@ def question_rows(
 ) -> list[dict[str, Any]]:
     """Rows of the split's questions in one shard; a stable hash of the id decides the shard.
 
-    Gold nodes get the prefix of ``graph``; see ``graphs.merge``.
+    Gold nodes get the prefix of ``graph``; see ``graphs.merge``. Questions whose answer is not known have no ``gold``.
     """
     return [
         {
             **{name: getattr(q, name) for name in _COPIED_FIELDS},
             "options": list(q.options),
-            "gold": [prefixed_node_id(graph, g) for g in q.gold] if q.task == "skb_search" and graph else list(q.gold),
+            "gold": _gold_of(q, graph) if q.is_graded else None,
             "gold_aliases": [list(aliases) for aliases in q.aliases],
             "gold_evidence": [asdict(g) for g in q.gold_evidence],
             "topic_entities": list(q.topic_entities),
@@ -119,6 +125,11 @@ def question_rows(
         for q in questions
         if q.split == split and shard_of(q.question_id, shards) == shard
     ]
+
+
+def _gold_of(question: QuestionRecord, graph: str) -> list[str]:
+    is_search = question.task == "skb_search" and graph
+    return [prefixed_node_id(graph, gold) for gold in question.gold] if is_search else list(question.gold)
 
 
 def _is_negated(question: QuestionRecord) -> bool:

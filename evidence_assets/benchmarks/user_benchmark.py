@@ -70,8 +70,10 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
             raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
         task = row.text("task") if "task" in row.values else "mcqa"
         negated = row.values.get("negated")
-        if not isinstance(negated, bool | None):
-            raise row.error(f"{negated!r} is neither true nor false", "negated")
+        answerable = row.values.get("answerable")
+        for field, flag in (("negated", negated), ("answerable", answerable)):
+            if not isinstance(flag, bool | None):
+                raise row.error(f"{flag!r} is neither true nor false", field)
         if task == "verification" and not options:
             options = CLAIM_LABELS
         gold = _read_gold(row, "gold", task, options) + _read_gold(row, "gold_also", task, options)
@@ -89,6 +91,7 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
             gold_evidence=_read_evidence(row),
             negated=negated,
             aliases=_read_aliases(row, gold),
+            unanswerable=answerable is False and not gold,
         )
 
 

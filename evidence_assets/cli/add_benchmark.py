@@ -55,7 +55,7 @@ class BenchmarkPlan:
     """``triples`` or ``base`` if it includes a graph or a knowledge base."""
     reader: str = "own"
     """Dataset whose published files are copied; ``own`` for questions in the format of ``user_benchmark``."""
-    note: str = ""
+    notes: list[str] = field(default_factory=list)
     """What to know about the questions, such as a number that differs from the official one."""
     copies: dict[str, Path] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -123,9 +123,9 @@ def plan_benchmark(
     task = numbered_questions[0][1].task
     plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _select_split(numbered_questions, questions, split))
     if claims := sum(map(user_benchmark.is_claim, jsonl_rows(questions))):
-        plan.note = f"{claims:,} without a task, with a claim and a label: read as verification"
+        plan.notes.append(f"{claims:,} without a task, with a claim and a label: read as verification")
     plan.add_copy("questions.jsonl", questions)
-    plan.counts["questions"] = sum(question.split == plan.split for _, question in numbered_questions)
+    add_question_counts(plan, [question for _, question in numbered_questions])
     if plan.family == "table":
         _add_tables(plan, numbered_questions, questions, tables)
     elif tables is not None:
@@ -135,6 +135,16 @@ def plan_benchmark(
         )
     add_sources(plan, numbered_questions, questions, corpus, graph)
     return plan
+
+
+def add_question_counts(plan: BenchmarkPlan, questions: list[QuestionRecord]) -> None:
+    """Count the questions of the plan's split, and note how many of them cannot be graded."""
+    graded = [question.is_graded for question in questions if question.split == plan.split]
+    plan.counts["questions"] = len(graded)
+    if ungraded := graded.count(False):
+        plan.notes.append(
+            f"{ungraded:,} of {len(graded):,} questions have no gold answer: they are answered, but not graded"
+        )
 
 
 def check_new_name(name: str, folder: Path | None) -> None:
@@ -337,8 +347,9 @@ def plan_published_benchmark(
     needs_graph = FAMILY_OF_TASK[info.task] in ("graph", "search")
     task = "retrieval" if has_passages and needs_graph and graph is None else info.task
     plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, split, reader=reader)
-    plan.counts["questions"] = len(questions)
-    plan.note = info.count_note(split, len(questions))
+    add_question_counts(plan, [question for _, question in questions])
+    if note := info.count_note(split, len(questions)):
+        plan.notes.append(note)
     if has_passages:
         plan.corpus, plan.counts["documents"] = name, sum(1 for _ in read_passages(reader, published, split))
     add_sources(plan, questions, published, None if has_passages else corpus, graph)

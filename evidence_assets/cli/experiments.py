@@ -257,8 +257,8 @@ def add_benchmark(
             write_benchmark(plan, opened_lake, _check_definitions_load)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in plan.counts.items())
     out.print(f"{name}: {counts}; task {plan.task}, split {plan.split}")
-    if plan.note:
-        out.print(plan.note, markup=False, soft_wrap=True)
+    for note in plan.notes:
+        out.print(note, markup=False, soft_wrap=True)
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 

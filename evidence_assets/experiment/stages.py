@@ -183,7 +183,8 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
         extra_metrics,
         get_encoder(context.profile.token_encoder) if variant.bertscore else None,
     )
-    return StageOutput(rows, metadata=score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy"))
+    metadata = score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy")
+    return StageOutput(rows, metadata=metadata | {"questions without gold answer": questions["gold"].null_count()})
 
 
 def _triple_metrics(

@@ -81,7 +81,7 @@ class AnswerView:
     @property
     def options(self) -> list[OptionView]:
         answer = self.prediction
-        gold = self.question["gold"] if self.question else []
+        gold = self.question["gold"] or [] if self.question else []
         shares = dict(zip(answer["ranked_answers"], answer["probabilities"] or (), strict=False))
         support = {chain["hypothesis"]: chain["support"] for chain in self.rows.chains}
         return [

@@ -31,7 +31,7 @@ QUESTIONS = """
 """
 IS_RIGHT = """
     CREATE MACRO is_right(benchmark, question_id, task, gold, gold_aliases, answer, status) AS
-        CASE WHEN benchmark = '{ad_hoc}' OR question_id IS NULL THEN NULL
+        CASE WHEN benchmark = '{ad_hoc}' OR question_id IS NULL OR gold IS NULL THEN NULL
              WHEN status = 'failed' THEN false
              WHEN len(gold) = 0 THEN status = 'insufficient'
              WHEN answer IS NULL THEN false

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
-from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table
+from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table, question_rows
 from evidence_assets.benchmarks.user_benchmark import read_questions, read_table_file, read_tables
 from evidence_assets.graphs.merge import edge_id, edge_rows, node_rows
 from evidence_assets.lake.errors import BadInput
@@ -56,6 +56,18 @@ def test_forms_of_gold(tmp_path: Path, gold: Any, labels: tuple[str, ...]) -> No
 def test_defaults(tmp_path: Path) -> None:
     output = ask(tmp_path, {"question_id": 7, "text": "Which?", "options": ["ant", "bee"]})[0]
     assert (output.source_id, output.split, output.task, output.gold) == ("7", "test", "mcqa", ())
+
+
+def test_a_question_without_gold_is_graded_only_if_no_answer_is_right(tmp_path: Path) -> None:
+    open_question = {"task": "kgqa", "options": ..., "gold": ...}
+    records = ask(
+        tmp_path,
+        record(gold=...),
+        record(source_id="q2", gold=[], answerable=False),
+        record(source_id="q3", **open_question),
+        record(source_id="q4", answerable=False, **open_question),
+    )
+    assert [row["gold"] for row in question_rows(records, "test", 0, 1)] == [None, [], None, []]
 
 
 def test_claims_have_the_usual_labels_unless_given(tmp_path: Path) -> None:
@@ -131,6 +143,7 @@ def test_forms_of_locators(tmp_path: Path) -> None:
         ({"label": "x"}, "label: unknown field; did you mean 'gold'"),
         ({"choices": "x"}, "choices: unknown field; did you mean 'options'"),
         ({"negated": "yes"}, "negated: 'yes' is neither true nor false"),
+        ({"answerable": 0}, "answerable: 0 is neither true nor false"),
         ({"aliases": ["x"]}, r"aliases\[0\]: 'x' is not a list"),
         ({"gold_evidence": [{"kind": "chunk", "source": "s"}]}, r"gold_evidence\[0\].text: missing"),
         ({"gold_evidence": [{"kind": "page", "source": "s", "text": "t"}]}, r"gold_evidence\[0\].kind: 'page' is not"),

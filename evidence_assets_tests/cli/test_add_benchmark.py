@@ -73,6 +73,12 @@ class Folder:
         return sorted(str(p.relative_to(self.root)) for place in places for p in place.rglob("*") if p.is_file())
 
 
+def test_questions_without_known_answers_are_counted(folder: Folder) -> None:
+    unknown = {name: value for name, value in CHOICE.items() if name != "gold"}
+    plan = folder.plan("mine", CHOICE, unknown | {"source_id": "2"}, unknown | {"source_id": "3", "answerable": False})
+    assert plan.notes == ["1 of 3 questions have no gold answer: they are answered, but not graded"]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
@@ -113,7 +119,7 @@ def test_questions_with_a_claim_and_a_label_are_verification_and_the_plan_says_s
     row = {"source_id": "2", "claim": "River is 2.", "label": "refuted", "table_id": "n.csv"}
     plan = folder.add(folder.plan("numbers", CLAIM, row, tables=folder.tables))
     assert plan.task == "verification"
-    assert plan.note == "1 without a task, with a claim and a label: read as verification"
+    assert plan.notes == ["1 without a task, with a claim and a label: read as verification"]
     _, question = folder.read_questions("numbers")
     assert (question.task, question.text, question.gold) == ("verification", "River is 2.", ("REFUTES",))
     with pytest.raises(BadInput, match="claim: unknown field; did you mean 'text'"):
@@ -273,7 +279,7 @@ def test_published_questions_are_read_from_the_split_that_is_there(folder: Folde
     plan = folder.add_published("obqa", files, str(folder.root / "docs"))
     benchmark = benchmarks(folder.defs)["mine"]
     assert (benchmark.reader, benchmark.split, benchmark.corpus) == ("obqa", "dev", "mine")
-    assert plan.counts == {"questions": 1, "documents": 1} and "officially 500" in plan.note
+    assert plan.counts == {"questions": 1, "documents": 1} and "officially 500" in plan.notes[0]
     assert [q.gold for q in folder.read_questions("mine")] == [("A",)]
 
 

@@ -86,6 +86,7 @@ def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located
             gold=tuple(gold),
             aliases=tuple(gold.values()),
             topic_entities=tuple(topics),
+            unanswerable=not gold,
         )
 
 
@@ -103,6 +104,7 @@ def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
             gold=tuple(gold),
             aliases=tuple(gold.values()),
             topic_entities=tuple(dict.fromkeys(filter(None, linked))),
+            unanswerable=not gold,
         )
 
 

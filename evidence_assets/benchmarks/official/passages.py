@@ -83,8 +83,9 @@ def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
     """Read MuSiQue with its supporting paragraphs; unanswerable questions have no gold."""
     for row in info.read_each(folder, split, _read_objects):
         aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
-        answer: dict[str, Any] = {}
-        if split not in info.hidden and row.values.get("answerable") is not False:
+        unanswerable = row.values.get("answerable") is False
+        answer: dict[str, Any] = {"unanswerable": unanswerable}
+        if split not in info.hidden and not unanswerable:
             supporting = (p for p in row.rows("paragraphs") if p.get("is_supporting") is True)
             answer = {
                 "gold": (row.text("answer"),),

@@ -25,9 +25,9 @@ ANSWERS_QUERY = """
            CASE WHEN a.status IS NOT NULL THEN {'answer': a.answer, 'status': a.status} END,
            CASE WHEN b.status IS NOT NULL THEN {'answer': b.answer, 'status': b.status} END
     FROM questions q LEFT JOIN a USING (question_id) LEFT JOIN b USING (question_id)
-    WHERE a.status IS NOT NULL OR b.status IS NOT NULL ORDER BY q.benchmark, question_id
+    WHERE (a.status IS NOT NULL OR b.status IS NOT NULL) AND q.gold IS NOT NULL ORDER BY q.benchmark, question_id
 """
-"""Questions with the predictions of two variants, or of one."""
+"""Graded questions with the predictions of two variants, or of one."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,11 @@ def graph_stages(
     rows = evidence.rows_by_key("question_id", named=True, include_key=True)
     values_by_name: dict[str, list[float]] = {}
     for question in questions:
-        if len(question["gold"]) != 1 or question["negated"] or question["question_id"] not in subgraph_by_question:
+        if (
+            len(question["gold"] or ()) != 1
+            or question["negated"]
+            or question["question_id"] not in subgraph_by_question
+        ):
             continue
         support = _support(question, rows)
         scores = _linking_scores(question, subgraph_by_question[question["question_id"]])
@@ -96,7 +100,7 @@ def signal_values(questions: Iterable[Mapping[str, Any]], evidence: pl.DataFrame
     return [
         scores["signal"]
         for question in questions
-        if len(question["gold"]) == 1 and not question["negated"]
+        if len(question["gold"] or ()) == 1 and not question["negated"]
         if (scores := _discrimination_scores(question["gold"][0], _support(question, rows)))
     ]
 

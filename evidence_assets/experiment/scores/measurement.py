@@ -24,7 +24,7 @@ from evidence_assets.experiment.scores.metrics import (
     token_f1,
 )
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, passage_values, with_gold_sentences
-from evidence_assets.experiment.scores.scoring import accepted_answers, is_correct, score_rows
+from evidence_assets.experiment.scores.scoring import accepted_answers, graded_questions, is_correct, score_rows
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 
 Question = Mapping[str, Any]
@@ -90,13 +90,15 @@ def measure(family: str, questions: pl.DataFrame, tables: VariantTables) -> dict
 
 
 def question_values(family: str, questions: Sequence[Question], tables: VariantTables) -> dict[str, list[float]]:
-    """Metrics that each question has on its own, for paired differences; in the order of the questions."""
+    """Metrics that each graded question has on its own, for paired differences; in the order of the questions."""
     if family == "retrieval":
         values = passage_values(questions, tables.evidence, tables.documents)
         questions = [with_gold_sentences(question) for question in questions]
     else:
         predictions = {row["question_id"]: row for row in tables.predictions.iter_rows(named=True)}
-        values = _answer_values(family, [(dict(q), predictions.get(q["question_id"])) for q in questions])
+        values = _answer_values(
+            family, [(dict(q), predictions.get(q["question_id"])) for q in graded_questions(questions)]
+        )
     if family == "mcqa" and tables.evidence["kind"].is_in(graph_stages.GRAPH_KINDS).any():
         values["graph_signal"] = graph_stages.signal_values(questions, tables.evidence)
     if any(question["gold_evidence"] for question in questions):
@@ -145,7 +147,7 @@ def baseline_answers(questions: Sequence[Question], other_half: Sequence[Questio
     gold label that is the most frequent in the other half (of the same questions without one, which favours it).
     Claims have the last one only.
     """
-    counts = Counter(label for question in other_half for label in question["gold"])
+    counts = Counter(label for question in graded_questions(other_half) for label in question["gold"])
     answers = {"most frequent": [counts.most_common(1)[0][0] if counts else ""] * len(questions)}
     if any(question["task"] != "mcqa" for question in questions):
         return answers
@@ -176,6 +178,7 @@ def _best_label(question: Question, values: Sequence[float]) -> str:
 
 
 def count_correct(questions: Sequence[Question], answers: Sequence[str]) -> tuple[Estimate, list[float]]:
-    """Accuracy of these answers, and whether each is right."""
-    hits = [answer in question["gold"] for question, answer in zip(questions, answers, strict=True)]
+    """Accuracy of these answers to the graded questions, and whether each is right."""
+    pairs = zip(questions, answers, strict=True)
+    hits = [answer in question["gold"] for question, answer in pairs if question["gold"] is not None]
     return accuracy(hits), [float(hit) for hit in hits]

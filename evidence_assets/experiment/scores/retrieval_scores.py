@@ -106,7 +106,7 @@ def _gold(question: dict[str, Any]) -> list[str]:
     """Gold answers as text: for a question with options, the texts of the right ones."""
     options = question["options"] or []
     texts = dict(zip(option_labels(question["task"], options), options, strict=True))
-    return [texts.get(gold, gold) for gold in question["gold"]]
+    return [texts.get(gold, gold) for gold in question["gold"] or ()]
 
 
 DEPTHS = (2, 5, 10, 100)

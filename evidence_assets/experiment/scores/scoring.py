@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -36,11 +36,13 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.confidence import RAW_SHARE
 
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
+
 
 def is_correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
     """Whether a prediction is correct: the gold label, or a text with a gold answer or alias.
 
-    Without a gold answer, the status ``insufficient`` is correct.
+    If no answer is right (``gold`` is empty), the status ``insufficient`` is correct. The question must be graded.
     """
     if prediction is None or prediction["status"] == "failed":
         return False
@@ -52,6 +54,11 @@ def is_correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> b
     if question["task"] != "kgqa":
         return prediction["answer"] in gold
     return exact_match(prediction["answer"], accepted_answers(question))
+
+
+def graded_questions(questions: Iterable[_Row]) -> list[_Row]:
+    """The questions whose right answer is known, or known not to exist."""
+    return [question for question in questions if question["gold"] is not None]
 
 
 def _status(predictions: Mapping[str, dict[str, Any]], question: Mapping[str, Any]) -> str:
@@ -75,7 +82,7 @@ def set_accuracy(gold: Sequence[str], prediction: Mapping[str, Any] | None) -> f
 
 def class_metrics(questions: list[dict[str, Any]], predictions: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
     """Precision, recall and F1 per label of the claims; Wilson intervals for the first two."""
-    claims = [q for q in questions if q["task"] == "verification" and len(q["gold"]) == 1]
+    claims = [q for q in graded_questions(questions) if q["task"] == "verification" and len(q["gold"]) == 1]
     gold = [q["gold"][0] for q in claims]
     labels: list[str | None] = []
     for question in claims:
@@ -118,6 +125,8 @@ def score_rows(
 ) -> list[dict[str, Any]]:
     """Every metric of one variant on one benchmark, with published figures for comparison.
 
+    Metrics of right answers leave out questions without known answers.
+
     ``tables``: Questions, predictions, evidence and citations. With ``counterfactuals``, of the answers with citations
         the shares that change without the cited evidence (necessity) and that it alone gives (sufficiency).
     ``extra_metrics``: Metrics of the variant's family.
@@ -127,12 +136,13 @@ def score_rows(
     predictions = {row["question_id"]: row for row in tables["predictions"].to_dicts()}
     evidence, citations = tables["evidence"], tables["citations"]
     metrics: dict[str, Estimate] = {}
-    outcomes = [is_correct(q, predictions.get(q["question_id"])) for q in questions]
+    graded = graded_questions(questions)
+    outcomes = [is_correct(q, predictions.get(q["question_id"])) for q in graded]
     metrics["accuracy"] = accuracy(outcomes)
     for status in ("answered", "ambiguous", "insufficient", "failed"):
         metrics[f"{status}_share"] = accuracy([_status(predictions, q) == status for q in questions])
     metrics["incomplete_share"] = accuracy([bool(row.get("omissions")) for row in predictions.values()])
-    supported = [r for q, r in zip(questions, outcomes, strict=True) if _status(predictions, q) == "answered"]
+    supported = [r for q, r in zip(graded, outcomes, strict=True) if _status(predictions, q) == "answered"]
     metrics["supported_accuracy"] = accuracy(supported)
     if with_options := [q for q in questions if q["options"] and q["gold"]]:
         metrics["set_accuracy"] = mean(
@@ -140,13 +150,13 @@ def score_rows(
         )
     confident = [
         (prediction["confidence"], r)
-        for q, r in zip(questions, outcomes, strict=True)
+        for q, r in zip(graded, outcomes, strict=True)
         if q["gold"]
         and (prediction := predictions.get(q["question_id"]))
         and (prediction["probabilities"] or prediction["confidence_basis"] not in (None, RAW_SHARE))
     ]
     metrics |= confidence_metrics([confidence for confidence, _ in confident], [r for _, r in confident])
-    ranking = [(q, predictions.get(q["question_id"])) for q in questions if q["task"] == "skb_search"]
+    ranking = [(q, predictions.get(q["question_id"])) for q in graded if q["task"] == "skb_search"]
     if ranking:
         gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
         for k in (1, 5, 10):

@@ -100,6 +100,32 @@ def test_metrics_of_a_half_are_those_of_its_questions() -> None:
     assert len(all_) <= 8 and all(len(names) <= 8 for names in measurement.METRICS.values())
 
 
+@pytest.mark.parametrize("family", ["mcqa", "table", "graph", "search"])
+def test_questions_without_known_answers_are_not_graded(family: str) -> None:
+    fields: dict[str, Any] = {
+        "mcqa": {},
+        "table": {"task": "verification", "options": ["A", "B"]},
+        "graph": {"task": "kgqa", "options": []},
+        "search": {"task": "skb_search", "options": []},
+    }[family]
+    answered = [question(0, **fields), question(1, **fields)]
+    no_answer = question(2, **fields) | {"gold": []}
+    unknown = question(3, **fields) | {"gold": None}
+    tables = variant_tables(["A", "B", None, "A"])
+    graded, all_ = (
+        measurement.measure(family, as_stored("questions", questions), tables)
+        for questions in ([*answered, no_answer], [*answered, no_answer, unknown])
+    )
+    shares = [name for name in graded if name != "answered_share"]
+    assert shares and {name: all_[name] for name in shares} == {name: graded[name] for name in shares}
+    assert all_["answered_share"].n == 4
+    values = measurement.question_values(family, [*answered, no_answer, unknown], tables)
+    assert values == measurement.question_values(family, [*answered, no_answer], tables)
+    assert {len(of_metric) for name, of_metric in values.items() if name != "answer_f1"} == {3}
+    answers = measurement.baseline_answers([*answered, unknown], [*answered, unknown])["most frequent"]
+    assert answers == ["A"] * 3 and measurement.count_correct([*answered, unknown], answers)[0].n == 2
+
+
 @pytest.mark.parametrize(
     ("supported", "status", "expected"),
     [
