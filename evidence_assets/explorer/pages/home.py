@@ -11,6 +11,7 @@ from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import PageReader
 from evidence_assets.explorer.pages import Page
 from evidence_assets.explorer.scores import (
+    CHANGED_QUERY,
     SCORES_QUERY,
     STALE_QUERY,
     STALE_TABLES,
@@ -192,7 +193,11 @@ def home(reader: PageReader, query: Mapping[str, str]) -> Page:
 
 def read_scores(reader: PageReader) -> list[Row]:
     """Headline scores, with whether they are stale."""
-    rows = mark_stale(reader.rows(SCORES_QUERY, ["scores"]), reader.rows(STALE_QUERY, STALE_TABLES))
+    rows = mark_stale(
+        reader.rows(SCORES_QUERY, ["scores"]),
+        reader.rows(STALE_QUERY, STALE_TABLES),
+        reader.rows(CHANGED_QUERY, ["scores", *STALE_TABLES]),
+    )
     return [row for row in rows if is_headline(row)]
 
 
