@@ -167,10 +167,28 @@ STAFF = Table(
     ),
 )
 
+SHEDS = Table(
+    "",
+    "sheds.csv",
+    "",
+    ("Shed", "Built", "Length (m)", "Loans in 2025"),
+    (
+        ("Elm", "1893", "85", "312"),
+        ("Oak", "1901", "60", "84"),
+        ("Ash", "1984", "30", "9"),
+        ("Fir", "1990", "25", "16"),
+        ("Total", "", "200", "421"),
+    ),
+)
+
 
 @pytest.mark.parametrize(
     ("table", "question", "expected", "status"),
     [
+        (SHEDS, "Which shed has the greatest length?", "Elm", "answered"),
+        (SHEDS, "What is the sum of the loans?", "421", "answered"),
+        (SHEDS, "What is the total length?", "200", "answered"),
+        (SHEDS, "How many sheds have a length over 28 m?", "3", "answered"),
         (CITIES, "Which city has the most people?", "Rome", "answered"),
         (CITIES, "What is the greatest number of people?", "2800", "answered"),
         (STAFF, "How many people are in Sales?", "2", "answered"),

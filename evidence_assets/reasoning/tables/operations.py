@@ -12,7 +12,7 @@ from evidence_assets.reasoning.tables.cell_text import extract_unit
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableStep, TableView
-from evidence_assets.reasoning.tables.text_analysis import Condition, TextAnalysis, select_rows
+from evidence_assets.reasoning.tables.text_analysis import Condition, TextAnalysis
 
 _MAX_NAMED_ROWS = 3  # in a sentence; the step cites all rows
 
@@ -92,7 +92,7 @@ def _check_aggregate(analysis: TextAnalysis) -> Outcome | None:
         return None  # "from 1995 to 2008" names the first and last row only
     number = next(iter(analysis.numbers), None)
     names = [m.rows for m in analysis.shared if m.rows]
-    rows = select_rows(view, analysis.find_conditions(number))
+    rows = analysis.select_rows(analysis.find_conditions(number))
     rows = tuple(i for i in analysis.rows or rows if all(i in shared_rows for shared_rows in names))
     outcome = aggregate_cells(view, operation, column, rows)
     return replace(outcome, is_confirmed=number.states(outcome.number)) if outcome and number else outcome
@@ -104,9 +104,9 @@ def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int
     return sorted(values, key=lambda item: (-direction * item[0], item[1]))
 
 
-def measure_trend(view: TableView, column: int, along: int, direction: int = 1) -> Outcome | None:
-    """The movement of a column while another one rises (direction 1) or falls."""
-    steps = _rank_rows(view, along, view.body, -direction)
+def measure_trend(view: TableView, column: int, along: int, rows: Sequence[int], direction: int = 1) -> Outcome | None:
+    """The movement of a column in some rows while another one rises (direction 1) or falls."""
+    steps = _rank_rows(view, along, rows, -direction)
     series = [(step, value, i) for step, i in steps if (value := view.number_at((i, column))) is not None]
     signs = [(b[1] > a[1]) - (b[1] < a[1]) for a, b in pairwise(series) if a[0] != b[0]]
     if not signs:
@@ -135,19 +135,21 @@ def _check_trend(analysis: TextAnalysis) -> Outcome | None:
     end = later[1][0] if len(later) > 1 else comma if comma >= 0 else len(text)
     movements = [(marker.start() <= k < end, sign) for k, sign in find_movements(text) if not analysis.is_masked(k)]
     falls = next((sign for is_condition, sign in movements if is_condition), 1) == -1
-    outcome = measure_trend(analysis.view, column, along, -1 if falls else 1)
+    outcome = measure_trend(analysis.view, column, along, analysis.candidates, -1 if falls else 1)
     claimed = drop_repeats(sign for is_condition, sign in movements if not is_condition)
     return replace(outcome, is_confirmed=outcome.pattern == claimed) if outcome and claimed else outcome
 
 
-def count_rows(view: TableView, conditions: Sequence[Condition], references: Sequence[CellLocation] = ()) -> Outcome:
+def count_rows(
+    analysis: TextAnalysis, conditions: Sequence[Condition], references: Sequence[CellLocation] = ()
+) -> Outcome:
     """The rows that meet all conditions and their number; ``references`` are cells that they are compared with."""
-    rows = select_rows(view, conditions)
+    view, rows = analysis.view, analysis.select_rows(conditions)
     columns = dict.fromkeys(condition.column for condition in conditions)
     # The matching cells prove the count; if no row matches, all cells do.
-    cells = [(i, j) for i in rows or view.body for j in columns if view.text_at((i, j))]
+    cells = [(i, j) for i in rows or analysis.candidates for j in columns if view.text_at((i, j))]
     description = " and ".join(condition.describe(view) for condition in conditions)
-    text = f"{len(rows)} of {len(view.body)} rows satisfy {description}."
+    text = f"{len(rows)} of {len(analysis.candidates)} rows satisfy {description}."
     return Outcome("count", text, (*references, *cells), float(len(rows)), rows)
 
 
@@ -162,7 +164,7 @@ def _check_count(analysis: TextAnalysis) -> Outcome | None:
     columns = [condition.column for condition in conditions if condition.number is None]
     if not conditions or (number and len(set(columns)) < len(columns)):
         return None  # a row has one value per column
-    outcome = count_rows(analysis.view, conditions)
+    outcome = count_rows(analysis, conditions)
     return replace(outcome, is_confirmed=number.is_met(outcome.number)) if number else outcome
 
 
@@ -240,7 +242,7 @@ def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
         excludes_others = no_row and no_row.start() < degree.start < analysis.rows[mentioned[0]].start
         if not excludes_others and not analysis.has_phrase("all_others"):
             return None
-    candidates = select_rows(view, [c for c in analysis.find_conditions() if c.column != column])
+    candidates = analysis.select_rows([c for c in analysis.find_conditions() if c.column != column])
     rows = mentioned if len(mentioned) > 1 else candidates
     outcome = find_extreme(view, column, rows, analysis.direction(degree, column), degree.rank)
     if outcome is None or len(mentioned) != 1 or mentioned[0] not in candidates:
@@ -281,7 +283,7 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     conditions = analysis.find_conditions() if asks_for_rows else []
     if degree is None:
         has_bound = conditions and any(number.comparator for number in analysis.numbers)
-        return count_rows(view, conditions) if has_bound else None
+        return count_rows(analysis, conditions) if has_bound else None
     if column is None:
         return None
     direction = analysis.direction(degree, column)
@@ -296,12 +298,12 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     limit = view.number_at((later[0], column)) if len(rows) == 1 and later else None
     if limit is not None:
         bound = CellValue("number", limit, f"{limit:g}", 0, 0, comparator=">" if direction > 0 else "<")
-        return count_rows(view, [Condition(column, number=bound)], [(later[0], column)])
+        return count_rows(analysis, [Condition(column, number=bound)], [(later[0], column)])
     if analysis.numbers and conditions:
-        return count_rows(view, conditions)
+        return count_rows(analysis, conditions)
     if than or (degree.is_verb and not rows) or len(rows) == 1:
         return None
-    return find_extreme(view, column, tuple(rows) or view.body, direction)  # "Which working dog is lighter?"
+    return find_extreme(view, column, tuple(rows) or analysis.candidates, direction)  # "Which working dog is lighter?"
 
 
 def find_joint_row(view: TableView, items: Sequence[tuple[int | None, frozenset[CellLocation]]]) -> Outcome | None:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import collect_words, extract_unit, stem_content_words
 from evidence_assets.reasoning.tables.cells import Cell, parse_cell
+from evidence_assets.reasoning.tables.lexicon import pattern
 
 CellLocation = tuple[int, int]  # (row, column); row 0 is the header
 Grid = tuple[tuple[Cell, ...], ...]
@@ -197,6 +198,13 @@ class TableView:
     def distinguishing_columns(self) -> tuple[int, ...]:
         """Name columns that distinguish rows: a column with the same text in every row is left out."""
         return tuple(j for j in self.name_columns if not self.is_constant(j))
+
+    @cached_property
+    def summary_rows(self) -> frozenset[int]:
+        """Rows whose names say only that they sum up other rows: "Total", "Average"."""
+        names = {i: [name for j in self.name_columns if (name := self.text_at((i, j)))] for i in self.body}
+        is_summary = pattern("summary_row").fullmatch
+        return frozenset(i for i, row in names.items() if row and all(is_summary(name.rstrip(":")) for name in row))
 
     @cached_property
     def numeric_columns(self) -> frozenset[int]:

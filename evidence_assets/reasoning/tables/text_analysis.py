@@ -45,11 +45,6 @@ class Condition:
         return f"“{view.label(self.column)}” {self.number.comparator or '='} {self.number.value:g}"
 
 
-def select_rows(view: TableView, conditions: Sequence[Condition]) -> tuple[int, ...]:
-    """Rows that meet all conditions; all rows if there are none."""
-    return tuple(i for i in view.body if all(condition.is_met(view, i) for condition in conditions))
-
-
 def single_item(items: Iterable[int]) -> int | None:
     """The item if there is exactly one, else None."""
     values = list(items)
@@ -126,6 +121,15 @@ class TextAnalysis:
         return tuple(i for i in rows if is_named and all(i in {row for row, _ in m.locations} for m in others))
 
     @cached_property
+    def candidates(self) -> tuple[int, ...]:
+        """Rows that take part in operations: summary rows only if the text names them, as they repeat the others."""
+        return tuple(i for i in self.view.body if i not in self.view.summary_rows or i in self.rows)
+
+    def select_rows(self, conditions: Sequence[Condition]) -> tuple[int, ...]:
+        """Candidates that meet all conditions; all if there are none."""
+        return tuple(i for i in self.candidates if all(condition.is_met(self.view, i) for condition in conditions))
+
+    @cached_property
     def shared(self) -> tuple[Mention, ...]:
         """Whole names and values of several rows."""
         return tuple(m for m in self.mentions if m.is_whole and len({i for i, _ in m.locations}) > 1)
@@ -173,7 +177,7 @@ class TextAnalysis:
                 items.append((single_item({j for _, j in cells}) if column is None else column, cells))
         for number in self.numbers:
             column = self.find_column(number)
-            rows = select_rows(view, [Condition(column, number=number)]) if column is not None else ()
+            rows = self.select_rows([Condition(column, number=number)]) if column is not None else ()
             all_cells = ((i, j) for i in view.body for j in view.columns if column is None and not number.comparator)
             stating = [cell for cell in all_cells if view.cell(cell).number == number.value]
             items.append((column, frozenset([*((i, column) for i in rows if column is not None), *stating])))

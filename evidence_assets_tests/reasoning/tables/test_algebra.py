@@ -16,7 +16,7 @@ from evidence_assets.reasoning.tables.lexicon import find_degree_words, load_adj
 from evidence_assets.reasoning.tables.operations import Outcome
 from evidence_assets.reasoning.tables.questions import rate_match
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
-from evidence_assets.reasoning.tables.text_analysis import Condition
+from evidence_assets.reasoning.tables.text_analysis import Condition, analyze_text
 
 TENTHS = st.integers(-999, 999).map(lambda n: f"{n / 10:.1f}")
 ROWS = st.lists(st.tuples(TENTHS, st.sampled_from(["red", "blue"])), min_size=2, max_size=8)
@@ -43,12 +43,12 @@ def test_extremes_equal_sorted_values(rows: list[tuple[str, str]], direction: in
 
 @given(ROWS, st.sampled_from([1, -1]))
 def test_counts_equal_filtered_rows(rows: list[tuple[str, str]], direction: int) -> None:
-    sizes, view = _exact(rows), _view(rows)
+    sizes, analysis = _exact(rows), analyze_text(_view(rows), "")
     (bound,) = parse_values(f"{'over' if direction > 0 else 'under'} {rows[0][0]}")
-    beyond = operations.count_rows(view, [Condition(1, number=bound)], [(1, 1)])
+    beyond = operations.count_rows(analysis, [Condition(1, number=bound)], [(1, 1)])
     assert set(beyond.rows) == {k for k, s in enumerate(sizes, 1) if direction * (s - sizes[0]) > 0}
     assert beyond.cells[0] == (1, 1) and beyond.number == len(beyond.rows)
-    reds = operations.count_rows(view, [Condition(2, frozenset({"red"}))])
+    reds = operations.count_rows(analysis, [Condition(2, frozenset({"red"}))])
     assert reds.number == sum(colour == "red" for _, colour in rows) == len(reds.rows)
 
 
@@ -56,7 +56,9 @@ def test_counts_equal_filtered_rows(rows: list[tuple[str, str]], direction: int)
 def test_a_trend_equals_the_signs_of_its_steps(rows: list[tuple[str, str]]) -> None:
     steps = [b > a for a, b in pairwise(_exact(rows))]
     numbered = [[f"n{k}", size, str(k)] for k, (size, _) in enumerate(rows)]
-    outcome = operations.measure_trend(TableView.of("t", "", ["Name", "Size", "Place"], numbered), 1, 2)
+    outcome = operations.measure_trend(
+        TableView.of("t", "", ["Name", "Size", "Place"], numbered), 1, 2, range(1, len(rows) + 1)
+    )
     assert outcome is not None and outcome.number == sum(steps) / len(steps)
     assert (outcome.pattern == (1,)) == all(b >= a for a, b in pairwise(_exact(rows))) or outcome.pattern == (0,)
 
