@@ -26,7 +26,7 @@ from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.cell_text import collect_words
 from evidence_assets.reasoning.tables.operations import format_number
-from evidence_assets.reasoning.tables.questions import compute_outcome, explain_options
+from evidence_assets.reasoning.tables.questions import compute_outcome, excludes_rows, explain_options
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.text.words import split_words
 
@@ -93,17 +93,27 @@ def build_question(
     if len(options) == 1 or len(options) > MAX_OPTIONS or not all(options):
         raise BadInput(f"{len(options)} options: give 2 to {MAX_OPTIONS} texts, or none for a short answer")
     task: Task = "mcqa" if options else "kgqa"
+    negated = None
     if table is not None:
         if not options and not text.endswith("?"):
             task, options = "verification", list(CLAIM_LABELS)
         else:
             task, options = "table_qa", options or table_options(table, text)
-    return QuestionRecord(BENCHMARK, str(source), "test", task, text, tuple(options), table_id=source.table or None)
+            negated = False if excludes_rows(parse_table(table), text) else None
+    table_id = source.table or None
+    return QuestionRecord(
+        BENCHMARK, str(source), "test", task, text, tuple(options), table_id=table_id, negated=negated
+    )
+
+
+def parse_table(table: Table) -> TableView:
+    """The table with a record per row, as the solver reads it."""
+    return TableView.of(table.table_id, table.caption, table.header, table.rows).upright
 
 
 def table_options(table: Table, question: str) -> list[str]:
     """Options from a table: the result of the requested operation, and the cells that the rows support best."""
-    view = TableView.of(table.table_id, table.caption, table.header, table.rows).upright
+    view = parse_table(table)
     outcome = compute_outcome(view, question)
     results = [format_number(outcome.number)] if outcome is not None else []
     other_cells: set[str] = set()

@@ -189,6 +189,8 @@ SHEDS = Table(
         (SHEDS, "What is the sum of the loans?", "421", "answered"),
         (SHEDS, "What is the total length?", "200", "answered"),
         (SHEDS, "How many sheds have a length over 28 m?", "3", "answered"),
+        (SHEDS, "How many sheds were not built before 1950?", "2", "answered"),
+        (SHEDS, "Which sheds were not built after 1950?", "Several cells match the question: Elm; Oak", "ambiguous"),
         (CITIES, "Which city has the most people?", "Rome", "answered"),
         (CITIES, "What is the greatest number of people?", "2800", "answered"),
         (STAFF, "How many people are in Sales?", "2", "answered"),

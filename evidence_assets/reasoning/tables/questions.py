@@ -54,6 +54,12 @@ def compute_outcome(view: TableView, question: str) -> Outcome | None:
     return apply_operations(analyze_text(view, question, is_question=True))
 
 
+def excludes_rows(view: TableView, question: str) -> bool:
+    """Whether the outcome is of rows that do not meet a condition, so that the best option is the answer."""
+    conditions = analyze_text(view, question, is_question=True).find_conditions()
+    return any(condition.is_negated for condition in conditions) and compute_outcome(view, question) is not None
+
+
 def _parse_option(option: str) -> tuple[CellValue, ...]:
     """Numbers in an option, in digits or as a single word."""
     words = collect_words(option)

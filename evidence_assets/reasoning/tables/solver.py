@@ -65,7 +65,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "14"
+    version = "15"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
@@ -106,7 +106,9 @@ class TableSolver:
         support = {label: support[label] for label in task.labels}
         if not support:
             return Choice(None, (), "insufficient")
-        return _choose_label(support) if task.task == "verification" else _choose_option(task, support)
+        if task.task == "verification":
+            return _choose_label(support)
+        return _choose_option(task, support, is_negated=task.negated and not _excludes_rows(task))
 
 
 def _choose_label(support: dict[str, float]) -> Choice:
@@ -118,11 +120,17 @@ def _choose_label(support: dict[str, float]) -> Choice:
     return Choice(best, supported, "answered" if is_settled else "insufficient", weights=weights)
 
 
-def _choose_option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
+def _excludes_rows(task: ChooseAnswer) -> bool:
+    """Whether the chains already account for the negation of a question."""
+    evidence = next(iter(task.evidence.values()), ())
+    return bool(evidence) and questions.excludes_rows(build_view(evidence)[0].upright, task.question)
+
+
+def _choose_option(task: ChooseAnswer, support: dict[str, float], *, is_negated: bool) -> Choice:
     """The option with the most support, or with the least if the question is negated; near-equal options tie."""
-    sign = -1 if task.negated else 1
+    sign = -1 if is_negated else 1
     highest = max(support.values())
-    target = min(support.values()) if task.negated else highest
+    target = min(support.values()) if is_negated else highest
     ties = tuple(label for label in task.labels if abs(support[label] - target) < questions.TIE_MARGIN)
     first = max(ties, key=lambda label: (sign * round(support[label], 9), -task.labels.index(label)))
     weights = {label: sign * questions.LOG_ODDS_PER_SUPPORT * share for label, share in support.items()}

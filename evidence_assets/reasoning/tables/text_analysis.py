@@ -22,13 +22,19 @@ _PADDING = "\n"  # pads the digits of a number word to its length
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on rows: the cell in ``column`` is one of ``texts``, or meets ``number``."""
+    """A condition on rows: the cell in ``column`` is one of ``texts`` or meets ``number``; if negated, neither."""
 
     column: int
     texts: frozenset[str] = frozenset()
     number: CellValue | None = None
+    is_negated: bool = False
 
     def is_met(self, view: TableView, row: int) -> bool:
+        """Whether a row meets the condition; an empty cell does not meet a negated one either."""
+        is_known = bool(view.text_at((row, self.column)))
+        return is_known and not self._states(view, row) if self.is_negated else self._states(view, row)
+
+    def _states(self, view: TableView, row: int) -> bool:
         location = (row, self.column)
         if self.number is None:
             return view.text_at(location) in self.texts
@@ -40,9 +46,10 @@ class Condition:
         return value is not None and self.number.is_met(value)
 
     def describe(self, view: TableView) -> str:
-        if self.number is None:
-            return f"“{view.label(self.column)}” = “{min(self.texts, default='')}”"
-        return f"“{view.label(self.column)}” {self.number.comparator or '='} {self.number.value:g}"
+        value = f"= “{min(self.texts, default='')}”"
+        if self.number is not None:
+            value = f"{self.number.comparator or '='} {self.number.value:g}"
+        return f"{'not ' * self.is_negated}“{view.label(self.column)}” {value}"
 
 
 def single_item(items: Iterable[int]) -> int | None:
@@ -235,18 +242,29 @@ class TextAnalysis:
 
     def find_conditions(self, excluded: CellValue | None = None) -> list[Condition]:
         """The conditions on rows: those of its numbers, except one, then those of its values."""
-        conditions = [self._find_condition(number) for number in self.numbers if number is not excluded]
+        numbers = [number for number in self.numbers if number is not excluded]
+        conditions = [(number.start, self._find_condition(number)) for number in numbers]
         for mention, column in self._value_columns.items():
             if column is None:
                 column = Counter(j for _, j in mention.cells).most_common(1)[0][0]
             texts = frozenset(self.view.text_at(cell) for cell in mention.cells if cell[1] == column)
-            conditions.append(Condition(column, texts))
-        return [condition for condition in conditions if condition is not None]
+            conditions.append((mention.start, Condition(column, texts)))
+        # A question excludes the rows that meet the condition after its negation; a claim is negated as a whole.
+        negation = self._negation if self.is_question else None
+        starts = (start for start, condition in conditions if condition and negation and start >= negation.end())
+        negated = min(starts, default=None)
+        return [replace(c, is_negated=start == negated) for start, c in conditions if c is not None]
+
+    @cached_property
+    def _negation(self) -> re.Match[str] | None:
+        """The first negation outside names and numbers."""
+        matches = pattern("negation").finditer(self.text)
+        return next((match for match in matches if not self.is_masked(match.start())), None)
 
     @property
     def is_negated(self) -> bool:
         """Whether the text has a negation outside names and numbers."""
-        return any(not self.is_masked(match.start()) for match in pattern("negation").finditer(self.text))
+        return self._negation is not None
 
 
 def analyze_text(view: TableView, text: str, *, is_question: bool = False) -> TextAnalysis:
