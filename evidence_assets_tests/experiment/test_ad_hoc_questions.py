@@ -22,7 +22,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_text import format_answer
-from evidence_assets.explorer.answer_view import AnswerView, view_answer
+from evidence_assets.explorer.answer_view import NO_CELL, AnswerView, view_answer
 from evidence_assets.lake import connect
 from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
@@ -191,6 +191,8 @@ SHEDS = Table(
         (SHEDS, "How many sheds have a length over 28 m?", "3", "answered"),
         (SHEDS, "How many sheds were not built before 1950?", "2", "answered"),
         (SHEDS, "Which sheds were not built after 1950?", "Several cells match the question: Elm; Oak", "ambiguous"),
+        (SHEDS, "What was the number of loans in 2024 of Elm?", NO_CELL, "insufficient"),
+        (SHEDS, "What was the number of loans in 2025 of Elm?", "312", "answered"),
         (CITIES, "Which city has the most people?", "Rome", "answered"),
         (CITIES, "What is the greatest number of people?", "2800", "answered"),
         (STAFF, "How many people are in Sales?", "2", "answered"),

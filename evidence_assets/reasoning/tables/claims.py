@@ -80,12 +80,13 @@ class ClaimCheck:
     findings: tuple[ClaimFinding, ...]
     features: ClaimFeatures
     unknown_words: tuple[str, ...]  # content words that are neither in the table nor in its caption
+    conflict: str | None = None  # a number of the claim with another unit or year than its column
 
 
 def check_claim(view: TableView, text: str) -> ClaimCheck:
     """Check a claim against a table."""
     analysis = analyze_text(view, text)
-    outcome = apply_operations(analysis)
+    outcome = None if analysis.conflict else apply_operations(analysis)
     settling = [ClaimFinding("settled", outcome, float(bool(outcome.is_confirmed)))] if outcome else []
     findings = settling or list(dict.fromkeys(_find_indications(analysis)))
     if analysis.is_negated:
@@ -95,7 +96,7 @@ def check_claim(view: TableView, text: str) -> ClaimCheck:
     unknown_words = dict.fromkeys(word for word in words if not word[0].isdigit() and stem(word) not in view.vocabulary)
     settled_as = findings[0].share > 0.5 if outcome else None
     features = _build_features(analysis, findings, settled_as, len(unknown_words) / max(1, len(words)))
-    return ClaimCheck(tuple(findings), features, tuple(unknown_words))
+    return ClaimCheck(tuple(findings), features, tuple(unknown_words), analysis.conflict)
 
 
 def _build_features(
@@ -113,6 +114,7 @@ def _build_features(
     has_order = analysis.has_phrase("than_marker") or any(degree.time_direction for degree in analysis.degrees)
     is_unmeasured = n_names > 1 and has_order and not is_comparable and "comparison" not in truth
     is_unmeasured |= not findings and not analysis.mentions
+    is_unmeasured |= analysis.conflict is not None
     return ClaimFeatures(truth, not_enough, settled_as, is_unmeasured)
 
 
@@ -123,7 +125,9 @@ def explain_claim(view: TableView, text: str) -> tuple[TableChain, ...]:
     p_true, p_false, p_not_enough = label_probabilities(check.features)
     has_outcome = check.features.settled_as is not None
     reason = "The cells settle the claim." if has_outcome else "No operation on the cells settles the claim."
-    if not has_outcome and check.unknown_words:
+    if check.conflict:
+        reason = check.conflict
+    elif not has_outcome and check.unknown_words:
         reason += f" The cells and the caption do not mention {', '.join(f'“{word}”' for word in check.unknown_words)}."
     return (
         _build_chain(view, SUPPORTS, [f for f in check.findings if f.share > 0.5], p_true),

@@ -31,6 +31,13 @@ def word_list(key: str) -> frozenset[str]:
     return frozenset(load_lexicon()[key].split())
 
 
+@lru_cache(maxsize=1024)
+def find_unit(word: str) -> str | None:
+    """The first of the words for the same unit; None for other words."""
+    groups = (group.split() for group in load_lexicon()["units"])
+    return next((group[0] for group in groups if word.casefold() in group), None)
+
+
 def _compile_phrases(phrases: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
 

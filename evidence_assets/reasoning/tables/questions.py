@@ -51,7 +51,8 @@ def _rate_alternative(option: str, text: str) -> float:
 @lru_cache(maxsize=64)  # called for each option of a question
 def compute_outcome(view: TableView, question: str) -> Outcome | None:
     """The outcome of the operation that a question calls for, if any."""
-    return apply_operations(analyze_text(view, question, is_question=True))
+    analysis = analyze_text(view, question, is_question=True)
+    return None if analysis.conflict else apply_operations(analysis)
 
 
 def excludes_rows(view: TableView, question: str) -> bool:
@@ -135,6 +136,10 @@ def explain_options(
     best = find_best_cells(view, question, options)
     chains = [_explain_cell(view, label, options[o], best.get(o)) for o, label in enumerate(labels)]
     outcome = compute_outcome(view, question)
+    conflict = analyze_text(view, question, is_question=True).conflict
+    if conflict is not None:
+        step = TableStep("conflict", conflict)
+        chains = [TableChain(c.hypothesis, (*c.steps, step), MAX_UNRELATED_SUPPORT * c.support) for c in chains]
     if outcome is not None:
         chains = [_explain_outcome(view, outcome, *pair) for pair in zip(options, chains, strict=True)]
     return tuple(chains)

@@ -11,12 +11,20 @@ from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, extract_unit, stem, strip_markup
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
-from evidence_assets.reasoning.tables.lexicon import DegreeKind, DegreeWord, find_degree_words, is_lower_better, pattern
+from evidence_assets.reasoning.tables.lexicon import (
+    DegreeKind,
+    DegreeWord,
+    find_degree_words,
+    find_unit,
+    is_lower_better,
+    pattern,
+)
 from evidence_assets.reasoning.tables.mentions import Mention, find_mentions
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
 # "One" is rarely a number.
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')})\b", re.IGNORECASE)
+_YEAR, _BEFORE_YEAR = re.compile(r"\b[12]\d{3}\b"), re.compile(r"\b(?:in|during|for|year) $", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
 
@@ -239,6 +247,30 @@ class TextAnalysis:
             return Condition(column, number=replace(number, comparator=sign))
         column = self.find_column(number)
         return None if column is None else Condition(column, number=number)
+
+    @cached_property
+    def conflict(self) -> str | None:
+        """A sentence on a number whose unit or year is not that of the columns that it is about; None without one."""
+        pairs = ((number, self._find_other_unit(number) or self._find_other_year(number)) for number in self.numbers)
+        return next((f"The text has “{n.text}”, but the column is “{label}”." for n, label in pairs if label), None)
+
+    def _find_other_unit(self, number: CellValue) -> str | None:
+        """The header of the column of a number, or of cells that equal it, if its unit is another known one."""
+        unit, condition, view = find_unit(number.unit), self._find_condition(number), self.view
+        if unit is None:
+            return None
+        equal = (j for j in view.columns if any(view.cell((i, j)).number == number.value for i in view.body))
+        labels = [view.labels[j] for j in (equal if condition is None else [condition.column])]
+        units = {find_unit(extract_unit(label)) for label in labels}
+        return labels[0] if labels and not units & {None, unit} else None
+
+    def _find_other_year(self, number: CellValue) -> str | None:
+        """The header of the mentioned columns if all have a year and the table does not have the text's: "in 2024"."""
+        is_period = _YEAR.fullmatch(number.text) and _BEFORE_YEAR.search(self.text[: number.start])
+        if not is_period or number.text in self.view.vocabulary:
+            return None
+        labels = [self.view.labels[j] for j in self.columns]
+        return labels[0] if labels and all(map(_YEAR.search, labels)) else None
 
     def find_conditions(self, excluded: CellValue | None = None) -> list[Condition]:
         """The conditions on rows: those of its numbers, except one, then those of its values."""

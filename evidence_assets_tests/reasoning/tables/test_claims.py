@@ -102,6 +102,24 @@ def test_a_total_over_a_span_of_rows_settles_nothing() -> None:
     assert verify_claim(years, "She ran a total of 50 races between 1995 and 1999.").status == "insufficient"
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Elm is 85 km long.",
+        "The length of Elm is 85 feet.",
+        "Elm is longer than 80 feet.",
+        "Elm had 312 loans in 2024.",
+    ],
+)
+def test_a_number_with_another_unit_or_year_than_its_column_is_not_supported(claim: str) -> None:
+    sheds = TableView.of("s", "", ["Shed", "Length (m)", "Loans in 2025"], [["Elm", "85", "312"], ["Oak", "60", "84"]])
+    answer = verify_claim(sheds, claim)
+    assert (answer.answer, answer.status) == ("NOT ENOUGH INFORMATION", "insufficient")
+    assert "but the column is" in answer.chain("NOT ENOUGH INFORMATION").steps[-1].text
+    true_claim = claim.replace("km", "metres").replace("feet", "m").replace("2024", "2025")
+    assert verify_claim(sheds, true_claim).answer == "SUPPORTS"
+
+
 def test_a_settled_claim_is_answered_and_an_unmeasured_one_is_not() -> None:
     lakes = TableView.of(
         "l", "", ["Lake", "Country", "Depth (m)"], [["Como", "Italy", "425"], ["Orta", "Italy", "143"]]
