@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from evidence_assets.reasoning.tables.cell_text import extract_unit
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit
 from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
+from evidence_assets.reasoning.tables.lexicon import DegreeWord, drop_repeats, find_movements, pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableStep, TableView
 from evidence_assets.reasoning.tables.text_analysis import Condition, TextAnalysis
 
@@ -153,6 +153,18 @@ def count_rows(
     return Outcome("count", text, (*references, *cells), float(len(rows)), rows)
 
 
+def _count_names(analysis: TextAnalysis) -> Outcome | None:
+    """The number of different texts in a column if a question has only its name: "How many cities are there?"."""
+    view, words = analysis.view, collect_words(pattern("counting").sub("", analysis.text)) - STOP_WORDS
+    columns = [j for j in view.columns if j not in view.measure_columns and words <= collect_words(view.labels[j])]
+    if not columns or not words:
+        return None
+    cells = {view.text_at((i, columns[0])): (i, columns[0]) for i in reversed(analysis.candidates)}
+    cells.pop("", None)
+    text = f"“{view.label(columns[0])}” has {len(cells)} different values."
+    return Outcome("count", text, tuple(sorted(cells.values())), float(len(cells)))
+
+
 def _check_count(analysis: TextAnalysis) -> Outcome | None:
     """The number of rows that meet conditions; for a claim, whether it is the stated number."""
     if analysis.rows or (analysis.is_question and (not analysis.has_phrase("counting") or analysis.asks_for_value)):
@@ -162,6 +174,8 @@ def _check_count(analysis: TextAnalysis) -> Outcome | None:
         return None
     conditions = analysis.find_conditions(number)
     columns = [condition.column for condition in conditions if condition.number is None]
+    if analysis.is_question and not conditions:
+        return _count_names(analysis)
     if not conditions or (number and len(set(columns)) < len(columns)):
         return None  # a row has one value per column
     outcome = count_rows(analysis, conditions)
@@ -230,6 +244,20 @@ def find_extreme(view: TableView, column: int, rows: Sequence[int], direction: i
     return Outcome("superlative", text, tuple((i, column) for i in (*others, *best)), values[rank - 1], tuple(best))
 
 
+def _compare_with_others(
+    analysis: TextAnalysis, operation: str, cell: CellLocation, degree: DegreeWord
+) -> Outcome | None:
+    """Whether one row has more than the total or mean of all others."""
+    view, (row, column) = analysis.view, cell
+    value = view.number_at(cell)
+    others = aggregate_cells(view, operation, column, [i for i in analysis.candidates if i != row])
+    if value is None or others is None:
+        return None
+    text = f"{others.text} {view.row_name(row)} has “{view.text_at(cell)}”."
+    is_confirmed = analysis.direction(degree, column) * (value - others.number) > 0
+    return replace(others, text=text, cells=(*others.cells, cell), is_confirmed=is_confirmed)
+
+
 def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
     """A row has the greatest or smallest value: "the greatest", "none is greater", "greater than any other"."""
     view, mentioned = analysis.view, list(analysis.rows)
@@ -242,6 +270,8 @@ def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
         excludes_others = no_row and no_row.start() < degree.start < analysis.rows[mentioned[0]].start
         if not excludes_others and not analysis.has_phrase("all_others"):
             return None
+        if analysis.aggregate is not None and not analysis.is_question:
+            return _compare_with_others(analysis, analysis.aggregate, (mentioned[0], column), degree)
     candidates = analysis.select_rows([c for c in analysis.find_conditions() if c.column != column])
     rows = mentioned if len(mentioned) > 1 else candidates
     outcome = find_extreme(view, column, rows, analysis.direction(degree, column), degree.rank)

@@ -82,6 +82,8 @@ STAFF = TableView.of(
         (SALES, "The total units of the East region is 520.", "REFUTES"),
         (SALES, "The average of the units in Q1 2023 is 800.", "SUPPORTS"),
         (STAFF, "The average salary in Sales is 54750.", "SUPPORTS"),
+        (STAFF, "Bo Chen has a higher salary than all others together.", "REFUTES"),
+        (STAFF, "Bo Chen has a higher salary than the average of the others.", "SUPPORTS"),
         (STAFF, "Eva Horn started in 2016.", "SUPPORTS"),
         (STAFF, "Eva Horn started in 2020.", "REFUTES"),
         (SALES, "North sold more units than East in Q1 2023.", "SUPPORTS"),
