@@ -28,5 +28,8 @@ class MiniLm:
         self._vectors.update(zip(new_texts, self._encoder.encode_sentences(new_texts), strict=True))
         return np.stack([self._vectors[text] for text in texts])
 
+    def pool_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return self._encoder.pool_sentences(texts)
+
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         return self._encoder.encode_tokens(texts)
