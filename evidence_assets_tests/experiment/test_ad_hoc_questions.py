@@ -189,6 +189,7 @@ SHEDS = Table(
         (SHEDS, "What is the sum of the loans?", "421", "answered"),
         (SHEDS, "What is the total length?", "200", "answered"),
         (SHEDS, "How many sheds have a length over 28 m?", "3", "answered"),
+        (SHEDS, "How many sheds have a length of no more than 30 m?", "2", "answered"),
         (SHEDS, "How many sheds were not built before 1950?", "2", "answered"),
         (SHEDS, "Which sheds were not built after 1950?", "Several cells match the question: Elm; Oak", "ambiguous"),
         (SHEDS, "What was the number of loans in 2024 of Elm?", NO_CELL, "insufficient"),
