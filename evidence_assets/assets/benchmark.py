@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
+from pydantic import BaseModel
 
 from evidence_assets import profiles
 from evidence_assets.assets.corpus import Corpus
@@ -69,12 +70,15 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
             return dg.Definitions()
         for field, components in SOURCE_COMPONENTS.items():
             name = getattr(self, field)
-            sources = [d for c in components for d in declarations_of(c) if d.attributes.get("name") == name]
+            declared = [d for c in components for d in declarations_of(c)]
+            sources = [d for d in declared if d.attributes.get("name") == name]
             if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in sources):
                 problem = "is declared for other profiles only" if sources else "is not declared"
+                nearest = closest_name(name, [str(d.attributes.get("name")) for d in declared])
+                suggestion = f". Did you mean {nearest!r}?" if nearest and not sources else ""
                 raise BadInput(
                     f"benchmark {self.name} uses {name!r}, which {problem}: declare a {' or '.join(components)} "
-                    f"with this name for profile {profiles.load().name}, or remove the line",
+                    f"with this name for profile {profiles.load().name}, or remove the line{suggestion}",
                     field=field,
                 )
         contents = load_datasets()[self.reader].describe_files(self.split) if self.reader in load_datasets() else ""
@@ -84,7 +88,7 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
 COMPONENTS: dict[str, type[dg.Component]] = {
     kind.__name__: kind for kind in (Benchmark, Corpus, Graph, GraphPassages, KnowledgeBase)
 }
-"""The only components that a lake may declare: declarations are data and must not name other code."""
+"""The classes of ``USER_COMPONENTS``."""
 
 
 class Declared(dg.Component, dg.Model, dg.Resolvable):
@@ -97,18 +101,13 @@ class Declared(dg.Component, dg.Model, dg.Resolvable):
 
 
 def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Definitions:
-    component = COMPONENTS.get(document.component)
-    if component is None:
-        suggestion = closest_name(document.component, COMPONENTS)
-        raise BadInput(
-            f"a lake or project cannot declare the component {document.component!r}; did you mean {suggestion!r}?",
-            file=document.file,
-            field="type",
-        )
+    component = COMPONENTS[document.component]
+    if issubclass(component, BaseModel):
+        document.check_names(document.attributes, component.model_fields)
     try:
         return component.from_attributes_dict(attributes=document.attributes, context=context).build_defs(context)
     except BadInput as error:
-        raise BadInput(error.message, file=error.file or document.file, field=error.field) from error
+        raise error if error.file else document.error(error.message, error.field) from error
 
 
 def _build_questions(step: StageContext) -> StageOutput:

@@ -24,6 +24,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.lake.mirror import fetch_folder
+from evidence_assets.text.spelling import closest_name
 
 Model = TypeVar("Model", bound=BaseModel)
 PACKAGE_DEFS = Path(__file__).resolve().parent.parent / "defs"
@@ -43,6 +44,8 @@ FAMILY_OF_TASK: dict[str, Family] = {
     "skb_search": "search",
     "retrieval": "retrieval",
 }
+USER_COMPONENTS = ("Benchmark", "Corpus", "Graph", "GraphPassages", "KnowledgeBase")
+"""The only components that a lake or project may declare: declarations are data and must not name other code."""
 SEED_SEPARATOR = "-seed"
 """Separates the name of a random sample from its seed; the papers omit the seed."""
 
@@ -54,11 +57,42 @@ class Declaration:
     file: Path
     type: str
     attributes: dict[str, Any]
+    number: int = 0
+    """Its position in the file, from 0."""
 
     @property
     def component(self) -> str:
         """Name of the component's class."""
         return self.type.rpartition(".")[2]
+
+    def error(self, message: str, field: str | None = None) -> BadInput:
+        """An error with the file and the line of the field, or of the document."""
+        nodes = parse_yaml_file(self.file, lambda text, loader: list(yaml.compose_all(text, loader)))
+        pairs = list(nodes[self.number].value)
+        pairs += [pair for key, value in pairs if key.value == "attributes" for pair in value.value]
+        lines = (key.start_mark.line for key, _ in pairs if key.value == (field or "").partition(".")[0])
+        line = next(lines, nodes[self.number].start_mark.line) + 1
+        return BadInput(message, file=self.file, line=line, field=field)
+
+    def check_names(self, names: Iterable[str], fields: Iterable[str]) -> None:
+        """Raise BadInput for the first of these names that is no field."""
+        available = list(fields)
+        for name in names:
+            if name not in available:
+                raise self.error(
+                    f"unknown field; did you mean {closest_name(name, available)!r}? "
+                    f"Available fields: {', '.join(available)}",
+                    name,
+                )
+
+    def check_type(self) -> None:
+        """Raise BadInput unless its type is a component that users may declare."""
+        if self.component not in USER_COMPONENTS:
+            raise self.error(
+                f"a lake or project cannot declare the component {self.component!r}; "
+                f"did you mean {closest_name(self.component, USER_COMPONENTS)!r}?",
+                "type",
+            )
 
 
 def user_folders(lake: Path | None = None) -> tuple[Path, ...]:
@@ -70,27 +104,38 @@ def user_folders(lake: Path | None = None) -> tuple[Path, ...]:
 def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
     """Read every document below ``folder``, in file order; by default those of package, lake and project."""
     folders = (PACKAGE_DEFS, *user_folders()) if folder is None else (folder,)
-    return tuple(document for directory in folders for document in _read_folder(directory))
+    documents = tuple(document for directory in folders for document in _read_folder(directory))
+    for document in documents:
+        if not document.file.is_relative_to(PACKAGE_DEFS):
+            document.check_type()
+    return documents
 
 
 def _read_folder(folder: Path) -> Iterator[Declaration]:
     for path in sorted(fetch_folder(folder).rglob("*.yaml")):
-        for document in parse_yaml_file(path, lambda text, loader: [d for d in yaml.load_all(text, loader) if d]):
+        documents = parse_yaml_file(path, lambda text, loader: list(yaml.load_all(text, loader)))
+        for number, document in enumerate(documents):
+            if not document:
+                continue
             if not isinstance(document, dict):
                 raise BadInput("every document must be a mapping with a type and attributes", file=path)
             attributes = document.get("attributes") or {}
             if not isinstance(attributes, dict):
                 raise BadInput("is not a mapping", file=path, field="attributes")
-            yield Declaration(path, str(document.get("type", "")), attributes)
+            declaration = Declaration(path, str(document.get("type", "")), attributes, number)
+            if "type" not in document:
+                declaration.check_names(document, ("type", "attributes"))
+            yield declaration
 
 
 def validate_attributes(model: type[Model], document: Declaration) -> Model:
     """Validate the attributes of a document; the error names file and field."""
+    document.check_names(document.attributes, model.model_fields)
     try:
         return model.model_validate(document.attributes)
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadInput(first["msg"], file=document.file, field=".".join(str(key) for key in first["loc"])) from error
+        raise document.error(first["msg"], ".".join(str(key) for key in first["loc"])) from error
 
 
 def declarations_of(component: str, folder: Path | None = None) -> list[Declaration]:

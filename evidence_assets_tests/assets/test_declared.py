@@ -8,10 +8,14 @@ from typing import cast
 
 import dagster as dg
 import pytest
+from typer.testing import CliRunner
 
 from evidence_assets.assets.benchmark import Declared
-from evidence_assets.benchmarks.declared_benchmarks import declarations, declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks, declarations, declarations_of
+from evidence_assets.cli import app
 from evidence_assets.lake.errors import BadInput
+
+BENCHMARK = "type: evidence_assets.assets.benchmark.Benchmark\nattributes:\n  name: b\n  task: mcqa\n"
 
 
 @pytest.fixture(params=["lake", "project"])
@@ -27,6 +31,7 @@ def declaration_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: p
     declarations.cache_clear()
     yield file
     declarations.cache_clear()
+    benchmarks.cache_clear()
 
 
 def load_keys() -> set[str]:
@@ -49,9 +54,17 @@ def test_a_declared_corpus_is_loaded_with_and_without_dagster(declaration_file: 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("type: os.system\nattributes: {command: ls}\n", "cannot declare the component 'system'"),
+        (
+            "\n---\ntype: os.system\nattributes: {command: ls}\n",
+            ":3: type: a lake or project cannot declare the component",
+        ),
         ("type: evidence_assets.assets.resources.Resources\n", "cannot declare the component 'Resources'"),
         ("type: evidence_assets.assets.benchmark.Benchmark\nattributes: {name: b, task: mcqa, corpus: none}\n", "none"),
+        (BENCHMARK + "  corpus: smple\n", r":5: corpus: benchmark b uses 'smple'.* Did you mean 'sample'\?"),
+        (BENCHMARK + "  pathh: p\n", r":5: pathh: unknown field; did you mean 'path'\?"),
+        (BENCHMARK.replace("Benchmark", "Benchmrk"), r":1: type: .*did you mean 'Benchmark'\?"),
+        (BENCHMARK.replace("type", "typ"), r":1: typ: unknown field; did you mean 'type'\?"),
+        ("type: evidence_assets.assets.corpus.Corpus\nattributes: {nam: b}\n", r":2: nam: .*did you mean 'name'\?"),
     ],
 )
 def test_a_lake_declares_data_and_errors_name_its_file(declaration_file: Path, text: str, message: str) -> None:
@@ -59,3 +72,7 @@ def test_a_lake_declares_data_and_errors_name_its_file(declaration_file: Path, t
     with pytest.raises(BadInput, match=message) as raised:
         load_keys()
     assert str(declaration_file) in str(raised.value)
+    benchmarks.cache_clear()
+    result = CliRunner().invoke(app, ["run", "sample_mcqa", "--plan"])
+    assert result.exit_code == 1 and len(result.output.splitlines()) == 1, result.output
+    assert result.output.startswith(f"evidence: {declaration_file}:")
