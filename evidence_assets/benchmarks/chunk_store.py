@@ -28,7 +28,7 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.chunking import split_chunks
 
-CHUNKING_VERSION = "2"
+CHUNKING_VERSION = "3"
 MAX_TOKENS = 512
 """Maximum tokens of a chunk, even if the encoder accepts more."""
 

@@ -21,7 +21,7 @@ _ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
 _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’）]*+|\n(?=\s*\n|\s*(?:[-*•]|\d{1,3}[.)])\s)"
 )
-_WORD_BEFORE = re.compile(r"([\w.°]+)\.$")
+_WORD_BEFORE = re.compile(r"([\w.°/]+)\.$")
 _LIST_NUMBER, MAX_LIST_NUMBER = re.compile(r"\s*\d{1,3}\."), 20
 _AMBIGUOUS = frozenset(("a.m", "p.m"))
 """Abbreviations that may end a sentence, like a single letter: "at 7 p.m. It …", "vitamin C. They …"."""

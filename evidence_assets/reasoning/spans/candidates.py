@@ -15,7 +15,7 @@ MAX_CHUNK_WORDS = 5
 MAX_JOINED_WORDS = 3
 """Maximum words on each side of a word that joins two runs, such as "of"."""
 _TOKEN = re.compile(
-    r"\d\d?:\d\d\b|\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?\b|(?:[^\W\d_]\.){2,}|[^\W_]+(?:[-.][^\W_]+)*|['’]s\b|[^\w\s]"
+    r"\d\d?:\d\d\b|\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?\b|(?:[^\W\d_]\.){2,}|[^\W_]+(?:[-./][^\W_]+)*|['’]s\b|[^\w\s]"
 )
 _YEAR = re.compile(r"1\d{3}s?|20\d{2}s?")
 LISTS = read_word_lists("answer_words.txt")
@@ -133,7 +133,7 @@ def _names(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
 
 
 def _lists(words: Sequence[Word], runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Runs joined by commas and "and" or "or"."""
+    """Runs joined by commas and "and" or "or", with all words of the first run or its last, after a verb."""
     joins = [
         {word.lower for word in words[end:start]} <= LISTS["list_joining"] for (_, end), (start, _) in pairwise(runs)
     ]
@@ -143,6 +143,7 @@ def _lists(words: Sequence[Word], runs: Sequence[tuple[int, int]]) -> Iterator[t
             last += 1
             if last - first >= 1:
                 yield runs[first][0], runs[last][1]
+                yield runs[first][1] - 1, runs[last][1]
 
 
 CANDIDATE_KINDS = ("date", "quantity", "number", "name", "mixed", "phrase")

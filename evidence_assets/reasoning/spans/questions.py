@@ -19,7 +19,7 @@ from evidence_assets.reasoning.spans.candidates import (
     split_tokens,
 )
 
-_MEASURES = ("duration", "length", "money", "weight", "temperature")
+_MEASURES = ("duration", "length", "money", "weight", "speed", "temperature")
 _UNITS = {
     unit: frozenset(name for name in _MEASURES if unit in LISTS[f"{name}_units"])
     for measure in _MEASURES
@@ -167,6 +167,8 @@ def _find_head(words: Sequence[Word], wh: int, kind: str) -> tuple[int, ...]:
     start = wh + 1 + (kind == "count")
     first = start
     if start < len(words) and words[start].lower in AUXILIARIES:
+        if words[start].lower not in LISTS["forms_of_be"] or _ends_with_verb(words):
+            return ()  # "what does the bread contain", "what is the roof of the hall made of"
         first = start + 1
         if not (first < len(words) and words[first].lower in ("the", "a", "an", "one", "some")):
             return ()
@@ -185,6 +187,12 @@ def _find_head(words: Sequence[Word], wh: int, kind: str) -> tuple[int, ...]:
     else:
         head = head[:2]
     return tuple(head[:3])
+
+
+def _ends_with_verb(words: Sequence[Word]) -> bool:
+    """Whether the last word of a question, apart from prepositions and marks, is a participle."""
+    last = next((word for word in reversed(words) if not word.is_mark and word.lower not in PREPOSITIONS), None)
+    return last is not None and is_verb_form(last)
 
 
 def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
@@ -226,7 +234,10 @@ def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionF
     span = words[first:last]
     if all(word.stem in focus.stems for word in span if word.is_content):
         return False
-    neighbours = [word for word in (*words[max(0, first - 1) : first], *words[last : last + 1]) if word.is_capital]
+    adjacent_words = (*words[max(0, first - 1) : first], *words[last : last + 1])
+    if any(word.text == "&" for word in adjacent_words):
+        return False  # a part of "Kettlewell & Sons"
+    neighbours = [word for word in adjacent_words if word.is_capital]
     if focus.kind in ("person", "place") and any(w.stem in focus.stems for w in (*span, *neighbours) if w.is_content):
         return False  # a name that the question contains
     if focus.kind in ("time", "count", "amount") and any(word.lower in ("in", "for") for word in span):

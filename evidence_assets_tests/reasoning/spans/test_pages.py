@@ -239,3 +239,37 @@ def test_a_question_on_the_notes_is_answered_by_a_span_with_its_note(question: s
 @pytest.mark.parametrize("question", SHORT_UNANSWERABLE)
 def test_a_question_that_no_note_answers_has_no_answer(question: str) -> None:
     assert ask(question, SHORT_TEXTS) == ShortAnswer(None, "insufficient")
+
+
+def test_a_unit_with_a_slash_ends_a_sentence() -> None:
+    text = "Heron may run at 25 km/h. Steam engines burn coal."
+    assert [text[a:b] for a, b in sentence_spans(text)] == ["Heron may run at 25 km/h.", "Steam engines burn coal."]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        ("How fast may Heron run?", "Heron may run at 25 km/h. Steam engines burn coal.", "25 km/h"),
+        ("Who is the contractor?", "The contractor is Kettlewell & Sons.", "Kettlewell & Sons"),
+        ("What is the roof of the hall made of?", "The roof of the hall is made of slate.", "slate"),
+        ("What does the bread contain?", "The bread contains treacle, oats and ginger.", "treacle, oats and ginger"),
+        ("How old must firemen be?", "Volunteers must be at least 16 years old; firemen must be at least 18.", "18"),
+    ],
+)
+def test_units_firms_lists_and_clauses_are_not_cut_or_mixed(question: str, text: str, answer: str) -> None:
+    task = ShortTask(question, (), (EvidenceItem("e", "chunk", "d", "0:1", text),))
+    [result] = ExtractiveShortAnswers(get_encoder(profiles.load().encoder)).answer([task])
+    assert isinstance(result, ShortAnswer) and result.answer == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("What does the gingerbread contain?", "thing"),
+        ("What is the roof of the hall made of?", "thing"),
+        ("What is the roof made of?", "thing"),
+        ("What is the motto of France?", "named"),
+    ],
+)
+def test_only_the_noun_after_a_form_of_be_names_the_answer(question: str, kind: str) -> None:
+    assert analyze_question(question).kind == kind
