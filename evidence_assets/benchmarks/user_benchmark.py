@@ -74,6 +74,9 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
         for field, flag in (("negated", negated), ("answerable", answerable)):
             if not isinstance(flag, bool | None):
                 raise row.error(f"{flag!r} is neither true nor false", field)
+        for position, option in enumerate(options):
+            if option in options[:position]:
+                raise row.error(f"{option!r} occurs twice; remove one", "options")
         if task == "verification" and not options:
             options = CLAIM_LABELS
         gold = _read_gold(row, "gold", task, options) + _read_gold(row, "gold_also", task, options)

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from evidence_assets import profiles
 from evidence_assets.benchmarks import user_benchmark
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
@@ -209,9 +210,15 @@ def _select_split(numbered_questions: list[NumberedQuestion], file: Path, split:
 
 
 def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
-    plan.corpus = corpus
-    if corpus not in {str(c.attributes.get("name")) for c in declarations_of("Corpus")}:
-        folder = Path(corpus)
+    plan.corpus, folder = corpus, Path(corpus)
+    declared = [c for c in declarations_of("Corpus") if profiles.load().is_any_of(c.attributes.get("profiles") or ())]
+    names = sorted({str(c.attributes.get("name")) for c in declared})
+    if corpus not in names:
+        if "/" not in corpus and not folder.is_dir():
+            raise BadInput(
+                f"{corpus!r} is neither a folder nor a corpus of this lake; there are: {', '.join(names)}. "
+                "Add one with `evidence add corpus NAME FOLDER`, or give --corpus a folder"
+            )
         reject_outside_links(folder)
         plan.corpus, plan.counts["documents"] = plan.name, sum(1 for _ in read_documents(folder))
         plan.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}

@@ -60,7 +60,8 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
         if name not in by_label:
             raise BadInput(
                 f"no variant {name!r} answers {benchmark.family} questions; did you mean "
-                f"{closest_name(name, by_label)!r}? There are: {', '.join(sorted(by_label))}"
+                f"{closest_name(name, by_label)!r}? `evidence run {benchmark.name} --plan` lists the loaded variants, "
+                "`evidence presets` the others"
             )
     selected = [by_label[name] for name in names] or list(loaded_by_label.values())
     # A variant with a named model may get it from any of its presets; others need one preset only.

@@ -73,6 +73,11 @@ class Folder:
         return sorted(str(p.relative_to(self.root)) for place in places for p in place.rglob("*") if p.is_file())
 
 
+def test_a_name_that_is_no_corpus_gets_the_list_of_corpora(folder: Folder) -> None:
+    with pytest.raises(BadInput, match=r"'railway' is neither a folder nor a corpus of this lake; there are: .*sample"):
+        plan_benchmark("mine", folder.questions(CHOICE), corpus="railway", folder=folder.defs)
+
+
 def test_questions_without_known_answers_are_counted(folder: Folder) -> None:
     unknown = {name: value for name, value in CHOICE.items() if name != "gold"}
     plan = folder.plan("mine", CHOICE, unknown | {"source_id": "2"}, unknown | {"source_id": "3", "answerable": False})

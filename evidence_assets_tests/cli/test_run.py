@@ -138,8 +138,9 @@ def test_the_longest_chain_starts_first() -> None:
 def test_the_error_for_an_unknown_name_suggests_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVIDENCE_PRESETS", "")
     benchmark = benchmarks()["sample_mcqa"]
-    with pytest.raises(BadInput, match="did you mean 'uscrake'"):
+    with pytest.raises(BadInput, match="did you mean 'uscrake'") as raised:
         select_variants(benchmark, ["uscrak"])
+    assert "evidence run sample_mcqa --plan" in str(raised.value) and "bm25" not in str(raised.value)
     assert [v.name for v in select_variants(benchmark, ["uscrake_k5_s5"])] == ["uscrake_k5_s5"]
     assert {v.name for v in select_variants(benchmark, [])} >= {"uscrake", "bm25"}
 
