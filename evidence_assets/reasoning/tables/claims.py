@@ -180,10 +180,10 @@ def _compare_mentions(analysis: TextAnalysis, degree: DegreeWord) -> Outcome | N
     if (column_rivals and not row_rivals) or (not rows and is_comparable):
         rivals = column_rivals if not is_superlative else []
         rivals = rivals or [j for j in value_columns if j not in columns]
-        pairs = [((i, a), (i, b)) for i in rows or analysis.candidates for a in columns for b in rivals]
+        pairs = [((i, a), (i, b)) for i in rows or view.body for a in columns for b in rivals]
     else:
         rivals = row_rivals if not is_superlative else []
-        rivals = rivals or [i for i in analysis.candidates if i not in rows]
+        rivals = rivals or [i for i in view.body if i not in rows]
         pairs = [((a, j), (b, j)) for j in [*columns, *column_rivals] or value_columns for a in rows for b in rivals]
     directed_pairs = [
         (a, b, analysis.direction(degree, a[1]))

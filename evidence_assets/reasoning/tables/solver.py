@@ -65,7 +65,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "18"
+    version = "19"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
