@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
     from evidence_assets.experiment.corpus_building import TokenStorage
 
+JsonFormat = Literal["none", "indented", "lines"]
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
 GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
@@ -56,7 +57,9 @@ def ask(
     show_all: Annotated[
         bool, typer.Option("--all", help="Also print unused evidence and options from a table.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON; for questions from standard input, one object per line.")
+    ] = False,
     lake: LakeOption = None,
 ) -> None:
     """Answer a question from documents, a graph or a table.
@@ -82,7 +85,8 @@ def ask(
             err.print(f"corpus {source.corpus}; choose another by --corpus: {', '.join(others)}", style="dim")
         all_options = [*(options or []), *(texts or [])[1:]]
         for text in (texts or [])[:1] or _read_questions():
-            _answer_and_print(opened_lake, text, all_options, source, question_table, system, as_json, show_all)
+            json_format: JsonFormat = "none" if not as_json else "indented" if texts else "lines"
+            _answer_and_print(opened_lake, text, all_options, source, question_table, system, json_format, show_all)
 
 
 def _parse_folder(corpus: str) -> Path | None:
@@ -199,7 +203,7 @@ def _answer_and_print(
     source: QuestionSource,
     table: Table | None,
     system: str,
-    as_json: bool,
+    json_format: JsonFormat,
     show_all: bool = False,
 ) -> None:
     start = time.monotonic()
@@ -223,7 +227,7 @@ def _answer_and_print(
         )
         for variant in selected
     )
-    _print_answer(lake, answer, time.monotonic() - start, as_json, show_all, bool(options))
+    _print_answer(lake, answer, time.monotonic() - start, json_format, show_all, bool(options))
     if question.task == "kgqa" and not text.rstrip().endswith("?") and answer.prediction["status"] != "answered":
         err.print(
             "A statement is checked as a claim only against a --table. Ask documents a question.",
@@ -243,12 +247,12 @@ def select_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
 
 
 def _print_answer(
-    lake: Lake, answer: AdHocAnswer, seconds: float, as_json: bool, show_all: bool, has_options: bool
+    lake: Lake, answer: AdHocAnswer, seconds: float, json_format: JsonFormat, show_all: bool, has_options: bool
 ) -> None:
     with connect(lake.root, lazy=True) as connection:
         view = view_answer(connection, answer.prediction["prediction_id"])
     timings = {"seconds": round(seconds, 3), "seconds_by_stage": dict(answer.seconds)}
-    if print_if_json(as_json, view.as_dict() | timings):
+    if print_if_json(json_format != "none", view.as_dict() | timings, indent=None if json_format == "lines" else 1):
         return
     text = format_answer(view, options=has_options, everything=show_all)
     out.print(strip_controls(text), end="", markup=False, soft_wrap=True)

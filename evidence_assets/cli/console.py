@@ -64,10 +64,10 @@ def report_errors() -> Iterator[None]:
         raise typer.Exit(1) from error
 
 
-def print_if_json(as_json: bool, rows: Any) -> bool:
+def print_if_json(as_json: bool, rows: Any, indent: int | None = 1) -> bool:
     """Print the rows as JSON if requested; returns whether it did."""
     if as_json:
-        print(json.dumps(rows, indent=1, default=str, ensure_ascii=False))
+        print(json.dumps(rows, indent=indent, default=str, ensure_ascii=False))
     return as_json
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -274,6 +275,15 @@ def test_a_plain_question_uses_the_corpus_of_the_project(lake: Lake, tmp_path: P
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
     assert "there are several corpora: drafts, letters, notes. Choose one, such as" in result.output
+
+
+def test_answers_to_questions_from_standard_input_are_json_lines(lake: Lake) -> None:
+    texts = ["How many hours do cats sleep?", "Who rented bicycles in Oslo?"]
+    arguments = ["ask", "--corpus", "notes", "--lake", str(lake.root), "--json"]
+    result = CliRunner().invoke(app, arguments, input="\n".join(texts))
+    assert [json.loads(line)["question"] for line in result.stdout.splitlines()] == texts
+    result = CliRunner().invoke(app, [*arguments, texts[0]])
+    assert json.loads(result.stdout)["question"] == texts[0] and "\n" in result.stdout.strip()
 
 
 def test_a_statement_without_a_table_says_how_claims_are_checked(lake: Lake) -> None:
