@@ -43,6 +43,8 @@ _NO_FINDING = re.compile(
 )
 NON_FINDING_WEIGHT = 0.1
 """Weight of a statement that is not a finding; a finding has weight 1."""
+MIN_FINDINGS = 2
+"""Minimum findings of a document that say yes or no: a note on other matters has one at most, by chance."""
 # Log odds against yes, fitted on the first half of PubMedQA's development questions; bench/measure_answers.py --fit.
 LOG_ODDS_OFFSETS = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
 LOG_ODDS_SLOPES = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
@@ -104,6 +106,8 @@ def explain_yes_no_maybe(
 ) -> Chain:
     """The chain for one label, from the document with the statement most similar to the question.
 
+    A document without :data:`MIN_FINDINGS` findings supports no label: it is no report of a study.
+
     A source that is not in ``documents`` is its own document. The support of label l is its probability, the softmax of
     ``a_l + b_l·x``, where x is the share of the document's findings that are negative.
     """
@@ -114,6 +118,8 @@ def explain_yes_no_maybe(
     nearest = max(cosines, key=lambda statement: cosines[statement])
     document = list({s.quote: s for s in cosines if source[s.evidence_id] == source[nearest.evidence_id]}.values())
     weights = {s: 1.0 if _FINDING.search(s.quote) else NON_FINDING_WEIGHT for s in document}
+    if sum(weight == 1.0 for weight in weights.values()) < MIN_FINDINGS:
+        return Chain(task.hypothesis, (ChainStep("The evidence reports no findings that say yes or no."),), 0.0)
     negative = {s for s in document if _NO_FINDING.search(s.quote)}
     negative_share = sum(weights[s] for s in negative) / sum(weights.values())
     odds = {name: math.exp(LOG_ODDS_OFFSETS[name] + LOG_ODDS_SLOPES[name] * negative_share) for name in YES_NO_MAYBE}
@@ -136,7 +142,7 @@ def choose_yes_no_maybe(task: ChooseAnswer, support: Mapping[str, float]) -> Cho
     return Choice(answer, (answer,) if is_supported else (), status, weights=weights)
 
 
-VERSION = "12"
+VERSION = "13"
 """Bump when equal input gives other chains or choices."""
 
 TEXT_KINDS = ("chunk", "sentence")

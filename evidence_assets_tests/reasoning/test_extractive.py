@@ -213,7 +213,7 @@ def test_the_end_of_an_overlong_text_is_encoded(solver: ExtractiveSolver) -> Non
 def test_output_changes_only_with_the_version(solver: ExtractiveSolver) -> None:
     chains, choice = answer(solver)
     output = [choice.answer, choice.status, choice.supported, *((chain.hypothesis, chain.steps) for chain in chains)]
-    assert (VERSION, content_id(repr(output))[:12]) == ("12", "f4731d14be30"), "state a new VERSION with a new result"
+    assert (VERSION, content_id(repr(output))[:12]) == ("13", "f4731d14be30"), "state a new VERSION with a new result"
 
 
 MAYBE = ("yes", "no", "maybe")
@@ -241,6 +241,11 @@ def test_positive_findings_mean_yes_and_negative_findings_no() -> None:
     assert chains[0].steps[0].quoted == ("Pain was significantly lower with early exercise (p < 0.01).",)
     chains, choice = answer_trial(NEGATIVE_FINDING)
     assert choice.answer == "B" and chains[1].steps[0].cited == ("e0",) and not chains[0].steps[0].cited
+
+
+def test_a_document_that_reports_no_study_supports_neither_yes_nor_no() -> None:
+    chains, choice = answer_trial("The museum shows the drawings of the knee surgeon. Dogs are not allowed in it.")
+    assert choice.status == "insufficient" and [chain.support for chain in chains] == [0.0, 0.0, 0.0]
 
 
 def test_shares_follow_the_fitted_odds() -> None:
