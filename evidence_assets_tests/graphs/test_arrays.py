@@ -145,3 +145,12 @@ def test_paths_without_relevance_come_in_order_of_nodes() -> None:
     assert [path.nodes for path in paths] == [(0, 1, 3), (0, 2, 3)]
     assert paths[0].steps == (((0, True),), ((2, False),))
     assert paths[1].steps == (((1, True),), ((3, True), (4, False)))
+
+
+def test_the_best_paths_of_all_pairs_come_first_however_long_they_are() -> None:
+    graph = graph_of(8, [(0, 0, 1), (2, 0, 3), (3, 0, 4), (5, 0, 6), (6, 0, 7)])
+    relevance = np.array([0.1, 0.1, 0.9, 0.9, 0.9, 0.5, 0.5, 0.5])
+    paths = shortest_paths(graph, [0, 2, 5], [1, 4, 7], 3, relevance=relevance)
+    assert [path.nodes for path in paths] == [(2, 3, 4), (5, 6, 7), (0, 1)]
+    for top in (1, 2, 3):
+        assert shortest_paths(graph, [0, 2, 5], [1, 4, 7], 3, relevance=relevance, top=top) == paths[:top]
