@@ -336,7 +336,7 @@ SYSTEM = System(
     {
         "ucret": _UCRET,
         "ucret_several": replace(_UCRET, published_style="cases_several"),
-        "ucret_typed": replace(_UCRET, open_selector=_open_typed, published_style=""),
+        "ucret_typed": replace(_UCRET, open_selector=_open_typed),
         "ucret_bridge": Method(
             settings=BridgeSettings,
             open_selector=_open_bridged,
