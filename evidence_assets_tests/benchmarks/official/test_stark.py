@@ -69,8 +69,9 @@ def test_processed_layout(tmp_path: Path) -> None:
 
 def as_official(folder: Path, info: Mapping[str, object], tensors: dict[str, object], **types: dict[str, str]) -> Path:
     """Files as STaRK's own program saves them, its dictionaries converted; `types` are its type dictionaries."""
-    for name, value in {"node_info": info, **types}.items():
-        (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+    dictionaries: dict[str, Mapping[str, object]] = {"node_info": info, **types}
+    for name, dictionary in dictionaries.items():
+        (folder / f"{name}.json").write_text(json.dumps(dictionary), encoding="utf-8")
     for name, value in tensors.items():
         torch.save(torch.tensor(value), folder / f"{name}.pt")
     return folder
