@@ -61,7 +61,7 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     """
     if not folder.is_dir():
         raise BadInput(f"this folder does not exist; create it and add {ACCEPTED_SUFFIXES} files", file=folder)
-    lakes = {path.parent for path in folder.rglob("format.json")}
+    lakes = {path.parent for path in folder.rglob("format.json") if _is_lake(path)}
     paths = (path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))
     files = sorted(
         (path for path in paths if lakes.isdisjoint(path.parents)), key=lambda path: path.relative_to(folder).as_posix()
@@ -117,6 +117,11 @@ def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
 
 def _is_document_file(path: Path) -> bool:
     return path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES)
+
+
+def _is_lake(description: Path) -> bool:
+    """Whether a file describes a lake; files of other programs may have its name."""
+    return '"frozen"' in description.read_text(encoding="utf-8", errors="replace")
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

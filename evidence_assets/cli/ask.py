@@ -84,8 +84,8 @@ def ask(
         if source.corpus and not corpus and others:
             err.print(f"corpus {source.corpus}; choose another by --corpus: {', '.join(others)}", style="dim")
         all_options = [*(options or []), *(texts or [])[1:]]
+        json_format: JsonFormat = "none" if not as_json else "indented" if texts else "lines"
         for text in (texts or [])[:1] or _read_questions():
-            json_format: JsonFormat = "none" if not as_json else "indented" if texts else "lines"
             _answer_and_print(opened_lake, text, all_options, source, question_table, system, json_format, show_all)
 
 

@@ -122,8 +122,8 @@ class ExtractiveShortAnswers:
     With texts and facts, the statement most similar to the question must reach :data:`MIN_TEXT_COSINE`; the answer is
     the first end of the best reading that this statement names. With texts alone, the answer is a span of a sentence
     (:mod:`.spans.choice`), and the confidence its expected F1; for "why" it is the clause after "because", and the
-    confidence the cosine of its sentence. Negated questions get no answer, because a
-    fact says nothing about its negation.
+    confidence the cosine of its sentence. Negated questions get no answer, because a fact says nothing about its
+    negation.
     """
 
     name = "extractive"

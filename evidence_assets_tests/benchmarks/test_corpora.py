@@ -109,9 +109,10 @@ def test_other_files_are_collected_and_a_lake_in_the_folder_is_ignored(tmp_path:
     (tmp_path / "table.csv").write_text("x,y")
     Lake.create(tmp_path / "data_lake")
     (tmp_path / "data_lake" / "copy.txt").write_text("two")
+    (tmp_path / "format.json").write_text("{}")  # of another program
     others: list[Path] = []
     assert corpus_files(tmp_path, others) == [tmp_path / "note.txt"]
-    assert others == [tmp_path / "table.csv"]
+    assert others == [tmp_path / "format.json", tmp_path / "table.csv"]
 
 
 def test_a_readme_next_to_shards_is_not_an_article(tmp_path: Path) -> None:

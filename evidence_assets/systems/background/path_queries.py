@@ -1,4 +1,4 @@
-"""Questions parsed to a query of one or two relations of the graph: semantic parsing, next step of the paper (6.1).
+"""Questions parsed to a query of one or two relations of the graph: the semantic parsing that the paper names (6.1).
 
 A query starts at an entity that the question names. Its text names the relations, but not the entities between them.
 """
@@ -75,9 +75,10 @@ class PathQueries:
         for start in sorted(starts):
             for first, edges in self._edges_by_step(np.array([start])).items():
                 ends = self._ends(edges, first, start)
-                if len(ends):
-                    yield PathQuery(_describe(names[start], relations, (first,)), start, (first,))
-                if 0 < len(ends) <= self._settings.max_ends:
+                if not len(ends):
+                    continue
+                yield PathQuery(_describe(names[start], relations, (first,)), start, (first,))
+                if len(ends) <= self._settings.max_ends:
                     for second, more_edges in self._edges_by_step(ends).items():
                         if len(self._ends(more_edges, second, start)):
                             yield PathQuery(_describe(names[start], relations, (first, second)), start, (first, second))
@@ -113,14 +114,16 @@ class PathQueries:
 
     def _ends(self, edges: IntArray, step: Step, start: int) -> IntArray:
         """The nodes at the other ends, without the start of the query."""
-        ends = sorted_unique((self._graph.arrays.tails if step[1] else self._graph.arrays.heads)[edges])
-        return np.setdiff1d(ends, [start])
+        return np.setdiff1d(self._other_nodes(edges, step), [start])
 
     def _follow(self, node: int, step: Step) -> Iterator[tuple[int, int]]:
         """Edges of a node in a step, with the node at the other end."""
         edges = self._edges_by_step(np.array([node])).get(step, np.zeros(0, np.int64))
-        ends = (self._graph.arrays.tails if step[1] else self._graph.arrays.heads)[edges]
-        yield from zip(edges.tolist(), ends.tolist(), strict=True)
+        yield from zip(edges.tolist(), self._other_nodes(edges, step).tolist(), strict=True)
+
+    def _other_nodes(self, edges: IntArray, step: Step) -> IntArray:
+        """The node that each edge leads to."""
+        return (self._graph.arrays.tails if step[1] else self._graph.arrays.heads)[edges]
 
 
 def _describe(start: str, relations: Sequence[str], steps: Sequence[Step]) -> str:

@@ -24,7 +24,12 @@ from evidence_assets.experiment.evidence.selection import (
     build_questions,
     edge_evidence,
 )
-from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_graph
+from evidence_assets.experiment.evidence.sources import (
+    EXTERNAL_LINKS,
+    ExternallyLinkedSelector,
+    open_benchmark_graph,
+    open_graph,
+)
 from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
@@ -175,8 +180,7 @@ def _open_selector(context: StageContext, settings: BackgroundSettings) -> Selec
 
 
 def _open_path_queries(context: StageContext, settings: PathQuerySettings) -> Selector:
-    graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
-    return PathQueries(graph, get_encoder(context.profile.encoder), settings)
+    return PathQueries(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
 
 
 def _find_recall_problems(context: StageContext, settings: BackgroundSettings) -> PreparationProblems:
