@@ -10,6 +10,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.sentences import sentence_spans, starts_with_pronoun
 
 MIN_CLAUSE_WORDS = 4
+"""Minimum words of each clause of a sentence that is cut at its semicolons."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import date
 
 from evidence_assets.reasoning.tables.cells import Cell, CellValue
-from evidence_assets.reasoning.tables.lexicon import pattern
 from evidence_assets.reasoning.tables.table import TableView
 
 
@@ -27,7 +26,7 @@ def list_values(view: TableView) -> Iterator[str]:
             for value in view.cell((i, j)).values:
                 if (plain := format_value(value)) != value.text:
                     yield f"[r{i}c{j}] {value.text} = {plain}"
-    rows = [i for i in view.body if not any(pattern(word).search(view.row_name(i)) for word in ("total", "mean"))]
+    rows = [i for i in view.body if i not in view.summary_rows]
     for j in view.measure_columns:
         amounts = [view.cell((i, j)) for i in rows if view.text_at((i, j))]
         numbers = [cell.number for cell in amounts if cell.number is not None and _can_be_added(cell)]
