@@ -80,7 +80,7 @@ def _sample_articles(data: Path) -> tuple[Documents, Queries]:
     lines = (SAMPLE / "benchmarks" / "sample_mcqa.jsonl").open(encoding="utf-8")
     rows = [row for row in map(json.loads, lines) if row["gold_evidence"]]
     queries = [
-        (f"{r['text']} {r['options'][r['gold']]}", {gold["source"] for gold in r["gold_evidence"]}) for r in rows
+        (f"{r['text']} {r['options'][r['gold'][0]]}", {gold["source"] for gold in r["gold_evidence"]}) for r in rows
     ]
     return [(a["doc_id"], a["title"], a["text"]) for a in articles], queries
 

@@ -33,8 +33,7 @@ from evidence_assets.benchmarks.records import build_question as checked_questio
 from evidence_assets.lake.errors import BadInput
 
 QUESTION_FIELDS = (
-    "source_id question_id split task text options gold gold_also table_id topic_entities gold_evidence negated "
-    "aliases gold_aliases answerable hops operation shape"
+    "source_id split task text options gold table_id topic_entities gold_evidence negated aliases answerable"
 )
 FIELD_SYNONYMS = {
     "answer": "gold",
@@ -45,6 +44,7 @@ FIELD_SYNONYMS = {
     "statement": "text",
     "choices": "options",
     "id": "source_id",
+    "question_id": "source_id",
     "table": "table_id",
 }
 """Names of fields in other formats, for hints."""
@@ -63,8 +63,6 @@ def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
 def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
     for row in map(_name_claim, jsonl_rows(file)):
         row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
-        if "source_id" in row.values and "question_id" in row.values:
-            raise row.error("source_id and question_id are synonyms; remove one", "question_id")
         options = _optional_texts(row, "options")
         if "task" not in row.values and not options:
             raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
@@ -79,11 +77,11 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
                 raise row.error(f"{option!r} occurs twice; remove one", "options")
         if task == "verification" and not options:
             options = CLAIM_LABELS
-        gold = _read_gold(row, "gold", task, options) + _read_gold(row, "gold_also", task, options)
+        gold = _read_gold(row, task, options)
         yield checked_question(
             row,
             benchmark=benchmark,
-            source_id=row.label("question_id" if "question_id" in row.values else "source_id"),
+            source_id=row.label("source_id"),
             split=row.text_or_none("split") or "test",
             task=task,
             text=row.text("text"),
@@ -93,7 +91,7 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
             topic_entities=_optional_texts(row, "topic_entities"),
             gold_evidence=_read_evidence(row),
             negated=negated,
-            aliases=_read_aliases(row, gold),
+            aliases=_read_aliases(row),
             unanswerable=answerable is False and not gold,
         )
 
@@ -116,24 +114,24 @@ def _optional_texts(row: Row, field: str) -> tuple[str, ...]:
     return row.texts(field) if row.values.get(field) is not None else ()
 
 
-def _read_gold(row: Row, field: str, task: str, options: tuple[str, ...]) -> tuple[str, ...]:
-    value = row.values.get(field)
+def _read_gold(row: Row, task: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    value = row.values.get("gold")
     values = value if isinstance(value, list) else [value] if value is not None else []
     if options:
-        return tuple(_find_label(row, item, field, task, options) for item in values)
+        return tuple(_find_label(row, item, task, options) for item in values)
     for item in values:
         if isinstance(item, bool) or not isinstance(item, str | int) or not str(item).strip():
-            raise row.error(f"{item!r} is not an answer; expected a string or a node id", field)
+            raise row.error(f"{item!r} is not an answer; expected a string or a node id", "gold")
     return tuple(str(item) for item in values)
 
 
-def _find_label(row: Row, value: Any, field: str, task: str, options: tuple[str, ...]) -> str:
+def _find_label(row: Row, value: Any, task: str, options: tuple[str, ...]) -> str:
     """Find the label of an option by its number from 0, its letter or its text."""
     labels = option_labels(task, options)
     if isinstance(value, int) and not isinstance(value, bool):
         if 0 <= value < len(options):
             return labels[value]
-        raise row.error(f"{value} is not an option; use a number from 0 to {len(options) - 1}", field)
+        raise row.error(f"{value} is not an option; use a number from 0 to {len(options) - 1}", "gold")
     matches = {label for label, option in zip(labels, options, strict=True) if value in (label, option)}
     if len(matches) == 1:
         return matches.pop()
@@ -141,8 +139,8 @@ def _find_label(row: Row, value: Any, field: str, task: str, options: tuple[str,
     if claim_label and claim_label in labels:
         return claim_label
     if matches:
-        raise row.error(f"{value!r} matches options {' and '.join(sorted(matches))}; use the number from 0", field)
-    raise row.error(f"{value!r} is neither a label ({', '.join(labels)}) nor the text of an option", field)
+        raise row.error(f"{value!r} matches options {' and '.join(sorted(matches))}; use the number from 0", "gold")
+    raise row.error(f"{value!r} is neither a label ({', '.join(labels)}) nor the text of an option", "gold")
 
 
 def _read_evidence(row: Row) -> tuple[GoldEvidence, ...]:
@@ -160,28 +158,10 @@ def _read_evidence(row: Row) -> tuple[GoldEvidence, ...]:
 
 def _read_locator(row: Row) -> str:
     value = row.values.get("locator")
-    if isinstance(value, list):
-        return json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict):
-        return row.text_or_none("locator") or ""
-    locator = row.row("locator")
-    owner, first, second = (
-        ("doc_id", "char_start", "char_end") if "char_start" in value else ("table_id", "row", "column")
-    )
-    locator.check_field_names((owner, first, second))
-    if locator.text(owner) != row.text("source"):
-        raise locator.error(f"{value[owner]!r} differs from the source {row.text('source')!r}; use the same id", owner)
-    numbers = (locator.number(first), locator.number(second))
-    return "{}:{}".format(*numbers) if first == "char_start" else f"r{numbers[0] + 1}c{numbers[1]}"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else row.text_or_none("locator") or ""
 
 
-def _read_aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    if row.values.get("gold_aliases"):
-        forms = row.row("gold_aliases")
-        for answer in forms.values:
-            if answer not in gold:
-                raise row.error(f"{answer!r} is not one of the gold answers", "gold_aliases")
-        return tuple(forms.texts(answer) if answer in forms.values else () for answer in gold)
+def _read_aliases(row: Row) -> tuple[tuple[str, ...], ...]:
     if row.values.get("aliases") is None:
         return ()
     fields = {f"aliases[{position}]": forms for position, forms in enumerate(row.list("aliases"))}

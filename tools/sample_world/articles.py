@@ -208,12 +208,11 @@ def sentences_of(articles: list[Article]) -> dict[tuple[str, str, str], list[dic
     for article in articles:
         for start, end, entry in article.spans():
             for fact in entry.facts:
-                locator = {"doc_id": article.doc_id, "char_start": start, "char_end": end}
                 sentences[fact.triple].append(
                     {
                         "kind": "sentence",
                         "source": article.doc_id,
-                        "locator": locator,
+                        "locator": f"{start}:{end}",
                         "text": entry.text,
                         "fact": list(fact.triple),
                     }

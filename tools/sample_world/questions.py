@@ -66,22 +66,20 @@ CHAINS_LONG: tuple[tuple[tuple[str, bool], ...], ...] = (
 Evidence = Callable[[Iterable[Triple]], list[dict[str, Any]]]
 
 
-def new_question(question_id: str, task: str, text: str, **fields: Any) -> Question:
+def new_question(source_id: str, task: str, text: str, **fields: Any) -> Question:
     """A question with default values for all other fields, in the order of the file."""
     return {
-        "question_id": question_id,
+        "source_id": source_id,
         "split": "",
         "task": task,
         "text": text,
         "options": [],
         "gold": None,
-        "gold_also": [],
         "table_id": None,
         "topic_entities": [],
         "gold_evidence": [],
         "answerable": True,
         "negated": False,
-        "hops": 1,
         **fields,
     }
 
@@ -149,11 +147,9 @@ class QuestionMaker:
                 text,
                 "mcqa",
                 options=options,
-                gold=options.index(gold[0]),
-                gold_also=[options.index(name) for name in gold[1:]],
+                gold=[options.index(name) for name in gold],
                 topic_entities=[chain.start],
                 gold_evidence=self._rows(paths),
-                hops=len(steps),
             )
             if added:
                 self._used.update([chain.start, *gold])
@@ -186,11 +182,10 @@ class QuestionMaker:
                 text,
                 "mcqa",
                 options=options,
-                gold=options.index(odd[0]),
+                gold=[options.index(odd[0])],
                 topic_entities=[chain.start],
                 negated=True,
                 gold_evidence=self._rows([answers[name][0] for name in true]),
-                hops=len(steps),
             )
             if added:
                 self._used[f"odd {chain.start}"] += 1
@@ -221,17 +216,16 @@ class QuestionMaker:
                 continue
             text = f"Name {describe_chain(self.world, chain)}."
             gold = sorted(answers)
-            aliases = {name: self.world.aliases[name] for name in gold if name in self.world.aliases}
+            aliases = [self.world.aliases.get(name, []) for name in gold]
             paths = [path for name in gold for path in answers[name]]
             added = self._add(
                 text,
                 "kgqa",
                 gold=gold or None,
-                gold_aliases=aliases,
+                aliases=aliases if any(aliases) else [],
                 topic_entities=[chain.start],
                 answerable=not hidden,
                 gold_evidence=self._rows(paths),
-                hops=len(steps),
             )
             if added:
                 self._used[chain.start] += 1
@@ -294,8 +288,8 @@ def finish(questions: list[Question]) -> list[Question]:
     """Order the questions at random, number them and give them their split."""
     ordered = sorted(questions, key=lambda question: order_key("order", question["text"]))
     for number, question in enumerate(ordered):
-        name = question["question_id"].rsplit("-", 1)[0]
-        question["question_id"] = f"{name}-{number + 1:03d}"
+        name = question["source_id"].rsplit("-", 1)[0]
+        question["source_id"] = f"{name}-{number + 1:03d}"
         question["split"] = split_of(number, len(ordered))
         question["text"] = capital(question["text"])
     return ordered

@@ -93,6 +93,7 @@ def make_questions(world: World, base: KnowledgeBase, count: int) -> list[Questi
                         doubles[answer].append(joined)
     questions: list[Question] = []
     uses: Counter[str] = Counter()
+    shapes: Counter[tuple[str, ...]] = Counter()
     pairs: set[tuple[str, ...]] = set()
     for name in sorted(base.ids, key=lambda name: order_key("skb", name)):
         for conditions in _candidates(name, singles[name], doubles[name]):
@@ -112,29 +113,27 @@ def make_questions(world: World, base: KnowledgeBase, count: int) -> list[Questi
             phrases = [describe_chain(world, chain) for chain in conditions]
             text = f"Which {world.types[name]} is at once {', '.join(phrases[:-1])} and {phrases[-1]}?"
             key = tuple(sorted(phrases))
-            if key in pairs or Counter(q["shape"] for q in questions)["+".join(shape)] > max(2, count // 8):
+            if key in pairs or shapes[shape] > max(2, count // 8):
                 continue
             pairs.add(key)
             uses[name] += 1
+            shapes[shape] += 1
             paths = [
                 path for chain in conditions for other in sorted(right) for path in known_facts.follow(chain)[other][:1]
             ]
             questions.append(
                 {
-                    "question_id": "sample_skb-000",
+                    "source_id": "sample_skb-000",
                     "split": "",
                     "task": "skb_search",
                     "text": text,
                     "options": [],
                     "gold": sorted(base.ids[other] for other in right),
-                    "gold_also": [],
                     "table_id": None,
                     "topic_entities": [chain.start for chain in conditions],
                     "gold_evidence": [_row(base, path) for path in paths],
                     "answerable": True,
                     "negated": False,
-                    "hops": max(len(c.steps) for c in conditions),
-                    "shape": "+".join(shape),
                 }
             )
             break

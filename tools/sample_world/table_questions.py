@@ -45,9 +45,8 @@ def make_table_questions(tables: list[Table], count: int) -> list[Question]:
                 finding.question,
                 table_id=table.table_id,
                 options=options,
-                gold=options.index(finding.answer),
+                gold=[options.index(finding.answer)],
                 gold_evidence=table.evidence(list(finding.cells)),
-                operation=finding.operation,
             )
         )
     return finish(questions)
@@ -80,9 +79,8 @@ def make_claims(tables: list[Table], count: int) -> list[Question]:
                 text,
                 table_id=table.table_id,
                 options=LABELS,
-                gold=LABELS.index(label),
+                gold=[LABELS.index(label)],
                 gold_evidence=table.evidence(list(finding.cells)),
-                operation=finding.operation,
             )
         )
     open_tables = sorted(
@@ -90,6 +88,6 @@ def make_claims(tables: list[Table], count: int) -> list[Question]:
     )
     for table in open_tables[:unknown]:
         text = _unknown_claim(table, tables, f"unknown {table.table_id}")
-        fields = {"options": LABELS, "gold": LABELS.index(UNKNOWN), "answerable": False, "operation": "unknown"}
+        fields = {"options": LABELS, "gold": [LABELS.index(UNKNOWN)], "answerable": False}
         claims.append(new_question("sample_claims-000", "verification", text, table_id=table.table_id, **fields))
     return finish(claims)

@@ -60,12 +60,7 @@ class Table:
     def evidence(self, cells: list[Cell]) -> list[dict[str, Any]]:
         """Gold evidence rows for cells."""
         return [
-            {
-                "kind": "cell",
-                "source": self.table_id,
-                "locator": {"table_id": self.table_id, "row": row, "column": column},
-                "text": self.rows[row][column],
-            }
+            {"kind": "cell", "source": self.table_id, "locator": f"r{row + 1}c{column}", "text": self.rows[row][column]}
             for row, column in cells
         ]
 
@@ -130,7 +125,6 @@ def unit(table: Table, column: int) -> str:
 class Finding:
     """Something that a table says: a question with its answer, the wrong answers near it, and the deciding cells."""
 
-    operation: str
     question: str
     answer: str
     wrong: tuple[str, ...]
@@ -167,7 +161,6 @@ def look_up(table: Table, key: str) -> Finding | None:
         return None
     name, column_text, of = table.name(row), column_name(table, column), unit(table, column)
     return Finding(
-        "look-up",
         f"{capital(table.caption)}: what stands under '{column_text}' for {name}?",
         value,
         tuple(wrong_answers),
@@ -196,7 +189,6 @@ def reverse_look_up(table: Table, key: str) -> Finding | None:
                         f"{pair[1]}{unit(table, second)}"
                     )
                     return Finding(
-                        "look-up",
                         f"Which {table.item} is listed with {condition}?",
                         table.name(row),
                         tuple(wrong_answers),
@@ -221,7 +213,6 @@ def compare(table: Table, key: str) -> Finding | None:
     verb = "a later" if table.is_year(column) else "a greater"
     other = "an earlier" if table.is_year(column) else "a smaller"
     return Finding(
-        "comparison",
         f"Which of these has {verb} value than {table.name(middle)} under '{column_text}'?",
         table.name(above),
         tuple(table.name(row) for row in below),
@@ -245,7 +236,6 @@ def superlative(table: Table, key: str) -> Finding | None:
     other_rows = _pick(key, [row for row in order if row not in (best, near)], 2)
     column_text = column_name(table, column)
     return Finding(
-        "superlative",
         f"{capital(table.caption)}: which {table.item} has the {word} value under '{column_text}'?",
         table.name(best),
         tuple(table.name(row) for row in (near, *other_rows)),
@@ -273,7 +263,6 @@ def difference(table: Table, key: str) -> Finding | None:
     of = " years" if table.is_year(column) else unit(table, column)
     pair = f"{table.name(one)} and {table.name(two)}"
     return Finding(
-        "difference",
         f"By how much do {pair} differ under '{column_text}'?",
         gap,
         tuple(wrong_answers),
@@ -307,7 +296,6 @@ def ratio(table: Table, key: str) -> Finding | None:
     wrong_answers = [str(times + 1), str(times * 2), str(times - 1)]
     column_text = column_name(table, column)
     return Finding(
-        "ratio",
         f"Divide the {column_text} of {table.name(one)} by that of {table.name(two)}: about what comes out?",
         str(times),
         tuple(wrong_answers),
@@ -342,7 +330,6 @@ def count(table: Table, key: str) -> Finding | None:
         what = f"have more than {table.rows[row][column]}{unit(table, column)} under '{column_text}'"
     wrong_answers = [str(other) for other in (number + 1, number - 1, number + 2, number + 3) if other > 0][:3]
     return Finding(
-        "count",
         f"{capital(table.caption)}: how many rows {what}?",
         str(number),
         tuple(wrong_answers),
@@ -369,7 +356,6 @@ def trend(table: Table, key: str) -> Finding | None:
     other = "falls" if way == "rises" else "rises"
     one, two = column_name(table, first), column_name(table, second)
     return Finding(
-        "trend",
         f"What does '{two}' do from row to row as '{one}' grows?",
         f"it {way} throughout",
         (f"it {other} throughout", "it first rises and then falls", "it first falls and then rises"),
