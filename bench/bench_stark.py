@@ -72,14 +72,13 @@ def write(folder: Path, chosen: argparse.Namespace) -> None:
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     kinds = np.where(rng.random(nodes) < PAPERS, 3, rng.integers(0, 3, nodes))
-    with (folder / "node_info.json").open("w", encoding="utf-8") as file:
+    with (folder / "node_info.jsonl").open("w", encoding="utf-8") as file:
         for node, kind in enumerate(kinds.tolist()):
             words = [WORDS[w] for w in rng.integers(0, len(WORDS), 90 if kind == 3 else 2).tolist()]
             record: dict[str, Any] = {"type": kind, "mag_id": node, "DisplayName": f"{' '.join(words[:2])} {node}"}
             if kind == 3:
                 record |= {"title": " ".join(words[:10]), "abstract": " ".join(words[10:]) + ".", "Date": "2019-05-01"}
-            file.write(("{" if not node else ",") + f'\n"{node}": {json.dumps(record)}')
-        file.write("\n}\n")
+            file.write(f"{json.dumps({'node': node, 'info': record})}\n")
     torch.save(torch.from_numpy(kinds), folder / "node_types.pt")
     torch.save(torch.from_numpy((nodes * rng.random((2, edges)) ** 2).astype(np.int64)), folder / "edge_index.pt")
     torch.save(torch.from_numpy(rng.integers(0, RELATIONS, edges)), folder / "edge_types.pt")
@@ -87,7 +86,7 @@ def write(folder: Path, chosen: argparse.Namespace) -> None:
 
 def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
     return keep(
-        lake, "kg_nodes", f"{PLACE}/nodes", node_rows(read_stark_nodes(files, "mag"), NAME, "stark/mag/node_info.json")
+        lake, "kg_nodes", f"{PLACE}/nodes", node_rows(read_stark_nodes(files, "mag"), NAME, "stark/mag/node_info.jsonl")
     )
 
 

@@ -86,7 +86,7 @@ class KnowledgeBase(RawInput):
     @property
     def sources(self) -> tuple[str, str]:
         """The files of nodes and edges in the lake's raw folder."""
-        files = ("nodes.jsonl", "edges.tsv") if self.layout == "own" else ("node_info.json", "edge_index.pt")
+        files = ("nodes.jsonl", "edges.tsv") if self.layout == "own" else ("node_info.jsonl", "edge_index.pt")
         return f"{self.folder}/{files[0]}", f"{self.folder}/{files[1]}"
 
     def read_nodes(self, folder: Path) -> pl.DataFrame:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks import json_streams
 from evidence_assets.benchmarks.json_streams import json_items, json_rows, json_rows_at, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows, read_text, text_lines
 from evidence_assets.lake.errors import BadInput
@@ -29,13 +28,10 @@ def test_byte_order_mark_and_both_line_ends_are_removed(tmp_path: Path) -> None:
     assert read_text(write(tmp_path, "PAR1 is a receptor.")) == "PAR1 is a receptor.", "a gene, not a Parquet file"
 
 
-def test_gzip_is_unpacked_by_name_and_content(tmp_path: Path) -> None:
+def test_gzip_is_unpacked_whatever_the_name(tmp_path: Path) -> None:
     packed = gzip.compress(b"one\ntwo\n")
-    assert [line for _, line in text_lines(write(tmp_path, packed, "a.txt.gz"))] == ["one", "two"]
-    with pytest.raises(BadInput, match=r"a\.txt: contains gzip data; rename it to end in \.gz"):
-        list(text_lines(write(tmp_path, packed)))
-    with pytest.raises(BadInput, match=r"b\.gz: ends in \.gz but is not gzip data"):
-        list(text_lines(write(tmp_path, "one", "b.gz")))
+    for name, data in (("a.txt.gz", packed), ("a.txt", packed), ("b.gz", b"one\ntwo\n")):
+        assert [line for _, line in text_lines(write(tmp_path, data, name))] == ["one", "two"]
 
 
 def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:
@@ -100,12 +96,13 @@ def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", ": is empty"),
-        ("7", ":1: expected a JSON array or object"),
-        ('[{"a": 1},\n {"a": 2}', ":2: not valid JSON: the file ends in the middle"),
+        ("", r":1: not valid JSON: expected \[ or {, but the file ends"),
+        ("7", r":1: not valid JSON: expected \[ or {, not '7'"),
+        ('[{"a": 1},\n {"a": 2}', ":2: not valid JSON: expected , or ], but the file ends"),
         ('[{"a": 1},\n {"a": ', ":2: not valid JSON: Expecting value"),
-        ('[{"a": 1}\n {"a": 2}]', ":2: not valid JSON: expected a comma or ]"),
-        ('[{"a": 1},\n]', ":2: not valid JSON: a comma before ]"),
+        ('[{"a": 1}\n {"a": 2}]', ":2: not valid JSON: expected , or ], not '{'"),
+        ('[{"a": 1},\n]', ":2: not valid JSON: Expecting value"),
+        ("{7: 1}", ":1: not valid JSON: expected a key in quotes"),
         ('[{"a": 1}]\n[{"a": 2}]', ":2: more text follows"),
         ('{"a": 1}\n{"a": 2}\n', "expected an array of objects"),
         ('[\n{"a": 1, "a": 2}]', ":2: a: occurs twice in the same object"),
@@ -129,14 +126,12 @@ values = st.recursive(
 
 
 @settings(max_examples=50)
-@given(items=st.lists(values, max_size=8), indent=st.sampled_from([None, 0, 2]), block=st.sampled_from([1, 7, 1 << 20]))
-def test_streaming_gives_what_the_whole_parser_gives(
-    tmp_path_factory: pytest.TempPathFactory, items: list[object], indent: int | None, block: int
+@given(items=st.lists(values, max_size=8), indent=st.sampled_from([None, 0, 2]))
+def test_items_are_what_the_whole_parser_gives(
+    tmp_path_factory: pytest.TempPathFactory, items: list[object], indent: int | None
 ) -> None:
     path = write(tmp_path_factory.mktemp("j"), json.dumps(items, indent=indent), "a.json")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_streams, "BLOCK_BYTES", block)
-        assert [value for _, _, value in json_items(path)] == items
+    assert [value for _, _, value in json_items(path)] == items
 
 
 def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:

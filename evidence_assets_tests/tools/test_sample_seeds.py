@@ -15,7 +15,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import collection_folder, read_seed_folder
 from evidence_assets_tests.benchmarks.official.contract import write_files
-from tools.convert.stark_pickles import convert_folder, to_json
+from tools.convert.stark_pickles import convert_folder
 from tools.mutate_claims import PAGE, ROOT, Mutation, apply_mutation, find_problems, find_tested_claims, read_mutations
 from tools.sample_seeds import draw_pairs, write_seed_files
 
@@ -72,16 +72,20 @@ def test_plain_data_are_converted_as_json_writes_them(
     tmp_path_factory: pytest.TempPathFactory, data: Any, protocol: int
 ) -> None:
     folder = tmp_path_factory.mktemp("pickles")
-    (folder / "a.pkl").write_bytes(pickle.dumps(data, protocol))
-    assert to_json(folder / "a.pkl", folder / "a.json") == len(data)
-    assert json.loads((folder / "a.json").read_text()) == json.loads(json.dumps(data))
+    for name in ("node_info", "node_type_dict"):
+        (folder / f"{name}.pkl").write_bytes(pickle.dumps(data, protocol))
+    nodes, types = convert_folder(folder)
+    assert json.loads(types.read_text()) == json.loads(json.dumps(data))
+    assert [json.loads(line) for line in nodes.read_text().splitlines()] == [
+        {"node": node, "info": json.loads(json.dumps(data[node]))} for node in sorted(data)
+    ]
 
 
 def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:
     (tmp_path / "node_info.pkl").write_bytes(pickle.dumps({0: Path("x")}))
     with pytest.raises(BadInput, match="holds more than plain data"):
         convert_folder(tmp_path)
-    assert not (tmp_path / "node_info.json").exists()
+    assert not (tmp_path / "node_info.jsonl").exists()
 
 
 # The script that checks whether the tests of docs/reproduction.md can fail

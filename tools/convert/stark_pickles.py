@@ -1,4 +1,4 @@
-"""STaRK's dictionaries, which are pickles, as JSON: read as data, so that nothing in them is run.
+"""STaRK's dictionaries, which are pickles, as JSON, and its nodes as JSON lines: read as data, so that nothing is run.
 
 Opening a pickle calls what it names. Here no name leads to anything, so that only plain data can be built.
 """
@@ -13,24 +13,29 @@ from typing import NoReturn
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 
-NAMES = ("node_info", "node_type_dict", "edge_type_dict")
+FILES = {
+    "node_info": "node_info.jsonl",
+    "node_type_dict": "node_type_dict.json",
+    "edge_type_dict": "edge_type_dict.json",
+}
+"""Written file of each pickle."""
 
 
 def convert_folder(folder: Path) -> list[Path]:
-    """Write each dictionary of a processed base beside its pickle as JSON; those that are there already are left."""
+    """Write each dictionary of a processed base beside its pickle; those that are there already are left."""
     written = []
-    for name in NAMES:
-        pickled, target = folder / f"{name}.pkl", folder / f"{name}.json"
+    for name, converted in FILES.items():
+        pickled, target = folder / f"{name}.pkl", folder / converted
         if pickled.is_file() and not target.is_file():
             to_json(pickled, target)
             written.append(target)
-    if not written and not (folder / f"{NAMES[0]}.json").is_file():
-        raise BadInput(f"holds no {NAMES[0]}.pkl; unpack STaRK's processed.zip here", file=folder)
+    if not written and not (folder / FILES["node_info"]).is_file():
+        raise BadInput("holds no node_info.pkl; unpack STaRK's processed.zip here", file=folder)
     return written
 
 
 def to_json(pickled: Path, target: Path) -> int:
-    """Write the dictionary of a pickle as a JSON object, an entry a line; say how many."""
+    """Write the dictionary of a pickle as JSON, or as JSON lines of ``node`` and ``info`` in order; say how many."""
     try:
         with pickled.open("rb") as file:
             entries = _PlainData(file).load()
@@ -47,9 +52,10 @@ def to_json(pickled: Path, target: Path) -> int:
     if not isinstance(entries, dict):
         raise BadInput("holds something else than one dictionary", file=pickled)
     with replacing_file(target) as temporary, temporary.open("w", encoding="utf-8") as written:
-        for number, (key, value) in enumerate(entries.items()):
-            written.write(f"{',' if number else '{'}\n{json.dumps(str(key))}: {json.dumps(value)}")
-        written.write("\n}\n" if entries else "{\n}\n")
+        if target.suffix == ".jsonl":
+            written.writelines(f"{json.dumps({'node': node, 'info': entries[node]})}\n" for node in sorted(entries))
+        else:
+            json.dump(entries, written)
     return len(entries)
 
 

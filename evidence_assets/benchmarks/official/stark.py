@@ -1,26 +1,27 @@
 """Readers of STaRK's questions, and of its knowledge bases in their processed layout.
 
-Opening a pickle can run any program, so dictionaries are read as JSON, written by ``python -m tools.convert stark``.
+Opening a pickle can run any program, so dictionaries are read as JSON and JSON lines, which
+``python -m tools.convert stark`` writes.
 AMAZON with brands, categories and colours is in ``processed/cache/brand-category-color``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from evidence_assets.benchmarks.dataset_info import DatasetInfo
-from evidence_assets.benchmarks.json_streams import json_rows_at
+from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
 from evidence_assets.benchmarks.records import LocatedQuestion
+from evidence_assets.graphs.merge import NODE_SCHEMA
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.errors import BadInput
 
@@ -33,7 +34,6 @@ MAG_TYPES = {
 """Names of MAG's types by code; its files do not contain them."""
 NODES_PER_BATCH = 20_000
 CONVERT_COMMAND = "python -m tools.convert stark FOLDER"
-_NODE_COLUMNS: dict[str, Any] = {"name": pl.String, "aliases": pl.List(pl.String), "document": pl.String}
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
 
 
@@ -45,29 +45,23 @@ def read_stark_nodes(folder: Path, base: str) -> pl.DataFrame:
     their name is their type and number.
     """
     types, names = _read_types(folder, base, "node")
-    path, count = _find_json_file(folder, "node_info"), len(types)
-    frames = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_NODE_COLUMNS}))]
-    records = json_rows_at(path, "*")
-    while batch := list(islice(records, NODES_PER_BATCH)):
-        for key, row in batch:
-            if not key.isdecimal() or int(key) >= count:
-                raise BadInput(f"is not one of the {count} nodes of node_types.pt", file=path, line=row.line, field=key)
-        frames.append(
-            pl.DataFrame(
-                {
-                    "node": [int(key) for key, _ in batch],
-                    "name": [_node_name(path, int(key), row.values, names[types[int(key)]]) for key, row in batch],
-                    "aliases": pa.array([_node_aliases(row.values) for _, row in batch], pa.list_(pa.string())),
-                    "document": ["\n".join(_document_lines(row.values)) for _, row in batch],
-                },
-                schema=frames[0].schema,
-            )
-        )
-    info = pl.concat(frames).sort("node")
-    if len(info) != count:
-        raise BadInput(f"has {len(info)} nodes, but node_types.pt has {count}; unpack both files again", file=path)
-    kinds = pl.Series("type", names, dtype=pl.String).gather(types)
-    return info.select(pl.col("node").cast(pl.String).alias("node_id"), *_NODE_COLUMNS).with_columns(kinds)
+    path = _find_converted_file(folder, "node_info.jsonl")
+    rows, frames = _node_rows(path, types, names), [pl.DataFrame(schema=NODE_SCHEMA)]
+    while batch := list(islice(rows, NODES_PER_BATCH)):
+        frames.append(pl.DataFrame(batch, schema=NODE_SCHEMA, orient="row"))
+    nodes = pl.concat(frames)
+    if len(nodes) != len(types):
+        raise BadInput(f"has {len(nodes)} nodes, but node_types.pt has {len(types)}; convert both again", file=path)
+    return nodes
+
+
+def _node_rows(path: Path, types: NDArray[np.int64], names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    for node, row in enumerate(jsonl_rows(path)):
+        if row.number("node") != node or node >= len(types):
+            raise row.error(f"expected the {len(types)} nodes of node_types.pt in order", "node")
+        info, node_type = row.row("info"), names[types[node]]
+        document = "\n".join(_document_lines(info.values))
+        yield str(node), _node_name(info, node, node_type), _node_aliases(info.values), node_type, document
 
 
 def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
@@ -121,8 +115,8 @@ def _load_tensor(path: Path) -> NDArray[np.int64]:
     return np.asarray(value.numpy(), dtype=np.int64)
 
 
-def _find_json_file(folder: Path, name: str) -> Path:
-    path = folder / f"{name}.json"
+def _find_converted_file(folder: Path, name: str) -> Path:
+    path = folder / name
     if not path.is_file():
         pickled = path.with_suffix(".pkl")
         if pickled.is_file():
@@ -136,7 +130,7 @@ def _find_json_file(folder: Path, name: str) -> Path:
 def _read_type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
     if base == "mag" and not any((folder / f"{name}.{ending}").exists() for ending in ("json", "pkl")):
         return MAG_TYPES[name]
-    path = _find_json_file(folder, name)
+    path = _find_converted_file(folder, f"{name}.json")
     try:
         names = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
@@ -149,14 +143,14 @@ def _read_type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
     return tuple(str(names[code]) for code in codes)
 
 
-def _node_name(path: Path, node: int, values: dict[str, Any], node_type: str) -> str:
-    candidates = [values[field] for field in _NAME_FIELDS if field in values]
+def _node_name(info: Row, node: int, node_type: str) -> str:
+    candidates = [info.values[field] for field in _NAME_FIELDS if field in info.values]
     for value in candidates:
         if isinstance(value, str) and value.strip() and not _is_empty_value(value):
             return value
     if candidates:
         return f"{node_type} {node} without a name"
-    raise BadInput(f"has none of the name fields {', '.join(_NAME_FIELDS)}", file=path, field=str(node))
+    raise info.error(f"has none of the name fields {', '.join(_NAME_FIELDS)}")
 
 
 def _node_aliases(values: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ import torch
 from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
 from evidence_assets.graphs.merge import KnowledgeBaseTables
 from evidence_assets.lake.errors import BadInput
+from evidence_assets_tests.benchmarks.official.contract import json_lines
 
 INFO = {
     "0": {
@@ -69,12 +71,16 @@ def test_processed_layout(tmp_path: Path) -> None:
 
 def as_official(folder: Path, info: Mapping[str, object], tensors: dict[str, object], **types: dict[str, str]) -> Path:
     """Files as STaRK's own program saves them, its dictionaries converted; `types` are its type dictionaries."""
-    dictionaries: dict[str, Mapping[str, object]] = {"node_info": info, **types}
-    for name, dictionary in dictionaries.items():
+    write_nodes(folder, info)
+    for name, dictionary in types.items():
         (folder / f"{name}.json").write_text(json.dumps(dictionary), encoding="utf-8")
     for name, value in tensors.items():
         torch.save(torch.tensor(value), folder / f"{name}.pt")
     return folder
+
+
+def write_nodes(folder: Path, info: Mapping[str, object]) -> None:
+    (folder / "node_info.jsonl").write_text(json_lines(*({"node": int(n), "info": i} for n, i in info.items())))
 
 
 def write_stark_files(folder: Path) -> Path:
@@ -138,7 +144,7 @@ def test_mag_files_without_type_names(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_pickles_are_an_error_with_a_remedy(tmp_path: Path) -> None:
     folder = write_stark_files(tmp_path)
-    (folder / "node_info.json").unlink()
+    (folder / "node_info.jsonl").unlink()
     (folder / "node_info.pkl").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(BadInput, match=r"node_info.pkl: is a pickle.*convert it: python -m tools.convert stark"):
         read_stark(folder, "prime")
@@ -157,19 +163,25 @@ def test_pickles_are_an_error_with_a_remedy(tmp_path: Path) -> None:
         ("edge_index.pt", torch.tensor([[1, 0, 9], [0, 1, 1]]), "has a node outside of the 3"),
         ("edge_types.pt", torch.tensor([1, 1, 5]), "edge_types.pt: has a code outside of the 2"),
         ("node_types.pt", torch.tensor([0.5, 1, 1]), "not contain a tensor of integers"),
-        ("node_types.pt", torch.tensor([0, 1]), "is not one of the|has 3 nodes"),
-        ("node_info.json", {"0": INFO["0"]}, "has 1 nodes, but node_types.pt has 3"),
-        ("node_info.json", {**INFO, "2": {"type": "drug"}}, "2: has none of the name fields"),
+        ("node_types.pt", torch.tensor([0, 1]), "expected the 2 nodes"),
+        ("node_info.jsonl", {"0": INFO["0"]}, "has 1 nodes, but node_types.pt has 3"),
+        (
+            "node_info.jsonl",
+            {"1": INFO["1"], "0": INFO["0"]},
+            ":1: node: expected the 3 nodes of node_types.pt in order",
+        ),
+        ("node_info.jsonl", {**INFO, "2": {"type": "drug"}}, ":3: info: has none of the name fields"),
         ("node_type_dict.json", {"0": "a", "2": "b"}, "codes 0, 1, 2"),
         ("node_type_dict.json", [], "expected an object"),
-        ("node_info.json", '{"0": ' * 9999, "node_info.json:1: the JSON is nested too deeply"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, file: str, value: object, sentence: str) -> None:
     folder = write_stark_files(tmp_path)
     if isinstance(value, torch.Tensor):
         torch.save(value, folder / file)
+    elif file == "node_info.jsonl":
+        write_nodes(folder, cast(dict[str, object], value))
     else:
-        (folder / file).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+        (folder / file).write_text(json.dumps(value))
     with pytest.raises(BadInput, match=sentence):
         read_stark(folder, "prime")
