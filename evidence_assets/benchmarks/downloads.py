@@ -1,12 +1,11 @@
 """Downloads official files from their public sources, on request and if the network is allowed.
 
-A file is written atomically, and only if its hash equals the declared hash or that of the first download.
+A file is written atomically, and only if it has the declared hash.
 """
 
 from __future__ import annotations
 
 import fnmatch
-import json
 import logging
 import os
 import shutil
@@ -15,9 +14,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
@@ -29,8 +27,6 @@ from evidence_assets.lake.store import Lake
 SOURCES_FILE = Path(__file__).with_suffix(".yaml")
 NETWORK_VARIABLE = "EVIDENCE_NETWORK"
 """Set to 1 to allow downloads."""
-RECEIPTS_FOLDER = ".got"
-"""Folder below ``raw`` with the hashes of downloaded files."""
 TIMEOUT_S = 60
 """Seconds without data before a download fails."""
 
@@ -40,11 +36,11 @@ class DownloadFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    url: str = Field(pattern=r"^https://")
+    url: str
     to: str
     member: str = ""
     """Path of the file in the archive at the URL; ``*`` matches any folder name."""
-    sha256: str = Field("", pattern=r"^([0-9a-f]{64})?$")
+    sha256: str = ""
 
 
 class DownloadSource(BaseModel):
@@ -55,57 +51,39 @@ class DownloadSource(BaseModel):
     revision: str
     files: tuple[DownloadFile, ...] = Field(min_length=1)
 
-    def url(self, file: DownloadFile, mirror: str = "") -> str:
-        """URL of a file, or its counterpart on a mirror with the same layout."""
-        official = file.url.format(revision=self.revision)
-        return mirror.rstrip("/") + urlsplit(official).path if mirror else official
+    def url(self, file: DownloadFile) -> str:
+        return file.url.format(revision=self.revision)
 
 
 @cache
-def download_sources(file: Path = SOURCES_FILE) -> dict[str, DownloadSource]:
+def download_sources() -> dict[str, DownloadSource]:
     """Load all download sources by benchmark or graph name."""
-    try:
-        return {name: DownloadSource(**fields) for name, fields in read_yaml_mapping(file).items()}
-    except (TypeError, ValidationError) as error:
-        raise BadInput(f"a download source is not valid: {error}", file=file) from error
+    return {name: DownloadSource(**fields) for name, fields in read_yaml_mapping(SOURCES_FILE).items()}
 
 
-def is_network_allowed() -> bool:
-    return os.environ.get(NETWORK_VARIABLE) == "1"
-
-
-def download_files(name: str, lake: Lake, mirror: str = "", report: Callable[[str], None] = lambda text: None) -> int:
+def download_files(name: str, lake: Lake, report: Callable[[str], None] = lambda text: None) -> int:
     """Download the missing files of a benchmark or graph, check all files, and return the number downloaded.
 
-    Raises BadInput if the network is not allowed, a URL fails, a hash differs from the declared or first one, or the
-    number of questions differs from the declared one.
+    Raises BadInput if the network is not allowed, a URL fails, or a hash or the number of questions differs from the
+    declared one.
     """
     source = download_sources()[name]
     missing_files = [file for file in source.files if not lake.raw_path(file.to).exists()]
-    if missing_files and not is_network_allowed():
+    if missing_files and os.environ.get(NETWORK_VARIABLE) != "1":
         files = "; ".join(f"{source.url(file)} as {lake.address}/raw/{file.to}" for file in missing_files)
         raise BadInput(f"the network is not allowed: set {NETWORK_VARIABLE}=1, or download the files yourself: {files}")
-    receipt = lake.raw_path(f"{RECEIPTS_FOLDER}/{name}.json")
-    previous_hashes: dict[str, str] = json.loads(receipt.read_text())["sha256"] if receipt.exists() else {}
-    hashes = {}
     with TemporaryDirectory() as folder:
         for file in source.files:
             target = local_file = lake.raw_path(file.to)
             if file in missing_files:
-                report(f"{source.url(file, mirror)} → {target}")
-                local_file = _download(source.url(file, mirror), file, Path(folder))
-            hashes[file.to] = _check_hash(local_file, target, file.sha256 or previous_hashes.get(file.to, ""))
+                report(f"{source.url(file)} → {target}")
+                local_file = _download(source.url(file), file, Path(folder))
+            if file.sha256:
+                _check_hash(local_file, target, file.sha256)
             if file in missing_files:
                 with replacing_file(target) as temporary:
                     shutil.copyfile(local_file, temporary)
     _check_count(name, lake)
-    with replacing_file(receipt) as temporary:
-        temporary.write_text(json.dumps({"revision": source.revision, "sha256": hashes}, indent=1) + "\n")
-    if unverified_files := [file.to for file in missing_files if not (file.sha256 or file.to in previous_hashes)]:
-        report(
-            f"No hash is declared for {', '.join(unverified_files)}. The hashes of this download are recorded in "
-            f"{receipt}; later downloads must match them."
-        )
     return len(missing_files)
 
 
@@ -133,17 +111,14 @@ def _download(url: str, file: DownloadFile, folder: Path) -> Path:
         raise ModelUnavailable(f"cannot download {url}: {error}") from error
 
 
-def _check_hash(file: Path, target: Path, expected: str) -> str:
-    """Compute the hash of a file and compare it with the expected one; errors name ``target``."""
+def _check_hash(file: Path, target: Path, expected: str) -> None:
+    """Compare the hash of a file with the declared one; the error names ``target``."""
     import pooch
 
     sha256 = str(pooch.file_hash(str(file)))
-    if expected and sha256 != expected:
-        raise BadInput(
-            f"differs from the expected file: its SHA-256 is {sha256}, expected {expected}; download it again",
-            file=target,
-        )
-    return sha256
+    if sha256 != expected:
+        message = f"differs from the official file: its SHA-256 is {sha256}, expected {expected}; download it again"
+        raise BadInput(message, file=target)
 
 
 def _check_count(name: str, lake: Lake) -> None:

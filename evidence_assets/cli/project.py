@@ -57,9 +57,6 @@ def get(
     name: Annotated[
         str, typer.Argument(help="Benchmark or graph to download; without it, all downloads are listed.")
     ] = "",
-    mirror: Annotated[
-        str, typer.Option(help="Mirror server with the official server's paths, such as http://host:8000.")
-    ] = "",
 ) -> None:
     """Download the official files of a benchmark or graph.
 
@@ -90,7 +87,7 @@ def get(
                 )
             )
         fetched = downloads.download_files(
-            benchmark, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
+            benchmark, LakeResource().open(), lambda text: out.print(text, markup=False, soft_wrap=True)
         )
     out.print(f"{benchmark}: {fetched} files downloaded, all {len(sources[benchmark].files)} are valid")
 

@@ -1,4 +1,4 @@
-"""Official files from a server of the same layout as their homes: whole, checked, never unasked."""
+"""Official files from a server: complete, checked, never downloaded without permission."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ import json
 import re
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.downloads import NETWORK_VARIABLE, RECEIPTS_FOLDER, download_files, download_sources
+from evidence_assets.benchmarks import downloads
+from evidence_assets.benchmarks.downloads import NETWORK_VARIABLE, DownloadSource, download_files, download_sources
 from evidence_assets.cli import app
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
+from evidence_assets_tests.benchmarks.official.contract import json_lines
 from evidence_assets_tests.benchmarks.official.test_choice_readers import AI2
 from evidence_assets_tests.benchmarks.official.test_table_readers import TestScitab
+
+Serve = Callable[..., None]
 
 
 class Silent(SimpleHTTPRequestHandler):
@@ -32,74 +34,64 @@ class Silent(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
-    """A server with the folder that it serves; the network is allowed."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(folder)))
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Serves a content at every address of a source, with these hashes; the network is allowed."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(tmp_path)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv(NETWORK_VARIABLE, "1")
-    yield f"http://127.0.0.1:{server.server_port}", folder
+    official = download_sources()
+
+    def serve_content(name: str, content: bytes, sha256: str = "") -> None:
+        (tmp_path / "served").write_bytes(content)
+        changes = {"url": f"http://127.0.0.1:{server.server_port}/served"} | ({"sha256": sha256} if sha256 else {})
+        source = official[name]
+        files = tuple(file.model_copy(update=changes) for file in source.files)
+        served = DownloadSource(revision=source.revision, files=files)
+        monkeypatch.setattr(downloads, "download_sources", lambda: {**official, name: served})
+
+    yield serve_content
     server.shutdown()
     server.server_close()
 
 
-def claims(count: int) -> str:
-    return json.dumps([TestScitab.ROW | {"id": f"s{i}", "label": "supports"} for i in range(count)])
+def claims(count: int) -> bytes:
+    return json.dumps([TestScitab.ROW | {"id": f"s{i}", "label": "supports"} for i in range(count)]).encode()
 
 
-def serve(folder: Path, name: str, *contents: bytes) -> None:
-    for file, content in zip(download_sources()[name].files, contents, strict=True):
-        write_files(folder, {urlsplit(download_sources()[name].url(file)).path.lstrip("/"): content})
-
-
-def test_a_file_is_downloaded_once_and_checked_every_time(home: tuple[str, Path], lake: Lake) -> None:
-    mirror, folder = home
-    serve(folder, "scitab", claims(1224).encode())
+def test_a_file_is_downloaded_once_and_checked_every_time(serve: Serve, lake: Lake) -> None:
+    content, changed = claims(1224), claims(1224).replace(b"A is 1", b"A is 2")
+    sha256 = hashlib.sha256(content).hexdigest()
+    serve("scitab", content, sha256)
     reports: list[str] = []
-    assert download_files("scitab", lake, mirror, reports.append) == 1
-    assert (
-        "No hash is declared for scitab/dataset/sci_tab.json" in reports[-1]
-        and "later downloads must match" in reports[-1]
-    )
-    place = lake.raw / "scitab/dataset/sci_tab.json"
-    receipt = json.loads((lake.raw / RECEIPTS_FOLDER / "scitab.json").read_text())
-    assert receipt["sha256"] == {"scitab/dataset/sci_tab.json": hashlib.sha256(place.read_bytes()).hexdigest()}
-    assert receipt["revision"] == download_sources()["scitab"].revision
-    reports.clear()
-    assert download_files("scitab", lake, "http://127.0.0.1:1", reports.append) == 0 and not reports, (
-        "nothing is asked of the network"
-    )
-    place.write_text(claims(1224).replace("A is 1", "A is 2"))
-    with pytest.raises(BadInput, match="differs from the expected file"):
-        download_files("scitab", lake, mirror)
-    place.unlink()
-    serve(folder, "scitab", claims(1224).replace("A is 1", "A is 2").encode())
-    with pytest.raises(BadInput, match="differs from the expected file"):
-        download_files("scitab", lake, mirror)
-    assert not place.exists(), "what is not what was fetched at first is not put into its place"
+    assert download_files("scitab", lake, reports.append) == 1 and len(reports) == 1
+    assert download_files("scitab", lake, reports.append) == 0 and len(reports) == 1
+    target = lake.raw / "scitab/dataset/sci_tab.json"
+    target.write_bytes(changed)
+    with pytest.raises(BadInput, match=r"sci_tab\.json: differs from the official file"):
+        download_files("scitab", lake)
+    target.unlink()
+    serve("scitab", changed, sha256)
+    with pytest.raises(BadInput, match=r"sci_tab\.json: differs from the official file"):
+        download_files("scitab", lake)
+    assert not target.exists(), "an unexpected file is not stored"
 
 
-def test_another_number_of_questions_is_reported(home: tuple[str, Path], lake: Lake) -> None:
-    mirror, folder = home
-    serve(folder, "scitab", claims(7).encode())
+def test_another_number_of_questions_is_reported(serve: Serve, lake: Lake) -> None:
+    serve("scitab", claims(7))
     with pytest.raises(BadInput, match="scitab has 7 questions, expected 1,224"):
-        download_files("scitab", lake, mirror)
-    assert not (lake.raw / RECEIPTS_FOLDER / "scitab.json").exists()
+        download_files("scitab", lake)
 
 
-def test_members_of_an_archive(home: tuple[str, Path], lake: Lake, dev_data: Path) -> None:
-    """Where the hash of a file is stated, the official one is taken and another refused."""
-    mirror, folder = home
+def test_members_of_an_archive(serve: Serve, lake: Lake, dev_data: Path) -> None:
     book = (dev_data / "obqa/Data/Main/openbook.txt").read_bytes()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("Open/Data/Main/test.jsonl", json_lines(*(AI2 | {"id": f"q{i}"} for i in range(500))))
         archive.writestr("Open/Data/Main/openbook.txt", book)
         archive.writestr("../../outside.txt", "never unpacked")
-    serve(folder, "obqa", packed.getvalue(), packed.getvalue())
-    assert download_files("obqa", lake, mirror) == 2
-    assert sorted(p.name for p in lake.raw.rglob("*") if p.is_file()) == ["obqa.json", "openbook.txt", "test.jsonl"]
+    serve("obqa", packed.getvalue())
+    assert download_files("obqa", lake) == 2
+    assert sorted(p.name for p in lake.raw.rglob("*") if p.is_file()) == ["openbook.txt", "test.jsonl"]
 
 
 def test_no_home_is_a_branch_that_may_move() -> None:
@@ -120,12 +112,11 @@ def test_without_the_network_the_error_says_which_file_to_put_where(
         download_files("scitab", lake)
 
 
-def test_the_command(home: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mirror, folder = home
+def test_the_command(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
-    serve(folder, "scitab", claims(1224).encode())
+    serve("scitab", claims(1224))
     runner = CliRunner()
-    completed = runner.invoke(app, ["get", "scitab", "--mirror", mirror])
+    completed = runner.invoke(app, ["get", "scitab"])
     assert completed.exit_code == 0 and "1 files downloaded" in completed.output, completed.output
     assert "scitab" in runner.invoke(app, ["get"]).output
     for name, message in (("scitap", "did you mean 'scitab'"), ("riddle", "put the files in the lake yourself")):
