@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,20 +57,7 @@ ROWS_PER_GROUP = 512
 """Rows of one shard per row group."""
 DOCUMENTS_PER_REPORT = 100
 """Documents between progress callbacks."""
-METADATA_KEY = b"evidence.part"
-"""Key of the ``ChunkFileInfo`` in the Parquet metadata."""
 ReportProgress = Callable[[int, int], None]
-
-
-@dataclass
-class ChunkFileInfo:
-    """Metadata of one chunk file."""
-
-    shards: list[int]
-    """Shard of each row group."""
-    documents: int = 0
-    chunks: int = 0
-    tokens: int = 0
 
 
 class ChunkStore:
@@ -92,7 +78,7 @@ class ChunkStore:
         sizes = [sum(files[name][1] for name in _relative_names(group)) for group in groups]
         bytes_done = n_written = 0
         for group, key, size in zip(groups, keys, sizes, strict=True):
-            if self.read_info(key) is None:
+            if not self._path(key).exists():
 
                 def report_characters(characters: int, offset: int = bytes_done, size: int = size) -> None:
                     report(offset + min(characters, size), sum(sizes))
@@ -100,7 +86,7 @@ class ChunkStore:
                 _write_chunks(self._path(key), group.read(), encoder, limit, shards, report_characters)
                 n_written += 1
             bytes_done += size
-        if not sum(info.documents for info in map(self.read_info, keys) if info is not None):
+        if not any(pq.read_metadata(self._path(key)).num_rows for key in keys):
             raise BadInput("the corpus has no documents: its files are empty", file=groups[0].folder)
         if keys != self._read_manifest()["keys"] and len(keys) > 1:
             self._check_ids(keys, groups)
@@ -115,45 +101,35 @@ class ChunkStore:
         """Whether the chunks are those of these files, this model and these limits."""
         return self._build_manifest(groups, model, limit, shards) == self._read_manifest()
 
-    def read_info(self, key: str) -> ChunkFileInfo | None:
-        """Read the metadata of a chunk file; None if it is missing or incomplete."""
-        try:
-            return _parse_metadata(pq.read_metadata(self._path(key)).metadata)
-        except (FileNotFoundError, pa.ArrowInvalid):
-            return None
-
     @property
     def documents(self) -> int:
-        return sum(info.documents for info in self._read_infos())
+        """Number of documents; each has one first chunk."""
+        return sum(pc.sum(pc.equal(ordinals, 0)).as_py() or 0 for ordinals in self._read_column("ordinal"))
 
     @property
     def tokens(self) -> int:
-        return sum(info.tokens for info in self._read_infos())
+        return sum(pc.sum(counts).as_py() or 0 for counts in self._read_column("n_tokens"))
 
-    def _read_infos(self) -> list[ChunkFileInfo]:
-        return [info for info in map(self.read_info, self._read_manifest()["keys"]) if info is not None]
+    def _read_column(self, name: str) -> Iterator[pa.ChunkedArray]:
+        return (pq.read_table(self._path(key), columns=[name])[name] for key in self._read_manifest()["keys"])
 
     def read_shard(self, shard: int) -> pa.Table:
-        tables = [TABLES["chunks"].arrow.empty_table()]
-        for key in self._read_manifest()["keys"]:
-            with pq.ParquetFile(self._path(key), page_checksum_verification=True) as file:
-                shards = _parse_metadata(file.metadata.metadata).shards
-                row_groups = [n for n, group_shard in enumerate(shards) if group_shard == shard]
-                if row_groups:
-                    tables.append(file.read_row_groups(row_groups).replace_schema_metadata(None))
-        return pa.concat_tables(tables)
+        """The chunks of one shard; row groups of other shards are skipped."""
+        schema = TABLES["chunks"].arrow
+        options: dict[str, Any] = {"columns": schema.names, "filters": [("shard", "==", shard)]}
+        files = [self._path(key) for key in self._read_manifest()["keys"]]
+        tables = (pq.read_table(file, page_checksum_verification=True, **options) for file in files)
+        return pa.concat_tables([schema.empty_table(), *(table.replace_schema_metadata(None) for table in tables)])
 
     def _check_ids(self, keys: Sequence[str], groups: Sequence[FileGroup]) -> None:
         """Reject an id that occurs in two groups; within a group, reading rejects it."""
         ids = UniqueIds("doc_id")
         for key, group in zip(keys, groups, strict=True):
-            with pq.ParquetFile(self._path(key)) as file:
-                for batch in file.iter_batches(columns=["doc_id", "ordinal", "source"]):
-                    first_chunks = batch.filter(pc.equal(batch["ordinal"], 0))
-                    for doc_id, source in zip(
-                        first_chunks["doc_id"].to_pylist(), first_chunks["source"].to_pylist(), strict=True
-                    ):
-                        ids.add(doc_id, Row({}, group.folder / source))
+            first_chunks = pq.read_table(
+                self._path(key), columns=["doc_id", "source"], filters=[("ordinal", "==", 0)]
+            ).to_pydict()
+            for doc_id, source in zip(first_chunks["doc_id"], first_chunks["source"], strict=True):
+                ids.add(doc_id, Row({}, group.folder / source))
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.parquet"
@@ -168,7 +144,7 @@ class ChunkStore:
         """The key of each group's chunk file, and the ids of the files."""
         files = self._file_ids(groups)
         contents = ([(name, files[name][-1]) for name in _relative_names(group)] for group in groups)
-        keys = [content_id("part", CHUNKING_VERSION, model, limit, shards, content) for content in contents]
+        keys = [content_id("chunk file", CHUNKING_VERSION, model, limit, shards, content) for content in contents]
         return {"keys": keys, "files": files}
 
     def _file_ids(self, groups: Sequence[FileGroup]) -> dict[str, list[Any]]:
@@ -187,37 +163,24 @@ def _relative_names(group: FileGroup) -> list[str]:
     return [path.relative_to(group.folder).as_posix() for path in group.files]
 
 
-def _parse_metadata(metadata: dict[bytes, bytes]) -> ChunkFileInfo:
-    return ChunkFileInfo(**json.loads(metadata[METADATA_KEY]))
-
-
 def _write_chunks(
     path: Path, documents: Iterator[Document], encoder: Encoder, limit: int, shards: int, report: Callable[[int], None]
 ) -> None:
-    schema, info, characters = TABLES["chunks"].arrow, ChunkFileInfo([]), 0
+    schema = TABLES["chunks"].arrow.append(pa.field("shard", pa.int32()))
     pending: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    characters = 0
     with (
         replacing_file(path) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
-
-        def flush(shard: int) -> None:
-            rows = pending.pop(shard)
-            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-            info.shards.append(shard)
-            info.chunks += len(rows)
-            info.tokens += sum(row["n_tokens"] for row in rows)
-
-        for document in documents:
+        for number, document in enumerate(documents, 1):
             shard = shard_of(content_id("document", document.doc_id), shards)
             for row in chunk_rows([document], encoder, limit):
-                pending[shard].append(row)
+                pending[shard].append(row | {"shard": shard})
                 if len(pending[shard]) == ROWS_PER_GROUP:
-                    flush(shard)
-            info.documents += 1
+                    writer.write_table(pa.Table.from_pylist(pending.pop(shard), schema=schema))
             characters += len(document.text)
-            if not info.documents % DOCUMENTS_PER_REPORT:
+            if not number % DOCUMENTS_PER_REPORT:
                 report(characters)
         for shard in sorted(pending):
-            flush(shard)
-        writer.add_key_value_metadata({METADATA_KEY: json.dumps(asdict(info))})
+            writer.write_table(pa.Table.from_pylist(pending[shard], schema=schema))
