@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence_assets.benchmarks.official.tables import find_tabfact_tables
 from evidence_assets.benchmarks.readers import read_pairs
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 
@@ -21,16 +20,13 @@ class Claim:
 
 def read_scitab(folder: Path) -> list[Claim]:
     """Claims of SCITAB, halved in file order."""
-    pairs = list(read_pairs("scitab", [folder / "scitab" / "sci_tab.json"], "all"))
+    pairs = list(read_pairs("scitab", folder / "scitab", "test"))
     return [Claim(question, table, 2 * k < len(pairs)) for k, (question, table) in enumerate(pairs)]
 
 
 def read_tabfact(folder: Path) -> list[Claim]:
     """Statements of TabFact, halved by table in file order."""
-    folder = folder / "tabfact"
-    pairs = list(
-        read_pairs("tabfact", [folder / "tokenized_data" / "test_examples.json", find_tabfact_tables(folder)], "test")
-    )
+    pairs = list(read_pairs("tabfact", folder / "tabfact", "test"))
     tables = list(dict.fromkeys(table.table_id for _, table in pairs))
     first = frozenset(tables[: len(tables) // 2])
     return [Claim(question, table, table.table_id in first) for question, table in pairs]

@@ -293,7 +293,7 @@ def print_temperatures(folder: Path, encoder: MiniLm) -> None:
     tables = {table.table_id: table for table in read_tabmcq_tables(folder / "tabmcq")}
     texts_and_tables = [(q.text, tables[q.table_id or ""]) for q in read_questions("tabmcq", folder / "tabmcq", "all")]
     print_temperature_table(
-        "SCITAB", [(q.text, t) for q, t in read_pairs("scitab", [folder / "scitab" / "sci_tab.json"], "all")], encoder
+        "SCITAB", [(q.text, t) for q, t in read_pairs("scitab", folder / "scitab", "test")], encoder
     )
     print_temperature_table("TabMCQ", texts_and_tables, encoder)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table, Task, build_question
@@ -74,9 +74,6 @@ class DatasetInfo(BaseModel):
     counts: Mapping[str, int] = {}
     hidden: tuple[str, ...] = ()
     """Splits whose answers are not public."""
-    note: str = ""
-    traps: tuple[str, ...] = ()
-    """Traps of the published files, which the reader handles."""
     fields: ChoiceFields | None = None
     """Layout of its multiple-choice files; None if a function reads the dataset."""
 
@@ -105,10 +102,6 @@ class DatasetInfo(BaseModel):
         return build_question(
             row, benchmark=self.name, split=split, task=self.task, source_id=source_id, text=text, **fields
         )
-
-    def resolve_file(self, path: Path, split: str) -> Path:
-        """Return ``path`` itself, or the split's first file if ``path`` is a folder."""
-        return self.find_files(path, split)[0] if path.is_dir() else path
 
     def describe_files(self, split: str) -> str:
         """Describe the files, source and licence of a split for messages."""
@@ -141,14 +134,8 @@ class DatasetInfo(BaseModel):
 @cache
 def load_datasets() -> dict[str, DatasetInfo]:
     """Load the official datasets by name from the YAML files in ``official``."""
-    infos = {}
-    for file in sorted(OFFICIAL_FOLDER.glob("*.yaml")):
-        for name, fields in read_yaml_mapping(file).items():
-            try:
-                infos[name] = DatasetInfo(name=name, **fields)
-            except (TypeError, ValidationError) as error:
-                raise BadInput(f"this dataset is not valid: {error}", file=file, field=name) from error
-    return infos
+    datasets = [read_yaml_mapping(file) for file in sorted(OFFICIAL_FOLDER.glob("*.yaml"))]
+    return {name: DatasetInfo(name=name, **fields) for names in datasets for name, fields in names.items()}
 
 
 def find_dataset(name: str) -> DatasetInfo:
@@ -161,8 +148,8 @@ def find_dataset(name: str) -> DatasetInfo:
 
 Reader: TypeAlias = Callable[[DatasetInfo, Path, str], Iterator[LocatedQuestion]]
 """Reads the questions of one split from a folder."""
-PairReader: TypeAlias = Callable[[Sequence[Path], str], Iterator[tuple[Row, QuestionRecord, Table]]]
-"""Reads the questions of one split, each with its table, from the declared files of a benchmark."""
+PairReader: TypeAlias = Callable[["DatasetInfo", Path, str], Iterator[tuple[Row, QuestionRecord, Table]]]
+"""Reads the questions of one split, each with its table, from a folder."""
 
 
 def _matching_files(folder: Path, pattern: str) -> list[Path]:

@@ -274,7 +274,7 @@ class Benchmark(RawInput):
     path: str = ""
     """File or folder below the lake's ``raw``; by default ``benchmarks/<name>``, or the name of another reader."""
     tables: str = ""
-    """File or folder of its tables below ``raw``, for the readers ``own`` and ``tabfact``."""
+    """File of its tables below ``raw``, for the reader ``own``."""
     split: str = "test"
     corpus: str = ""
     """Corpus with the evidence."""
@@ -333,7 +333,7 @@ class Benchmark(RawInput):
             questions = self.path or f"benchmarks/{self.base_name}/questions.jsonl"
             tables = self.tables or (f"benchmarks/{self.base_name}/tables.jsonl" if self.family == "table" else "")
             return [questions, *([tables] if tables else [])]
-        return [self.path or self.reader, *filter(None, (self.tables, self.names))]
+        return [self.path or self.reader, *filter(None, [self.names])]
 
     @property
     def joined_graph(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import require_file
@@ -37,7 +37,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         with path.open("rb") as raw:
             is_packed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
-            yield gzip.GzipFile(fileobj=raw) if is_packed else raw
+            yield cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_packed else raw
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror or error})", file=path) from error
 

@@ -6,7 +6,7 @@ with their tables, ``TABLES`` for further tables, ``PASSAGES`` for passages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -14,19 +14,18 @@ from pkgutil import iter_modules
 from typing import Any
 
 from evidence_assets.benchmarks import official, user_benchmark
-from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset, load_datasets
+from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkSubset
 from evidence_assets.benchmarks.graphs.rows import read_names
+from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.official import choices
-from evidence_assets.benchmarks.official.tables import QuestionsWithTables
 from evidence_assets.benchmarks.records import (
     Document,
-    LocatedQuestion,
+    Located,
     QuestionRecord,
     Table,
     require_items,
     table_content_id,
-    unique_pairs,
     unique_questions,
 )
 from evidence_assets.lake.errors import BadInput
@@ -39,56 +38,51 @@ def _collect_readers(kind: str) -> dict[str, Any]:
     return {name: reader for module in _MODULES for name, reader in getattr(module, kind, {}).items()}
 
 
-def _with_unique_table_ids(read_with_tables: PairReader) -> PairReader:
-    """Give different tables with the id ``t`` distinct ids: ``t``, ``t#2`` …, in the order of the file."""
-
-    def pairs(files: Sequence[Path], split: str) -> QuestionsWithTables:
-        contents: dict[str, list[str]] = {}
-        for row, question, table in read_with_tables(files, split):
-            earlier, content = contents.setdefault(table.table_id, []), table_content_id(table)
-            if content not in earlier:
-                earlier.append(content)
-            if number := earlier.index(content):
-                unique_id = f"{table.table_id}#{number + 1}"
-                question = replace(question, table_id=unique_id)
-                table = replace(table, table_id=unique_id, published_id=table.table_id)
-            yield row, question, table
-
-    return pairs
-
-
-def _without_tables(read_with_tables: PairReader) -> Reader:
-    def claims(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-        return ((row, question) for row, question, _ in read_with_tables([folder], split))
-
-    return claims
-
-
 PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = _collect_readers("PASSAGES")
 TABLES: dict[str, Callable[[Path], Iterator[Table]]] = _collect_readers("TABLES")
-PAIRS: dict[str, PairReader] = {
-    name: _with_unique_table_ids(reader) for name, reader in _collect_readers("PAIRS").items()
-}
-READERS: dict[str, Reader] = {
-    **{name: _without_tables(read_with_tables) for name, read_with_tables in PAIRS.items()},
-    **_collect_readers("READERS"),
-}
+PAIRS: dict[str, PairReader] = _collect_readers("PAIRS")
+READERS: dict[str, Reader] = _collect_readers("READERS")
 
 
 def read_questions(name: str, folder: Path, split: str) -> Iterator[QuestionRecord]:
     """Read the questions of a split of a dataset, in file order; having none is an error."""
+    if name in PAIRS:
+        return (question for question, _ in read_pairs(name, folder, split))
     info = find_dataset(name)
     read = READERS.get(name) or (choices.read_choices if info.fields else None)
     if read is None:
         raise BadInput(f"{info.title} has no questions; use another dataset")
-    files = info.find_files(folder, split)  # fails now, not at the first question
+    return (question for _, question in _read_checked(read, info, folder, split))
+
+
+def read_pairs(name: str, folder: Path, split: str) -> Iterator[tuple[QuestionRecord, Table]]:
+    """Read the questions of a split with their tables, in file order; having none is an error."""
+    return _with_unique_table_ids(_read_checked(PAIRS[name], find_dataset(name), folder, split))
+
+
+def _with_unique_table_ids(
+    pairs: Iterator[tuple[Row, QuestionRecord, Table]],
+) -> Iterator[tuple[QuestionRecord, Table]]:
+    """Give different tables with the id ``t`` distinct ids: ``t``, ``t#2`` …, in the order of the file."""
+    contents: dict[str, list[str]] = {}
+    for _, question, table in pairs:
+        earlier, content = contents.setdefault(table.table_id, []), table_content_id(table)
+        if content not in earlier:
+            earlier.append(content)
+        if number := earlier.index(content):
+            unique_id = f"{table.table_id}#{number + 1}"
+            question = replace(question, table_id=unique_id)
+            table = replace(table, table_id=unique_id, published_id=table.table_id)
+        yield question, table
+
+
+def _read_checked(
+    read: Callable[[DatasetInfo, Path, str], Iterator[Located]], info: DatasetInfo, folder: Path, split: str
+) -> Iterator[Located]:
+    """Read questions; duplicate ids and having no questions are errors. Missing files are reported at once."""
+    files = info.find_files(folder, split)
     location = files[0] if len(files) == 1 else folder
-    return unique_questions(require_items(read(info, folder, split), lambda: info.no_questions_error(location, split)))
-
-
-def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[QuestionRecord, Table]]:
-    """Read the questions of a split with their tables from the declared files of a benchmark."""
-    return unique_pairs(PAIRS[name](files, split))
+    return require_items(unique_questions(read(info, folder, split)), lambda: info.no_questions_error(location, split))
 
 
 def check_passages(name: str) -> None:
@@ -104,21 +98,16 @@ def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
 
 def read_benchmark_questions(lake: Lake, benchmark: Benchmark) -> Iterator[QuestionRecord]:
     """Read the benchmark's questions, at least one; a user's file yields those of all splits."""
-    files = [lake.raw_path(name) for name in benchmark.files]
-    questions = _read_questions(files, benchmark)
+    file = lake.raw_path(benchmark.files[0])
+    if benchmark.reader == "own":
+        questions = user_benchmark.read_questions(file, benchmark.name)
+    else:
+        questions = read_questions(benchmark.reader, file, benchmark.split)
     if isinstance(benchmark, BenchmarkSubset):
         questions = benchmark.subset.select(q for q in questions if q.split == benchmark.split)
     names = read_names(lake.raw_path(benchmark.names)) if benchmark.names else {}
     renamed = (replace(_add_names(question, names), benchmark=benchmark.name) for question in questions)
-    return require_items(renamed, lambda: _no_questions_error(files[0], benchmark))
-
-
-def _read_questions(files: list[Path], benchmark: Benchmark) -> Iterator[QuestionRecord]:
-    if benchmark.reader == "own":
-        return user_benchmark.read_questions(files[0], benchmark.name)
-    if benchmark.reader in PAIRS:
-        return (question for question, _ in read_pairs(benchmark.reader, files, benchmark.split))
-    return read_questions(benchmark.reader, files[0], benchmark.split)
+    return require_items(renamed, lambda: BadInput("contains no questions; add at least one", file=file))
 
 
 def _add_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRecord:
@@ -133,12 +122,6 @@ def _add_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRe
     return replace(question, aliases=tuple(aliases), gold_evidence=tuple(facts))
 
 
-def _no_questions_error(file: Path, benchmark: Benchmark) -> BadInput:
-    if benchmark.reader in load_datasets():
-        return load_datasets()[benchmark.reader].no_questions_error(file, benchmark.split)
-    return BadInput("contains no questions; add at least one", file=file)
-
-
 def read_benchmark_tables(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
     """Read the benchmark's distinct tables; for a subset only those of its questions."""
     is_subset = isinstance(benchmark, BenchmarkSubset)
@@ -150,19 +133,14 @@ def read_benchmark_tables(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
 
 def _read_tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     if benchmark.reader == "own":
-        return user_benchmark.read_tables(files[1], benchmark.name)
-    if benchmark.reader in TABLES:
-        return TABLES[benchmark.reader](files[0])
-    if benchmark.reader in PAIRS:
-        return _unique_tables(read_pairs(benchmark.reader, files, benchmark.split), files[0], benchmark)
-    raise BadInput(f"benchmark {benchmark.name}: the reader {benchmark.reader!r} has no tables; use another reader")
-
-
-def _unique_tables(pairs: Iterator[tuple[QuestionRecord, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
-    table_ids: set[str] = set()
-    for _, table in pairs:
-        if table.table_id not in table_ids:
-            table_ids.add(table.table_id)
-            yield table
-    if not table_ids:
-        raise _no_questions_error(file, benchmark)
+        yield from user_benchmark.read_tables(files[1], benchmark.name)
+    elif benchmark.reader in TABLES:
+        yield from TABLES[benchmark.reader](files[0])
+    elif benchmark.reader in PAIRS:
+        table_ids: set[str] = set()
+        for _, table in read_pairs(benchmark.reader, files[0], benchmark.split):
+            if table.table_id not in table_ids:
+                table_ids.add(table.table_id)
+                yield table
+    else:
+        raise BadInput(f"benchmark {benchmark.name}: the reader {benchmark.reader!r} has no tables; use another reader")

@@ -171,10 +171,11 @@ def table_from_row(row: dict[str, Any]) -> Table:
 
 
 Item = TypeVar("Item")
-TableOrNone = TypeVar("TableOrNone")
 MIN_OPTIONS, MAX_OPTIONS = 2, 26
 LocatedQuestion: TypeAlias = tuple[Row, QuestionRecord]
 """A question with its row, so that later checks can report file and line."""
+Located = TypeVar("Located", LocatedQuestion, tuple[Row, QuestionRecord, Table])
+"""A question with its row, and perhaps its table."""
 
 
 def build_question(row: Row, **fields: Any) -> LocatedQuestion:
@@ -210,8 +211,6 @@ def _check_options(row: Row, question: QuestionRecord) -> None:
     for position, option in enumerate(question.options):
         if not option.strip():
             raise row.error("is empty; add its text", f"options[{position}]")
-    if question.task == "verification" and len(set(question.options)) < len(question.options):
-        raise row.error("contains two equal labels; remove one", "options")
     for label in question.gold:
         if label not in question.labels:
             raise row.error(f"{label!r} is not one of {', '.join(question.labels)}", "gold")
@@ -232,19 +231,12 @@ class UniqueIds:
         self._ids.add(identifier)
 
 
-def unique_questions(located: Iterable[LocatedQuestion]) -> Iterator[QuestionRecord]:
+def unique_questions(located: Iterable[Located]) -> Iterator[Located]:
     """Yield the questions; a duplicate id is an error."""
-    return (question for question, _ in unique_pairs((row, question, None) for row, question in located))
-
-
-def unique_pairs(
-    located: Iterable[tuple[Row, QuestionRecord, TableOrNone]],
-) -> Iterator[tuple[QuestionRecord, TableOrNone]]:
-    """Yield the questions with their tables; a duplicate question id is an error. Questions may share a table."""
     ids = UniqueIds("source_id")
-    for row, question, table in located:
-        ids.add(question.source_id, row)
-        yield question, table
+    for each in located:
+        ids.add(each[1].source_id, each[0])
+        yield each
 
 
 def require_items(items: Iterable[Item], error: Callable[[], BadInput]) -> Iterator[Item]:

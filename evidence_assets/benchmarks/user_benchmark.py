@@ -54,10 +54,8 @@ TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
 def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
     """Read the questions of ``file`` in order."""
-    return require_items(
-        unique_questions(_read_questions(file, benchmark)),
-        lambda: BadInput("contains no questions; add at least one", file=file),
-    )
+    questions = (question for _, question in unique_questions(_read_questions(file, benchmark)))
+    return require_items(questions, lambda: BadInput("contains no questions; add at least one", file=file))
 
 
 def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:

@@ -93,10 +93,10 @@ def test_devices_pipes_and_broken_links_are_rejected_quickly(tmp_path: Path, nam
 @pytest.mark.parametrize("name", ["../outside.csv", "{outside}", "x" * 300, "loop.csv"])
 def test_a_referenced_table_must_be_in_the_same_folder(tmp_path: Path, name: str) -> None:
     (outside := tmp_path / "outside.csv").write_text("name#value\nsecret#1\n")
-    inner = tmp_path / "inner"
-    inner.mkdir()
+    inner = tmp_path / "inner" / "all_csv"
+    inner.mkdir(parents=True)
     (inner / "loop.csv").symlink_to("loop.csv")
     name = name.format(outside=outside)
-    (inner / "test_examples.json").write_text(json.dumps({name: [["A is 1."], [1], "c"]}))
+    (inner.parent / "test_examples.json").write_text(json.dumps({name: [["A is 1."], [1], "c"]}))
     with pytest.raises(BadInput, match="this table of the statements is missing"):
-        list(read_pairs("tabfact", [inner / "test_examples.json", inner], "test"))
+        list(read_pairs("tabfact", inner.parent, "test"))

@@ -6,15 +6,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from evidence_assets.benchmarks.dataset_info import find_dataset
+from evidence_assets.benchmarks.dataset_info import DatasetInfo
 from evidence_assets.benchmarks.json_streams import json_items, json_rows, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows, headed_rows
 from evidence_assets.benchmarks.official.choices import find_option_letter
-from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table
+from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, LocatedQuestion, QuestionRecord, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import find_file_below
 
 QuestionsWithTables: TypeAlias = Iterator[tuple[Row, QuestionRecord, Table]]
+TABMCQ_COLUMNS = (
+    *("QUESTION", "QUESTION-ALIGNMENT", "CORRECT CHOICE"),
+    *("RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL"),
+)
 LABEL_SPELLINGS = {
     "SUPPORTS": ("supports", "supported", "support", "true", "entailed"),
     "REFUTES": ("refutes", "refuted", "refute", "false"),
@@ -58,29 +62,29 @@ def _cell_texts(row: Row, cells: Sequence[Any], field: str) -> tuple[str, ...]:
     return tuple("" if value is None else str(value) for value in cells)
 
 
-def read_scitab(files: Sequence[Path], split: str) -> QuestionsWithTables:
+def read_scitab(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTables:
     """Read claims about tables of papers; cells keep marks such as ``[BOLD]``."""
-    for row in json_rows(find_dataset("scitab").resolve_file(files[0], split)):
-        claim, table_id, label = row.text("claim"), row.text("table_id"), read_claim_label(row)
+    for row in info.read_each(folder, split, json_rows):
+        table_id, source_id = row.text("table_id"), str(row.values.get("id") or row.line)
         header, rows = read_cell_row(row, "table_column_names"), read_cell_rows(row, "table_content_values")
-        table = Table("scitab", table_id, row.text_or_none("table_caption") or "", header, rows)
-        source_id = str(row.values.get("id") or row.line)
-        yield row, _claim_record("scitab", source_id, split, claim, label, table_id), table
+        table = Table(info.name, table_id, row.text_or_none("table_caption") or "", header, rows)
+        yield *_read_claim(info, row, split, source_id, table_id), table
 
 
-def _claim_record(benchmark: str, source_id: str, split: str, claim: str, label: str, table_id: str) -> QuestionRecord:
-    return QuestionRecord(benchmark, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id)
+def _read_claim(info: DatasetInfo, row: Row, split: str, source_id: str, table_id: str) -> LocatedQuestion:
+    fields = {"options": CLAIM_LABELS, "gold": (read_claim_label(row),), "table_id": table_id}
+    return info.question(row, split, source_id, row.text("claim"), **fields)
 
 
-def read_pubhealthtab(files: Sequence[Path], split: str) -> QuestionsWithTables:
+def read_pubhealthtab(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTables:
     """Read claims about public health with web tables, which may be empty or lack a header."""
-    for row in jsonl_rows(find_dataset("pubhealthtab").resolve_file(files[0], split)):
-        claim, label, source = row.text("claim"), read_claim_label(row), row.row("table")
+    for row in info.read_each(folder, split, jsonl_rows):
+        source = row.row("table")
         source_id = str(row.values.get("_id", row.values.get("id", row.line)))
         table_id = str(source.values.get("_id", source.values.get("id", f"table-{source_id}")))
         header, rows = _read_headed_table(source)
-        table = Table("pubhealthtab", table_id, source.text_or_none("caption") or "", header, rows)
-        yield row, _claim_record("pubhealthtab", source_id, split, claim, label, table_id), table
+        table = Table(info.name, table_id, source.text_or_none("caption") or "", header, rows)
+        yield *_read_claim(info, row, split, source_id, table_id), table
 
 
 def _read_headed_table(table: Row) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -101,48 +105,29 @@ def _read_headed_table(table: Row) -> tuple[tuple[str, ...], tuple[tuple[str, ..
     return header, rows[1:] if rows and header == rows[0] else rows
 
 
-def read_tabfact(files: Sequence[Path], split: str) -> QuestionsWithTables:
+def read_tabfact(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTables:
     """Read claims about Wikipedia tables: ``{table file: [[claims], [labels], caption]}``, 1 entailed, 0 refuted.
 
-    Tables are ``#``-separated files in a folder (``all_csv`` in the official release), each read once.
+    Tables are ``#``-separated files in the folder ``all_csv``, each read once.
     """
-    if len(files) < 2 and not files[0].is_dir():
-        raise BadInput("the reader 'tabfact' needs the folder of the tables; declare `tables`")
-    tables = files[1] if len(files) > 1 else find_tabfact_tables(files[0])
-    path = find_dataset("tabfact").resolve_file(files[0], split)
+    tables, (path,) = find_tabfact_tables(folder), info.find_files(folder, split)
     for line, table_id, entry in json_items(path):
+        row = Row({}, path, line)
         if not table_id:
-            raise BadInput("is not a JSON object of statements by table file", file=path, line=line)
-        has_valid_shape = (
-            isinstance(entry, list) and len(entry) >= 2 and all(isinstance(part, list) for part in entry[:2])
-        )
-        if not has_valid_shape or len(entry[0]) != len(entry[1]):
-            raise BadInput(
-                "is not [[statements], [labels], caption] with one label per statement",
-                file=path,
-                line=line,
-                field=table_id,
-            )
+            raise row.error("is not a JSON object of statements by table file")
+        is_valid = isinstance(entry, list) and len(entry) >= 2 and all(isinstance(part, list) for part in entry[:2])
+        if not is_valid or len(entry[0]) != len(entry[1]):
+            raise row.error("is not [[statements], [labels], caption] with one label per statement", table_id)
         file = find_file_below(tables, table_id)
         if file is None:
             raise BadInput("this table of the statements is missing; add the file", file=tables / table_id)
-        table = _read_table_file(file, "#", "tabfact", table_id, str(entry[2]) if len(entry) > 2 else "")
-        for number, (statement, label) in enumerate(zip(entry[0], entry[1], strict=True)):
+        table = _read_table_file(file, "#", info.name, table_id, str(entry[2]) if len(entry) > 2 else "")
+        for number, (statement, label) in enumerate(zip(*entry[:2], strict=True)):
             if label not in (0, 1):
-                raise BadInput(
-                    f"statement {number} has label {label!r}, not 0 or 1", file=path, line=line, field=table_id
-                )
-            question = QuestionRecord(
-                "tabfact",
-                f"{table_id}#{number}",
-                split,
-                "verification",
-                str(statement),
-                CLAIM_LABELS[:2],
-                (CLAIM_LABELS[0 if label == 1 else 1],),
-                table_id,
-            )
-            yield Row({}, path, line), question, table
+                raise row.error(f"statement {number} has label {label!r}, not 0 or 1", table_id)
+            source_id, gold = f"{table_id}#{number}", (CLAIM_LABELS[0 if label == 1 else 1],)
+            fields = {"options": CLAIM_LABELS[:2], "gold": gold, "table_id": table_id}
+            yield *info.question(row, split, source_id, str(statement), **fields), table
 
 
 def find_tabfact_tables(folder: Path) -> Path:
@@ -158,23 +143,15 @@ def _read_table_file(path: Path, delimiter: str, benchmark: str, table_id: str, 
     return Table(benchmark, table_id, caption, rows[0] if rows else (), tuple(rows[1:]))
 
 
-def read_tabmcq(files: Sequence[Path], split: str) -> QuestionsWithTables:
+def read_tabmcq(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTables:
     """Read questions in file order; gold evidence is the gold cell, its row and the aligned columns.
 
     ``MCQs.tsv`` references the table ``Tables/<folder>/<file>.tsv`` as ``<folder>-<file>``. A row of a table is a
     sentence split into cells, so columns of linking words have empty headers. Row 0 is the header.
     """
-    path = find_dataset("tabmcq").resolve_file(files[0], split)
+    (path,) = info.find_files(folder, split)
     tables: dict[str, Table] = {}
-    required_columns = (
-        "QUESTION",
-        "QUESTION-ALIGNMENT",
-        "CORRECT CHOICE",
-        "RELEVANT TABLE",
-        "RELEVANT ROW",
-        "RELEVANT COL",
-    )
-    for raw_row in headed_rows(path, required_columns, "\t"):
+    for raw_row in headed_rows(path, TABMCQ_COLUMNS, "\t"):
         if not any(raw_row.values.values()):
             continue
         row = Row({name: value.strip() for name, value in raw_row.values.items()}, path, raw_row.line)
@@ -182,23 +159,22 @@ def read_tabmcq(files: Sequence[Path], split: str) -> QuestionsWithTables:
         gold = find_option_letter(row, "CORRECT CHOICE", options, tuple(str(n + 1) for n in range(len(options))))
         table_id = row.text("RELEVANT TABLE")
         if table_id not in tables:
-            folder, _, number = table_id.partition("-")
-            table_file = path.parent / "Tables" / folder / f"{number}.tsv"
+            table_folder, _, number = table_id.partition("-")
+            table_file = path.parent / "Tables" / table_folder / f"{number}.tsv"
             if not number or not table_file.is_file():
                 raise row.error(f"there is no table {table_id!r}; add its file", "RELEVANT TABLE")
             tables[table_id] = _read_tabmcq_table(table_file)
-        question = QuestionRecord(
-            "tabmcq",
-            str(row.line),
+        located_question = info.question(
+            row,
             split,
-            "table_qa",
+            str(row.line),
             row.text("QUESTION"),
-            options,
-            (gold,),
-            table_id,
+            options=options,
+            gold=(gold,),
+            table_id=table_id,
             gold_evidence=_tabmcq_evidence(row, tables[table_id]),
         )
-        yield row, question, tables[table_id]
+        yield *located_question, tables[table_id]
 
 
 def _tabmcq_evidence(row: Row, table: Table) -> tuple[GoldEvidence, ...]:

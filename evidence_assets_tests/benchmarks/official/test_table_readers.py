@@ -48,9 +48,8 @@ class TestScitab(ReaderContract):
     EMPTY_FILES = (("test", {FILE: "[]"}, FILE),)
 
     def test_the_table_is_read_unchanged(self, tmp_path: Path) -> None:
-        ((claim, table),) = read_pairs(
-            "scitab", [write_files(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE], "all"
-        )
+        write_files(tmp_path, {self.FILE: json.dumps([self.ROW])})
+        ((claim, table),) = read_pairs("scitab", tmp_path, "test")
         assert claim.gold == ("NOT ENOUGH INFORMATION",)
         assert (table.header, table.rows) == (("name", "[BOLD] value"), (("A", "1"), ("B",)))
 
@@ -75,7 +74,7 @@ class TestPubhealthtab(ReaderContract):
         down = {"claim": "d", "label": "NEI", "table": {"header_vertical": ["x", "y"], "rows": [["1"], ["2"]]}}
         none = {"claim": "e", "label": "refutes", "table": {"rows": []}}
         write_files(tmp_path, {self.FILE: json_lines(self.ROW, down, none)})
-        (_, first), (_, second), (_, third) = read_pairs("pubhealthtab", [tmp_path / self.FILE], "all")
+        (_, first), (_, second), (_, third) = read_pairs("pubhealthtab", tmp_path, "test")
         assert (first.header, first.rows, first.caption) == (("a", "b"), (("1", "2"),), "k")
         assert second.rows == (("x", "1"), ("y", "2"))
         assert (third.header, third.rows) == ((), ())
@@ -103,7 +102,7 @@ class TestTabfact(ReaderContract):
     def test_statements_share_their_table(self, tmp_path: Path) -> None:
         reports = {"1.csv": [["Messi has 10.", "Kane has 9."], [1, 0], "goals"]}
         write_files(tmp_path, self.TABLE | {self.FILE: json.dumps(reports)})
-        (first, table), (second, _) = read_pairs("tabfact", [tmp_path / self.FILE, tmp_path / "data/all_csv"], "all")
+        (first, table), (second, _) = read_pairs("tabfact", tmp_path, "test")
         assert (first.gold, second.gold) == (("SUPPORTS",), ("REFUTES",))
         assert (table.header, table.rows[1], table.caption) == (("player", "goals"), ("Kane", "8"), "goals")
 
@@ -167,6 +166,6 @@ def test_the_real_files(dev_data: Path) -> None:
     assert (len(tables), len(questions)) == (62, 300)
     assert all(question.gold_evidence[0].text for question in questions)
     assert all(question.table_id in tables for question in questions)
-    claims = list(read_pairs("scitab", [dev_data / "scitab" / "sci_tab.json"], "all"))
+    claims = list(read_pairs("scitab", dev_data / "scitab", "test"))
     assert len(claims) == 120
     assert len({table.table_id for _, table in claims}) == 83
