@@ -36,7 +36,7 @@ def pages(lake: LakeReader) -> dict[str, str]:
     """The address of each page: confident right answers, whatever the lake contains."""
 
     def best_question(variant: str, benchmark: str = "%") -> str:
-        [row] = lake.answers(
+        [row] = reader.rows(
             "SELECT question_id FROM answers WHERE variant = $variant AND is_right AND status = 'answered' "
             "AND benchmark LIKE $benchmark ORDER BY confidence DESC, prediction_id LIMIT 1",
             variant=variant,
@@ -44,26 +44,25 @@ def pages(lake: LakeReader) -> dict[str, str]:
         )
         return str(row["question_id"])
 
-    with lake.reader() as reader:
+    with lake.opened() as reader:
         [chunk] = reader.rows(
             "SELECT source_id FROM evidence JOIN counterfactuals c ON list_contains(c.cited, evidence.content_hash) "
-            "WHERE source_kind = 'chunk' AND c.necessary GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
-            ["evidence", "counterfactuals"],
+            "WHERE source_kind = 'chunk' AND c.necessary GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1"
         ) or reader.rows(
-            "SELECT source_id FROM evidence WHERE source_kind = 'chunk' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
-            ["evidence"],
+            "SELECT source_id FROM evidence WHERE source_kind = 'chunk' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1"
         )
-        [relation] = reader.ids(
-            "SELECT relation_id FROM triples WHERE origin = 'kbloom' GROUP BY ALL ORDER BY relation_id DESC LIMIT 1",
-            ["triples"],
+        [relation] = reader.rows(
+            "SELECT relation_id FROM triples WHERE origin = 'kbloom' GROUP BY ALL ORDER BY relation_id DESC LIMIT 1"
         )
+        path_question = best_question("mcqa/ugat", benchmark="sample_graph")
+        table_question = best_question("table/ucret")
     return {
         "overview": "/",
-        "relation": f"/relation/{relation}",
+        "relation": f"/relation/{relation['relation_id']}",
         "scores": "/scores",
         "questions": "/questions?variant=mcqa/uscrake",
-        "path": f"/question/{best_question('mcqa/ugat', benchmark='sample_graph')}?variant=mcqa/ugat#a1",
-        "table": f"/question/{best_question('table/ucret')}?variant=table/ucret",
+        "path": f"/question/{path_question}?variant=mcqa/ugat#a1",
+        "table": f"/question/{table_question}?variant=table/ucret",
         "source": f"/source/chunk/{chunk['source_id']}",
     }
 

@@ -22,7 +22,7 @@ from evidence_assets.cli.console import (
     report_errors,
     strip_controls,
 )
-from evidence_assets.explorer import LOCALHOST
+from evidence_assets.explorer import LOCALHOST, PORT
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
 from evidence_assets.lake.ids import short_id
@@ -213,7 +213,7 @@ def diff(
 
 @commands.command()
 def explore(
-    port: Annotated[int, typer.Option(help="Port on this machine. Default: the first free port from 3001.")] = 0,
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = PORT,
     host: Annotated[
         str, typer.Option(help="Address to listen on. Use 0.0.0.0 only in a container.", metavar="ADDRESS")
     ] = LOCALHOST,

@@ -2,3 +2,4 @@
 
 LOCALHOST = "127.0.0.1"
 """The address that only this machine reaches."""
+PORT = 3001

@@ -64,10 +64,10 @@ def export_pages(
     while waiting:
         address = waiting.popleft()
         parts = urlsplit(address)
-        reply = site.reply(parts.path, dict(parse_qsl(parts.query)))
-        pages[page_file(address)] = reply.html
+        _, html = site.reply(parts.path, dict(parse_qsl(parts.query)))
+        pages[page_file(address)] = html
         progress(len(pages))
-        for _, href in _HREF.findall(reply.html):
+        for _, href in _HREF.findall(html):
             address_of_link = urlsplit(unescape(href))._replace(fragment="").geturl()
             name = page_file(address_of_link)
             if not address_of_link.startswith("/static/") and name not in linked:

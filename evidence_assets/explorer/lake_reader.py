@@ -1,12 +1,11 @@
-"""Readers of the lake for the explorer: a connection per page, and all predictions and the last changes in memory."""
+"""Reader of the lake for the explorer's pages, with all predictions and the last changes in memory."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,18 +15,17 @@ from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENC
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.atomic import mirror_of
-from evidence_assets.lake.catalogue import connect, create_views, scan_sql
+from evidence_assets.lake.catalogue import connect, scan_sql
 from evidence_assets.lake.row_locations import query_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 MAX_PAGE_AGE_S = 30.0
 """Maximum age of pages over a remote lake."""
+MEMORY_LIMIT = "4GB"
 QUESTIONS = """
-    CREATE OR REPLACE TABLE all_questions AS
-    SELECT question_id, benchmark, source_id, split, task, text, options, gold, gold_aliases, table_id, negated,
-           lower(text) AS low, filename AS file
-    FROM {questions}
+    CREATE TABLE all_questions AS
+    SELECT question_id, benchmark, task, text, options, gold, gold_aliases, filename AS file FROM {questions}
 """
 IS_RIGHT = """
     CREATE MACRO is_right(benchmark, question_id, task, gold, gold_aliases, answer, status) AS
@@ -40,17 +38,19 @@ IS_RIGHT = """
 """
 """Whether an answer is right; null for questions without gold answers of a benchmark."""
 ANSWERS = """
-    CREATE OR REPLACE TABLE answers AS
+    CREATE TABLE all_answers AS
     SELECT p.prediction_id, p.question_id, p.benchmark, p.selector, p.reasoner, p.model_id, p.answer, p.status,
-           p.confidence, replace(regexp_extract(p.filename, 'asset=predictions[.]([^/]*)', 1), '.', '/') AS variant,
+           p.confidence, replace(p.asset, 'predictions/', '') AS variant,
            is_right(p.benchmark, q.question_id, q.task, q.gold, q.gold_aliases, p.answer, p.status) AS is_right
-    FROM {predictions} p LEFT JOIN all_questions q USING (question_id)
+    FROM predictions p LEFT JOIN all_questions q USING (question_id);
+    CREATE VIEW answers AS
+    SELECT a.*, q.text, q.task, q.options, q.gold FROM all_answers a LEFT JOIN all_questions q USING (question_id)
 """
-
+"""All predictions, and whether they are right; the view adds their questions."""
 CHANGE_KINDS = ("predictions", "knowledge", "scores")
 """First parts of the asset keys whose history is compared; that of evidence and chains is too large for a page."""
 CHANGES = """
-    CREATE OR REPLACE TABLE changes AS
+    CREATE TABLE changes AS
     SELECT split_part(asset, '/', 1) AS kind, asset, row_id,
            CASE WHEN kind = 'predictions' THEN split_part(partition, '|', 1) ELSE '' END AS benchmark,
            CASE WHEN old.run_id IS NULL THEN 'added' WHEN new.run_id IS NULL THEN 'removed' ELSE 'changed' END
@@ -94,111 +94,67 @@ def _short_answer_is_right(answer: str, gold: list[str], aliases: list[list[str]
     return is_correct(question, {"answer": answer, "status": "answered"})
 
 
-@dataclass(frozen=True)
-class PageReader:
-    """Reader of one page: the lake's reader and a connection for this page."""
-
-    lake_reader: LakeReader
-    connection: duckdb.DuckDBPyConnection
-
-    def rows(self, sql: str, tables: Sequence[str] = (), **parameters: Any) -> list[Row]:
-        """Rows of a query over views of the lake."""
-        create_views(self.connection, *tables)
-        return query_rows(self.connection, sql, **parameters)
-
-    def ids(self, sql: str, tables: Sequence[str], **parameters: Any) -> list[str]:
-        """Values of a query with one column."""
-        return [next(iter(row.values())) for row in self.rows(sql, tables, **parameters)]
-
-    def answers(self, sql: str, **parameters: Any) -> list[Row]:
-        """Rows of a query over ``answers`` (predictions and whether they are right) and ``all_questions``."""
-        return self.lake_reader.answers(sql, **parameters)
-
-    def cached(self, compute: Callable[[PageReader], Any], tables: Sequence[str]) -> Any:
-        """The value of ``compute`` for this lake, from memory until a file of these tables changes."""
-        return self.lake_reader.cached(compute, self, tables)
-
-    def texts(self, ids: Sequence[str]) -> dict[str, str]:
-        """Texts of questions by id."""
-        rows = self.answers(
-            "SELECT question_id, text FROM all_questions WHERE question_id IN (SELECT unnest($ids))",
-            ids=sorted(set(ids)),
-        )
-        return {row["question_id"]: row["text"] for row in rows}
-
-
 class LakeReader:
-    """Reader of a lake, shared by many pages and threads."""
+    """One connection to a lake for all pages, rebuilt when a file of the lake changes.
+
+    Its tables in memory are ``all_questions``, ``all_answers`` (with the view ``answers``) and ``changes``.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    last_run: LastRun | None
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.lake = Lake(self.root)
-        self._memory = duckdb.connect(config={"memory_limit": "2GB"})
-        self._memory.create_function(
-            "short_answer_is_right", _short_answer_is_right, ["VARCHAR", "VARCHAR[]", "VARCHAR[][]"], "BOOLEAN"
-        )
-        self._memory.execute(IS_RIGHT.format(ad_hoc=AD_HOC_BENCHMARK))
         self._lock = threading.Lock()
-        self._stamps: dict[str, Stamps] = {}
-        self._values: dict[Callable[[PageReader], Any], tuple[dict[str, Stamps], Any]] = {}
+        self._stamps: dict[str, Stamps] | None = None
+        self._values: dict[Callable[[LakeReader], Any], Any] = {}
         self._last_fetch = -MAX_PAGE_AGE_S
-        self.last_run: LastRun | None = None
 
     @contextmanager
-    def reader(self) -> Iterator[PageReader]:
+    def opened(self) -> Iterator[LakeReader]:
+        """The reader with the lake's latest files, for one page at a time."""
         with self._lock:
-            self._fetch()
-        with connect(self.root, lazy=True) as connection:
-            yield PageReader(self, connection)
-
-    def answers(self, sql: str, **parameters: Any) -> list[Row]:
-        """Rows of a query over the tables in memory, which are refreshed first."""
-        with self._lock:
-            self._fetch()
             self._refresh()
-            cursor = self._memory.cursor()
-        return query_rows(cursor, sql, **parameters)
+            yield self
 
-    def cached(self, compute: Callable[[PageReader], Any], reader: PageReader, tables: Sequence[str]) -> Any:
-        """The value of ``compute``, from memory until a file of these tables changes."""
-        stamps = self._read_stamps(tables)
-        cached_stamps, value = self._values.get(compute, (None, None))
-        if cached_stamps != stamps:
-            value = compute(reader)
-            self._values[compute] = stamps, value
-        return value
+    def rows(self, sql: str, **parameters: Any) -> list[Row]:
+        """Rows of a query over the lake's views and the tables in memory."""
+        return query_rows(self.connection, sql, **parameters)
+
+    def cached(self, compute: Callable[[LakeReader], Any]) -> Any:
+        """The value of ``compute`` for this lake, from memory until a file changes."""
+        if compute not in self._values:
+            self._values[compute] = compute(self)
+        return self._values[compute]
 
     def recent_files(self, table: str) -> list[str]:
-        """Files of questions or predictions that were written since the last run started, latest first."""
+        """Files of a table that were written since the last run started, latest first."""
+        assert self._stamps is not None, "pages are read within `opened`"
         start = self.last_run.start if self.last_run else 0.0
-        times = {str(path): stamp[0] / 1e9 for path, stamp in self._stamps.get(table, {}).items()}
+        times = {str(path): stamp[0] / 1e9 for path, stamp in self._stamps[table].items()}
         return sorted((name for name, time in times.items() if time >= start), key=lambda name: (-times[name], name))
 
-    def _fetch(self) -> None:
-        """Fetch changed files of a remote lake, at most every ``MAX_PAGE_AGE_S`` seconds."""
+    def _refresh(self) -> None:
+        """Rebuild the connection if a file has changed; a remote lake is fetched every ``MAX_PAGE_AGE_S`` seconds."""
         if mirror_of(self.root) is not None and time.monotonic() - self._last_fetch > MAX_PAGE_AGE_S:
             for table in TABLES:
                 self.lake.folder(table)
             self._last_fetch = time.monotonic()
-
-    def _refresh(self) -> None:
-        """Reload predictions, questions and changes if one of their files has changed."""
-        stamps = self._read_stamps(("questions", "predictions", "history"))
+        stamps = {table: _read_stamps(self.root / table) for table in TABLES}
         if stamps == self._stamps:
             return
-        if any(stamps[table] != self._stamps.get(table) for table in ("questions", "predictions")):
-            sources = {table: scan_sql(table, sorted(stamps[table])) for table in ("questions", "predictions")}
-            self._memory.execute(QUESTIONS.format(questions=sources["questions"]))
-            self._memory.execute(ANSWERS.format(predictions=sources["predictions"]))
         self.last_run = find_last_run(stamps["history"], stamps["predictions"])
-        self._memory.execute(changes_sql(stamps["history"], self.last_run.start if self.last_run else 0.0))
-        self._stamps = stamps
+        self.connection = connect(self.root, memory=MEMORY_LIMIT)
+        self.connection.create_function(
+            "short_answer_is_right", _short_answer_is_right, ["VARCHAR", "VARCHAR[]", "VARCHAR[][]"], "BOOLEAN"
+        )
+        self.connection.execute(IS_RIGHT.format(ad_hoc=AD_HOC_BENCHMARK))
+        self.connection.execute(QUESTIONS.format(questions=scan_sql("questions", sorted(stamps["questions"]))))
+        self.connection.execute(ANSWERS)
+        self.connection.execute(changes_sql(stamps["history"], self.last_run.start if self.last_run else 0.0))
+        self._stamps, self._values = stamps, {}
 
-    def _read_stamps(self, tables: Sequence[str]) -> dict[str, Stamps]:
-        return {
-            table: {
-                path: ((stat := path.stat()).st_mtime_ns, stat.st_size)
-                for path in (self.root / table).rglob("[!.]*.parquet")
-            }
-            for table in tables
-        }
+
+def _read_stamps(folder: Path) -> Stamps:
+    return {path: ((stat := path.stat()).st_mtime_ns, stat.st_size) for path in folder.rglob("[!.]*.parquet")}

@@ -11,6 +11,15 @@ from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.evidence_view import EvidenceView
 from evidence_assets.explorer.pages import link, shorten
 
+WIDTH, GAP, LINE = 1_140, 70, 18
+"""Pixels of a drawing's width, between columns, and of a line of text."""
+PADDING, HEADING, SPACE = 6, 26, 10
+"""Pixels around a box's text, for the columns' headings, and between boxes."""
+CHARACTER = 7.8
+"""Assumed width of a character in pixels."""
+MAX_TEXT, MAX_LINES = 300, 3
+"""Maximum characters of a box's full text, which is its tooltip and its name for screen readers, and drawn lines."""
+
 
 @dataclass(frozen=True)
 class Box:
@@ -33,30 +42,6 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Size:
-    """Sizes of a drawing in pixels; ``character`` is the assumed width of a character.
-
-    ``column``: Minimum width of a column; a drawing that gets wider scrolls.
-    """
-
-    name: str
-    width: int
-    column: int
-    gap: int
-    line: int
-    character: float
-    max_lines: int
-
-
-SIZES = (Size("broad", 1_140, 200, 70, 18, 7.8, 3), Size("narrow", 350, 105, 14, 14, 6.8, 6))
-"""The page shows one of them, by the width of the screen."""
-PADDING, HEADING, SPACE = 6, 26, 10
-"""Pixels around a box's text, for the columns' headings, and between boxes."""
-MAX_TEXT = 300
-"""Maximum characters of a box's full text, which is its tooltip and its name for screen readers."""
-
-
-@dataclass(frozen=True)
 class PlacedBox:
     """A box with its position and its lines of text."""
 
@@ -74,49 +59,39 @@ class PlacedBox:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One size of a drawing: headings with their positions, boxes, and paths of the curves with their style."""
+    """Headings with their positions, boxes, and paths of the curves with their style.
 
-    size: Size
-    width: float
+    ``title`` and ``description`` are for screen readers.
+    """
+
+    title: str
+    description: str
     height: float
     headings: list[tuple[float, str]]
     boxes: list[PlacedBox]
     paths: list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Layers:
-    """A drawing in all sizes, with its title and description for screen readers."""
-
-    title: str
-    description: str
-    drawings: list[Drawing]
-
-
 def draw_layers(
     title: str, description: str, headings: Sequence[str], boxes: Sequence[Box], curves: Sequence[Curve]
-) -> Layers:
+) -> Drawing:
     """Place boxes in columns, centred vertically; curves to missing boxes are left out."""
-    return Layers(title, description, [_draw(size, headings, boxes, curves) for size in SIZES])
-
-
-def _draw(size: Size, headings: Sequence[str], boxes: Sequence[Box], curves: Sequence[Curve]) -> Drawing:
-    width = max(size.column, (size.width - size.gap * (len(headings) - 1)) / len(headings))
-    lines = {box.key: _wrap(box.text, width - 2 * PADDING, size) for box in boxes}
-    heights = {key: len(text) * size.line + 2 * PADDING for key, text in lines.items()}
+    width = (WIDTH - GAP * (len(headings) - 1)) / len(headings)
+    lines = {box.key: _wrap(box.text, width - 2 * PADDING) for box in boxes}
+    heights = {key: len(text) * LINE + 2 * PADDING for key, text in lines.items()}
     columns = [[box for box in boxes if box.column == number] for number in range(len(headings))]
     column_heights = [sum(heights[box.key] + SPACE for box in column) for column in columns]
     placed: dict[str, PlacedBox] = {}
     for number, column in enumerate(columns):
-        x, y = number * (width + size.gap), HEADING + (max(column_heights) - column_heights[number]) / 2
+        x, y = number * (width + GAP), HEADING + (max(column_heights) - column_heights[number]) / 2
         for box in column:
             placed[box.key] = PlacedBox(box, x, y, width, heights[box.key], lines[box.key])
             y += heights[box.key] + SPACE
     return Drawing(
-        size,
-        (width + size.gap) * len(headings) - size.gap,
+        title,
+        description,
         HEADING + max(column_heights),
-        [(number * (width + size.gap), heading) for number, heading in enumerate(headings)],
+        [(number * (width + GAP), heading) for number, heading in enumerate(headings)],
         list(placed.values()),
         [
             (_path(placed[curve.start], placed[curve.end]), curve.style)
@@ -126,12 +101,12 @@ def _draw(size: Size, headings: Sequence[str], boxes: Sequence[Box], curves: Seq
     )
 
 
-def _wrap(text: str, width: float, size: Size) -> list[str]:
+def _wrap(text: str, width: float) -> list[str]:
     """Lines of a text that fit the width, truncated to the maximum; at least one."""
-    characters = int(width / size.character)
+    characters = int(width / CHARACTER)
     if any(east_asian_width(character) in "WF" for character in text):
         characters //= 2
-    return textwrap.wrap(shorten(text, MAX_TEXT), characters, max_lines=size.max_lines, placeholder=" …") or [""]
+    return textwrap.wrap(shorten(text, MAX_TEXT), characters, max_lines=MAX_LINES, placeholder=" …") or [""]
 
 
 def _path(start: PlacedBox, end: PlacedBox) -> str:
@@ -146,7 +121,7 @@ MAX_EVIDENCE, MAX_SOURCES = 8, 12
 """Maximum rows of evidence and sources that are drawn."""
 
 
-def draw_answer(answer: AnswerView, anchor: str, *, linked: bool = True) -> Layers | None:
+def draw_answer(answer: AnswerView, anchor: str, *, linked: bool = True) -> Drawing | None:
     """Curves lead from the answer to used evidence, and from the question to the other evidence; None without evidence.
 
     ``anchor``: Prefix of the ids of the evidence on the page.

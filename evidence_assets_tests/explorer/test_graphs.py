@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.export import evidence_card
-from evidence_assets.explorer.layers import MAX_EVIDENCE, SIZES, Box, Curve, draw_layers
+from evidence_assets.explorer.layers import CHARACTER, MAX_EVIDENCE, MAX_LINES, WIDTH, Box, Curve, draw_layers
 from evidence_assets.explorer.pages.relation import MAX_PER_COLUMN
 from evidence_assets.explorer.site import application
 from evidence_assets.lake import connect
@@ -35,10 +35,10 @@ ATTACK = "</title></svg><script>alert('x')</script>\"><img src=x onerror=alert(1
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawings(page: str) -> list[ElementTree.Element]:
-    """The drawings of a page, which are well-formed XML."""
-    matches = re.findall(r'<svg class="layers .*?</(?:a|g)></svg>', page, re.DOTALL)
-    return [ElementTree.fromstring(svg.replace("<svg", f'<svg xmlns="{SVG[1:-1]}"', 1)) for svg in matches]
+def drawing_of(page: str) -> ElementTree.Element:
+    """The drawing of a page, which is well-formed XML."""
+    [svg] = re.findall(r'<svg class="layers" .*?</(?:a|g)></svg>', page, re.DOTALL)
+    return ElementTree.fromstring(svg.replace("<svg", f'<svg xmlns="{SVG[1:-1]}"', 1))
 
 
 def titles(element: ElementTree.Element, style: str) -> list[str]:
@@ -68,67 +68,51 @@ def client(lake: Lake) -> TestClient:
 
 
 def test_an_answer_is_drawn_from_its_question_to_its_sources(client: TestClient) -> None:
-    broad, narrow = drawings(client.get("/question/q1").text)
-    assert broad.get("class") == "layers broad" and narrow.get("class") == "layers narrow"
-    for drawing in (broad, narrow):
-        used = titles(drawing, "used")
-        assert [text[:9] for text in used] == ["Answer: A", "[1] Row 9", "Bees 2 </"]
-        assert len(titles(drawing, "shown")) == (MAX_EVIDENCE - 1) + 1, "other evidence and its source"
-        assert titles(drawing, "") == [" ".join(f"Which? {ATTACK}".split())]
-        styles = [path.get("class") for path in drawing.iter(f"{SVG}path")]
-        assert styles.count("used") == 2 and len(styles) == 2 * MAX_EVIDENCE
-        links = [a.get("href") for a in drawing.iter(f"{SVG}a")]
-        assert links[0] == "#a1-e1" and links[-2:] == ["/source/chunk/k2", "/source/chunk/k1"]
-        assert drawing.findtext(f"{SVG}title") == "Question, evidence and sources of the answer"
-        assert "Used evidence: 1 of 10 rows; 8 are drawn" in str(drawing.findtext(f"{SVG}desc"))
-
-
-def test_texts_in_a_drawing_are_escaped(client: TestClient) -> None:
     page = client.get("/question/q1").text
+    drawing = drawing_of(page)
+    used = titles(drawing, "used")
+    assert [text[:9] for text in used] == ["Answer: A", "[1] Row 9", "Bees 2 </"]
+    assert len(titles(drawing, "shown")) == (MAX_EVIDENCE - 1) + 1, "other evidence and its source"
+    assert titles(drawing, "") == [" ".join(f"Which? {ATTACK}".split())]
+    styles = [path.get("class") for path in drawing.iter(f"{SVG}path")]
+    assert styles.count("used") == 2 and len(styles) == 2 * MAX_EVIDENCE
+    links = [str(a.get("href")) for a in drawing.iter(f"{SVG}a")]
+    assert links[0] == "#a1-e1" and links[-2:] == ["/source/chunk/k2", "/source/chunk/k1"]
+    assert all(f'id="{anchor[1:]}"' in page for anchor in links if anchor.startswith("#"))
+    assert drawing.findtext(f"{SVG}title") == "Question, evidence and sources of the answer"
+    assert "Used evidence: 1 of 10 rows; 8 are drawn" in str(drawing.findtext(f"{SVG}desc"))
     assert "<img" not in page and "2469134" not in page and page.count("<script") == 1
-    assert any(ATTACK[:40] in text for drawing in drawings(page) for text in titles(drawing, "used"))
     assert not re.search(r'<svg[^>]*style=|<[^>]* on\w+="', page)
-
-
-def test_links_of_a_drawing_lead_to_evidence_on_the_page(client: TestClient) -> None:
-    page = client.get("/question/q1").text
-    anchors = {a.get("href") for drawing in drawings(page) for a in drawing.iter(f"{SVG}a")}
-    for anchor in filter(lambda href: str(href).startswith("#"), anchors):
-        assert f'id="{str(anchor)[1:]}"' in page, anchor
 
 
 def test_a_card_has_the_drawing_without_links_to_pages(lake: Lake) -> None:
     with connect(lake.root) as connection:
         card = evidence_card(connection, view_answer(connection, "p-s-1"))
-    links = {str(a.get("href")) for drawing in drawings(card) for a in drawing.iter(f"{SVG}a")}
+    links = {str(a.get("href")) for a in drawing_of(card).iter(f"{SVG}a")}
     assert len(links) == MAX_EVIDENCE and all(link.startswith("#e") for link in links)
 
 
 def test_an_answer_without_evidence_has_no_drawing(client: TestClient) -> None:
-    assert not drawings(client.get("/question/q2").text)
+    assert "<svg" not in client.get("/question/q2").text
 
 
 def test_a_relation_is_drawn_from_its_seeds_to_its_triples(lake: Lake, client: TestClient) -> None:
     write_harvest(lake, 12, suffix=f" {ATTACK}")
     page = client.get("/relation/may_treat").text
     assert "<img" not in page and page.count("<script") == 1
-    for drawing in drawings(page):
-        boxes = titles(drawing, "")
-        assert [text.split(" <")[0] for text in boxes[:2]] == ["head 0", "head 1"]
-        assert sum(text.startswith("<HEAD> heals") for text in boxes) == 2, "the third prompt found no tuple"
-        assert [text[:7] for text in boxes[4:]] == [f"drug {n} " for n in range(MAX_PER_COLUMN)]
-        assert [text[:7] for text in titles(drawing, "used")] == [f"drug {n} " for n in range(MAX_PER_COLUMN)]
-        assert len(list(drawing.iter(f"{SVG}path"))) == 2 * 2 + 2 * MAX_PER_COLUMN + MAX_PER_COLUMN
-        links = [a.get("href") for a in drawing.iter(f"{SVG}a")]
-        assert links[:3] == ["/source/seed/s0", "/source/seed/s1", "/source/triple/t0"]
-        assert drawing.findtext(f"{SVG}title") == "Seeds, prompts, tuples and triples of may_treat"
-
-
-def test_a_relation_without_harvest_has_no_drawing(lake: Lake, client: TestClient) -> None:
-    write_harvest(lake, 1)
+    drawing = drawing_of(page)
+    boxes = titles(drawing, "")
+    assert [text.split(" <")[0] for text in boxes[:2]] == ["head 0", "head 1"]
+    assert sum(text.startswith("<HEAD> heals") for text in boxes) == 2, "the third prompt found no tuple"
+    assert [text[:7] for text in boxes[4:]] == [f"drug {n} " for n in range(MAX_PER_COLUMN)]
+    assert [text[:7] for text in titles(drawing, "used")] == [f"drug {n} " for n in range(MAX_PER_COLUMN)]
+    assert len(list(drawing.iter(f"{SVG}path"))) == 2 * 2 + 2 * MAX_PER_COLUMN + MAX_PER_COLUMN
+    links = [a.get("href") for a in drawing.iter(f"{SVG}a")]
+    assert links[:3] == ["/source/seed/s0", "/source/seed/s1", "/source/triple/t0"]
+    assert drawing.findtext(f"{SVG}title") == "Seeds, prompts, tuples and triples of may_treat"
     lake.delete("triples", "knowledge/kbloom/harvest")
-    page = client.get("/relation/may_treat")
-    assert page.status_code == 200 and not drawings(page.text)
+    without = client.get("/relation/may_treat")
+    assert without.status_code == 200 and "<svg" not in without.text
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=400)
@@ -138,30 +122,21 @@ texts = st.text(st.characters(codec="utf-8"), max_size=400)
 def test_boxes_stay_in_the_drawing_and_never_overlap(items: list[tuple[int, str]]) -> None:
     boxes = [Box(str(number), column, text) for number, (column, text) in enumerate(items)]
     curves = [Curve(a.key, b.key) for a in boxes for b in boxes if b.column == a.column + 1]
-    for drawing in draw_layers("t", "d", ("a", "b", "c"), boxes, [*curves, Curve("0", "missing")]).drawings:
-        assert len(drawing.paths) == len(curves)
-        columns: dict[float, list[Any]] = {}
-        for box in drawing.boxes:
-            assert box.x >= 0 and box.x + box.width <= drawing.size.width + 0.01
-            assert box.y > 0 and box.y + box.height <= drawing.height
-            assert 1 <= len(box.lines) <= drawing.size.max_lines
-            columns.setdefault(box.x, []).append(box)
-        for column in columns.values():
-            for above, below in pairwise(column):
-                assert above.y + above.height < below.y
+    drawing = draw_layers("t", "d", ("a", "b", "c"), boxes, [*curves, Curve("0", "missing")])
+    assert len(drawing.paths) == len(curves)
+    columns: dict[float, list[Any]] = {}
+    for box in drawing.boxes:
+        assert box.x >= 0 and box.x + box.width <= WIDTH + 0.01
+        assert box.y > 0 and box.y + box.height <= drawing.height
+        assert 1 <= len(box.lines) <= MAX_LINES
+        columns.setdefault(box.x, []).append(box)
+    for column in columns.values():
+        for above, below in pairwise(column):
+            assert above.y + above.height < below.y
 
 
 def test_long_words_and_wide_characters_are_wrapped() -> None:
-    boxes = [Box("a", 0, "x" * 500), Box("b", 1, "漢" * 500)]
-    for drawing, size in zip(draw_layers("t", "d", ("a", "b"), boxes, []).drawings, SIZES, strict=True):
-        latin, chinese = drawing.boxes
-        assert len(latin.lines[0]) * size.character <= latin.width
-        assert len(chinese.lines[0]) * 2 * size.character <= chinese.width
-        assert latin.lines[-1].endswith("…") and len(latin.text) == 300
-
-
-def test_four_columns_keep_words_whole_on_a_narrow_screen() -> None:
-    boxes = [Box(str(n), n, "hypertension → ondansetron") for n in range(4)]
-    _, narrow = draw_layers("t", "d", ("a", "b", "c", "d"), boxes, []).drawings
-    assert [" ".join(box.lines) for box in narrow.boxes] == ["hypertension → ondansetron"] * 4
-    assert narrow.width > narrow.size.width, "it scrolls"
+    latin, chinese = draw_layers("t", "d", ("a", "b"), [Box("a", 0, "x" * 500), Box("b", 1, "漢" * 500)], []).boxes
+    assert len(latin.lines[0]) * CHARACTER <= latin.width
+    assert len(chinese.lines[0]) * 2 * CHARACTER <= chinese.width
+    assert latin.lines[-1].endswith("…") and len(latin.text) == 300

@@ -139,8 +139,9 @@ def test_the_drawing_of_an_answer_is_used_by_keyboard(page: Any, width: int) -> 
     page.set_viewport_size({"width": width, "height": 800})
     page.goto("/search?q=purrs")
     page.locator("main a").first.click()
-    drawing = page.get_by_role("group", name="Question, evidence and sources of the answer").filter(visible=True)
-    assert drawing.count() == 1 and "layers " + ("broad" if width > 768 else "narrow") == drawing.get_attribute("class")
+    assert (
+        page.get_by_role("group", name="Question, evidence and sources of the answer").filter(visible=True).count() == 1
+    )
     press_to(page, "Cats purr")
     page.keyboard.press("Enter")
     assert re.search(r"#a1-e\d+$", page.url)

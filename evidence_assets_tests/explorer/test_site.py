@@ -11,15 +11,12 @@ from urllib.parse import quote, urlsplit
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from evidence_assets.explorer.drawing import build_grid
 from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
-from evidence_assets.explorer.pages import MAX_WORD, break_words
-from evidence_assets.explorer.site import POLICY, Site, application, listen
+from evidence_assets.explorer.site import POLICY, application, listen
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
@@ -105,7 +102,12 @@ def files(lake: Lake) -> dict[str, str]:
 
 def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake, client: TestClient) -> None:
     before = files(lake)
-    start = ("/", "/search?q=b", "/questions?differs=mcqa/t&variant=mcqa/s")
+    start = (
+        "/",
+        "/search?q=b",
+        "/questions?differs=mcqa/t&variant=mcqa/s",
+        f"/source/table/{quote(NAMES[0], safe='')}",
+    )
     pages = crawl(client, 400, start)
     kinds = {address.split("/")[1].partition("?")[0] for address in pages}
     assert kinds >= {"", "questions", "question", "source", "search"}
@@ -126,18 +128,13 @@ def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake,
 
 
 def test_a_question_page_shows_variants_evidence_and_locations(client: TestClient) -> None:
-    reply = client.get("/answer/p-t-1")
-    assert reply.status_code == 302 and reply.headers["location"] == "/question/q1?variant=mcqa%2Ft"
-    page = client.get(reply.headers["location"]).text
-    assert page.index('<a href="#a1">mcqa/t</a>') < page.index('<a href="#a2">mcqa/s</a>'), (
+    page = client.get("/question/q1?variant=mcqa%2Ft").text
+    assert page.index('<a href="#a1">mcqa/<wbr>t</a>') < page.index('<a href="#a2">mcqa/<wbr>s</a>'), (
         "what was asked for comes first"
     )
     assert "<mark>Bees buzz.</mark>" in page and 'href="/source/chunk/k1"' in page
     assert "Without its evidence there would be no answer" in page
-    assert (
-        re.search(r'<td class="kept" id="a1-e2"><a href="[^"]*r1c1">5</a></td>', page)
-        and "Columns with evidence" in page
-    )
+    assert re.search(r'<td class="kept" id="a1-e2">5</td>', page) and "Columns with evidence" in page
     assert Page(page).text.count("verified") == 2
     assert "right" in page and "wrong" in page
 
@@ -155,8 +152,6 @@ def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) ->
     marks = re.findall(r'<span class="mark (\w+)">', client.get("/questions").text)
     assert marks == ["wrong", "right", "right", "right"]
     assert "1 predictions" in Page(client.get("/questions?right=wrong").text).text
-    assert "2 predictions" in Page(client.get("/questions?verdict=verified").text).text
-    assert "0 predictions" in Page(client.get("/questions?verdict=absent").text).text
     assert "1 predictions" in Page(client.get("/questions?variant=mcqa/s&differs=mcqa/t").text).text
     assert "No prediction matches the filters." in client.get("/questions?benchmark=%27%20OR%20true%20--").text
     assert client.get("/questions?page=999999999999999&status=answered").status_code == 200
@@ -164,10 +159,10 @@ def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_mean_harm_find_nothing(client: TestClient, name: str) -> None:
-    for kind in ("chunk", "document", "file", "node", "edge", "triple", "seed", "model", "nothing"):
+    for kind in ("chunk", "document", "node", "edge", "triple", "seed", "nothing"):
         reply = client.get("/source/" + kind + "/" + "".join(f"%{byte:02x}" for byte in name.encode()))
         assert reply.status_code in (200, 404) and "<svg onload" not in reply.text
-    for path in ("/question/", "/answer/", "/relation/", "/static/../../", "/"):
+    for path in ("/question/", "/relation/", "/static/../../", "/"):
         assert client.get(path + "".join(f"%{byte:02x}" for byte in name.encode())).status_code == 404
     assert client.get("/search", params={"q": name}).status_code == 200
 
@@ -183,18 +178,15 @@ def test_only_reading_from_this_machine(client: TestClient) -> None:
 
 
 def test_the_server_listens_on_one_address_only() -> None:
-    with listen() as listening:
+    with listen(0) as listening:
         port = listening.getsockname()[1]
         socket.create_connection(("127.0.0.1", port), 5).close()
         with pytest.raises(ConnectionRefusedError):  # any address but the one that only this machine has
             socket.create_connection(("127.0.0.2", port), 5)
-
-
-def test_another_address_is_used_only_if_named() -> None:
-    with listen(host="0.0.0.0") as listening:
+        with pytest.raises(BadInput, match=rf"cannot listen on 127\.0\.0\.1:{port} .*choose a free --port"):
+            listen(port)
+    with listen(0, host="0.0.0.0") as listening:
         socket.create_connection(("127.0.0.2", listening.getsockname()[1]), 5).close()
-    with pytest.raises(BadInput, match=r"cannot listen on '198\.51\.100\.7'"):
-        listen(host="198.51.100.7")
 
 
 def test_a_changed_lake_is_noticed(lake: Lake, client: TestClient) -> None:
@@ -211,8 +203,8 @@ def test_short_answers_are_right_as_scores_count_them(lake: Lake) -> None:
     short_question = question(9, "short", task="kgqa", options=[], gold="aspirin")
     lake.write("questions/graph", "short|0", {"questions": [short_question]})
     lake.write("predictions/graph/g", "short|0", {"predictions": [prediction(9, "The Aspirin.", "short", "g")]})
-    [row] = LakeReader(lake.root).answers("SELECT is_right FROM answers WHERE benchmark = 'short'")
-    assert row["is_right"] is True
+    with LakeReader(lake.root).opened() as reader:
+        assert reader.rows("SELECT is_right FROM answers WHERE benchmark = 'short'") == [{"is_right": True}]
 
 
 def test_pages_are_written_as_files_that_lead_to_one_another(lake: Lake, tmp_path: Path) -> None:
@@ -234,35 +226,24 @@ def test_pages_are_written_as_files_that_lead_to_one_another(lake: Lake, tmp_pat
 
 
 @pytest.mark.slow
-def test_the_sample_can_be_walked_from_scores_to_seeds_and_models_and_stays_as_it_is(made_world: World) -> None:
+def test_the_sample_can_be_walked_from_scores_to_seeds_and_stays_as_it_is(made_world: World) -> None:
     lake = Lake(made_world.root / "data_lake")
     before, relation = files(lake), lake.read("relation_seeds")["relation_id"][0]
     harvested = lake.read("triples").filter((pl.col("origin") == "kbloom") & (pl.col("relation_id") == relation))
-    model = quote(lake.read("predictions")["model_id"][0], safe="")
     edge_id, node = lake.read("kg_edges")["edge_id"][0], lake.read("kg_nodes")["node_id"][0]
     start = (
         f"/relation/{relation}",
         f"/source/triple/{harvested['triple_id'][0]}",
-        f"/source/model/{model}",
         f"/source/edge/{edge_id}",
         f"/source/node/{node}",
-        f"/source/file/{quote('sample/graphs/biomedical.tsv', safe='')}",
         "/",
         "/search?q=gout",
     )
     client = TestClient(application(lake.root), base_url="http://127.0.0.1")
     pages = crawl(client, 60, start)
-    assert "Prompts" in pages[start[0]] and "<dt>prompts</dt>" in pages[start[1]] and "answers" in pages[start[2]]
-    assert all("Evidence from this" in pages[start[place]] for place in (1, 3, 4, 5))
+    assert "Prompts" in pages[start[0]] and "<dt>score</dt>" in pages[start[1]]
+    assert all("Evidence from this" in pages[start[place]] for place in (1, 2, 3))
     assert files(lake) == before
-
-
-@given(st.text(st.sampled_from("ab_/.@:|- <>&\"'x")) | st.text())
-def test_breakable_words_keep_their_text_and_have_no_other_markup(text: str) -> None:
-    html = str(break_words(text))
-    assert unescape(html.replace("<wbr>", "")) == text
-    assert not re.search(r"<(?!wbr>)", html)
-    assert all(len(unescape(word)) <= MAX_WORD + 1 for word in re.split(r"\s|<wbr>", html))
 
 
 def test_a_table_is_drawn_with_its_columns() -> None:
@@ -270,19 +251,3 @@ def test_a_table_is_drawn_with_its_columns() -> None:
     table = {"table_id": "t", "caption": "", "header": ["a", "b"], "n_rows": 1, "cells": cells}
     grid = build_grid(table, [{"locator": "r1c1", "evidence_id": "e"}], {"e"})
     assert (grid.evidence_columns, grid.other_columns) == (["b"], ["a"]) and grid.rows[1][1].state == "used"
-
-
-def test_cells_columns_and_captions_have_pages_of_their_own(lake: Lake) -> None:
-    table = f"/source/cell/{quote(NAMES[0], safe='')}"
-    kinds = {"r1c1": "cell", "c1": "column", "caption": "caption"}
-    rows = [
-        evidence(2, n, "5", kind=kind, source_kind="table", source_id=NAMES[0], locator=place)
-        for n, (place, kind) in enumerate(kinds.items(), 1)
-    ]
-    lake.write("evidence/table/s", "quiz|1", {"evidence": rows, "lineage_edges": []})
-    site = Site(LakeReader(lake.root))
-    for place in kinds:
-        page = site.reply(f"{table}:{place}", {})
-        assert page.status == 200 and "question/q2" in page.html, place
-    for place in ("x", "r1", "c", "r1c"):
-        assert site.reply(f"{table}:{place}", {}).status == 404

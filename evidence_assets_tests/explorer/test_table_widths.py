@@ -74,9 +74,9 @@ def show(lake: Lake, browser_page: Any) -> Callable[[str], Any]:
     site = Site(LakeReader(lake.root))
 
     def show_page(path: str, **query: str) -> Any:
-        reply = site.reply(path, query)
-        assert reply.status == 200, reply.html
-        browser_page.set_content(reply.html)
+        status, html = site.reply(path, query)
+        assert status == 200, html
+        browser_page.set_content(html)
         browser_page.add_style_tag(path=STATIC / "explorer.css")
         return browser_page
 

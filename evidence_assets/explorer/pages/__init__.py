@@ -10,15 +10,13 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 PACKAGE = Path(__file__).parent.parent
 STATIC = PACKAGE / "static"
 PER_PAGE = 50
-MAX_WORD = 12
-"""Maximum characters of a word in a table without a possible line break."""
-_TOKEN = re.compile(r"\S+|\s+")
-_WORD_PART = re.compile(rf"[^_/.@:|-]{{1,{MAX_WORD}}}[_/.@:|-]?|[_/.@:|-]")
+_PART = re.compile(r"\s*[^\s_/.@:|-]{0,12}[_/.@:|-]?")
+"""A part of a text that a line break may follow: to the next separator, at most twelve characters of a word."""
 
 
 class NotFound(LookupError):
@@ -88,12 +86,9 @@ def break_words(text: object) -> Markup:
     """A text with possible line breaks in long words, so that they do not widen a column.
 
     >>> str(break_words("a very_long_name_of <b>"))
-    'a very_<wbr>long_<wbr>name_<wbr>of &lt;b&gt;'
+    'a<wbr> very_<wbr>long_<wbr>name_<wbr>of<wbr> &lt;b&gt;'
     """
-    return Markup("").join(
-        Markup("<wbr>").join(_WORD_PART.findall(token)) if len(token) > MAX_WORD else escape(token)
-        for token in _TOKEN.findall(str(text))
-    )
+    return Markup("<wbr>").join(filter(None, _PART.findall(str(text))))
 
 
 def format_share(value: float | None) -> str:
