@@ -219,13 +219,6 @@ class TransformerEncoder:
             for e in self._tokenize(texts)
         ]
 
-    def count_words(self, texts: Sequence[str]) -> list[int]:
-        """Number of words of each text, without special tokens."""
-        return [
-            len({word for word, special in zip(e.word_ids, e.special_tokens_mask, strict=True) if not special})
-            for e in self._tokenize(texts)
-        ]
-
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled, L2-normalised vectors, n × d."""
         import torch

@@ -91,14 +91,10 @@ class PoolingEncoder(Protocol):
 
 @runtime_checkable
 class LayeredEncoder(Protocol):
-    """An encoder that returns several hidden layers, and counts words without computing vectors."""
+    """An encoder that also returns several hidden layers."""
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         """As ``Encoder.encode_tokens``, with the last ``layers`` hidden layers concatenated: n × (layers · d)."""
-        ...
-
-    def count_words(self, texts: Sequence[str]) -> list[int]:
-        """Number of words of each text, as in ``TokenVectors.words``."""
         ...
 
 

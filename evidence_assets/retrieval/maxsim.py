@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -40,25 +39,17 @@ def maxsim_scores(query: ArrayLike, pool: TextCollection, weights: ArrayLike | N
 
 
 def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
-    """Cosine of each query token (rows) with the nearest token of each text (columns)."""
-    return nearest_cosines([query], texts)[0]
-
-
-def nearest_cosines(queries: Sequence[ArrayLike], texts: TextCollection) -> list[Cosines]:
-    """``nearest_tokens`` of several queries, which share one matrix product per text.
+    """Cosine of each query token (rows) with the nearest token of each text (columns).
 
     In float32, because these cosines are the largest arrays of a search in a pool of ten thousand texts.
     """
-    units = [_query_units(query, texts.dimensions) for query in queries]
-    if not units:
-        return []
-    all_queries = torch.cat(units)
-    nearest = np.empty((len(all_queries), len(texts)), np.float32)
+    units = _query_units(query, texts.dimensions)
+    nearest = np.empty((len(units), len(texts)), np.float32)
 
     def compare(pool: TokenPool, start: int, block: tuple[int, int]) -> None:
         first, last = block
         best = np.maximum.reduceat(
-            _multiply(all_queries, pool, block), pool.offsets[first:last] - pool.offsets[first], axis=1
+            _multiply(units, pool, block), pool.offsets[first:last] - pool.offsets[first], axis=1
         )
         nearest[:, start + first : start + last] = best
 
@@ -66,14 +57,7 @@ def nearest_cosines(queries: Sequence[ArrayLike], texts: TextCollection) -> list
         # The last digits of a product depend on the number of threads.
         deque(map_single_threaded(partial(compare, pool, start), list(pool.blocks(TOKENS_PER_BLOCK))), maxlen=0)
         del pool  # frees memory before the next tile is read
-    return np.split(nearest, np.cumsum([len(q) for q in units])[:-1])
-
-
-def token_cosines(query: ArrayLike, pool: TokenPool) -> Cosines:
-    """Cosine of each query token (rows) with each token of the pool (columns)."""
-    units = _query_units(query, pool.dimensions)
-    products = map_single_threaded(partial(_multiply, units, pool), list(pool.blocks(TOKENS_PER_BLOCK)))
-    return np.concatenate([np.empty((len(units), 0), np.float32), *products], axis=1)
+    return nearest
 
 
 def _query_units(query: ArrayLike, dimensions: int) -> torch.Tensor:

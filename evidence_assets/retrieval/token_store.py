@@ -1,4 +1,4 @@
-"""Token store of a corpus: term statistics of the encoder's pieces and of words, and token vectors.
+"""Token store of a corpus: term statistics of the encoder's pieces, and token vectors.
 
 The vectors of all texts are part of the store, or are encoded on demand and cached; both give the same numbers.
 """
@@ -6,7 +6,6 @@ The vectors of all texts are part of the store, or are encoded on demand and cac
 from __future__ import annotations
 
 import json
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -42,8 +41,6 @@ TEXTS_PER_BLOCK = 2048
 MAX_CACHE_BYTES = 20 << 30
 """Default maximum size of a cache."""
 
-_WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
-
 
 @dataclass(frozen=True)
 class StoreMeta:
@@ -56,11 +53,6 @@ class StoreMeta:
     dimensions: int
     vectors: bool = True
     """Whether the store has the vectors of all texts."""
-
-
-def word_forms(text: str) -> list[str]:
-    """Case-folded words and punctuation marks of a text, the terms of the word statistics."""
-    return _WORD_OR_MARK.findall(text.casefold())
 
 
 def source_version(chunks_version: str, model: str) -> str:
@@ -89,15 +81,13 @@ def build_store(
         raise BadInput(f"{encoder.model_id} has no tokenizer: choose another token_encoder")
     chunks = reused = 0
     with replacing_folder(folder) as temporary:
-        pieces = TermIndexWriter(temporary / "pieces")
-        forms = TermIndexWriter(temporary / "forms", postings=False)
+        pieces = TermIndexWriter(temporary / "pieces", postings=False)
 
         def count_terms() -> Iterator[list[str]]:
             nonlocal chunks
             flat = chain.from_iterable(texts)
             while block := list(islice(flat, TEXTS_PER_BLOCK)):
                 pieces.add([pieces_of_text or ("",) for pieces_of_text in encoder.split_tokens(block)])
-                forms.add([word_forms(text) for text in block])
                 chunks += len(block)
                 yield block
 
@@ -107,7 +97,6 @@ def build_store(
         else:
             deque(count_terms(), maxlen=0)
         pieces.finish()
-        forms.finish()
         tokens = TermIndex(temporary / "pieces").tokens
         built_from = source_version(chunks_version, model)
         meta = StoreMeta(built_from, model, chunks, tokens, encoder.dimensions, vectors)
@@ -169,7 +158,7 @@ class TokenStore:
     def __init__(self, folder: Path, *, expected: str, cache: Path, max_bytes: int = MAX_CACHE_BYTES) -> None:
         metadata = open_description(folder / "meta.json", VERSION, expected)
         self.meta = StoreMeta(**metadata)
-        self.pieces, self.forms = TermIndex(folder / "pieces"), TermIndex(folder / "forms")
+        self.pieces = TermIndex(folder / "pieces")
         self._folder, self._cache_folder, self._max_bytes = folder, cache, max_bytes
         self._caches: dict[str, TokenCache] = {}
 

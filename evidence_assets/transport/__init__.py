@@ -1,9 +1,8 @@
-"""Optimal transport between texts as measures over tokens: exact distances, plans and k nearest texts."""
+"""Optimal transport between texts as measures over tokens: exact distances and k nearest texts."""
 
 from __future__ import annotations
 
 from . import costs as costs
-from .exact import TokenPair, find_strongest_pairs
 from .ground_cost import CostLike, GroundCost, get_ground_cost, list_ground_costs
 from .measure import TokenMeasure
 from .pool import TextCollection, TokenPool
@@ -15,10 +14,8 @@ __all__ = [
     "NearestTexts",
     "TextCollection",
     "TokenMeasure",
-    "TokenPair",
     "TokenPool",
     "find_nearest_texts",
-    "find_strongest_pairs",
     "get_ground_cost",
     "list_ground_costs",
 ]

@@ -29,7 +29,7 @@ from evidence_assets.models.inference import single_threaded_blas
 from evidence_assets.models.vectors import Array
 
 from .bounds import BoundPass, LowerBound, TextBounds
-from .exact import Solution, TokenPair, solve_transport, strongest_pairs
+from .exact import Solution, solve_transport
 from .ground_cost import Array32, CostLike, GroundCost, get_ground_cost
 from .measure import TokenMeasure
 from .pool import IntArray, TextCollection
@@ -46,26 +46,23 @@ SLACK = 1e-10  # rounding error of bounds in float64; distances of the solver ar
 class NearestTexts:
     """The nearest texts by ascending distance, ties by position, and the number of exactly solved texts.
 
-    ``pairs``: The strongest token pairs of each text's plan, if they were requested.
     ``n_pruned``: Texts pruned by each bound: ``filter`` (step 2) and ``potentials`` (step 3).
     """
 
     indices: NDArray[np.int64]
     distances: Array
     n_solved: int
-    pairs: Sequence[Sequence[TokenPair]] = ()
     n_pruned: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class _SolvedText:
-    """A solved text: its tokens with mass, the solution, and its strongest pairs if it may be among the nearest."""
+    """A solved text: its tokens with mass, and the solution."""
 
     text: int
     points: Array
     masses: Array
     solution: Solution
-    pairs: Sequence[TokenPair] = ()
 
 
 SolveMap = Callable[[Callable[[int], _SolvedText], Iterable[int]], Iterable[_SolvedText]]
@@ -75,16 +72,14 @@ SolveMap = Callable[[Callable[[int], _SolvedText], Iterable[int]], Iterable[_Sol
 class _Query:
     """State of one query: its tokens with mass, the exact distances and the potentials so far.
 
-    ``tokens``: The numbers of the tokens with mass.
     ``limit``: A text with a greater lower bound is farther than the k-th.
     """
 
-    def __init__(self, measure: TokenMeasure, k: int, cost: GroundCost, n_pairs: int) -> None:
+    def __init__(self, measure: TokenMeasure, k: int, cost: GroundCost) -> None:
         masses = measure.masses
         has_mass = masses > 0
         self.points, self.masses = measure.points[has_mass], masses[has_mass] / masses[has_mass].sum()
-        self.k, self.cost, self.tokens = k, cost, np.flatnonzero(has_mass)
-        self.n_pairs, self.pairs = n_pairs, dict[int, Sequence[TokenPair]]()
+        self.k, self.cost = k, cost
         self.distances: dict[int, float] = {}
         self.potentials: dict[int, Array] = {}
         self.limit = np.inf
@@ -94,21 +89,12 @@ class _Query:
         """Solve a text. Does not change the state."""
         has_mass = other.masses > 0
         points, masses = other.points[has_mass], other.masses[has_mass]
-        costs = self.cost.matrix(self.points, points)
-        solution = solve_transport(self.masses, masses, costs)
-        pairs: list[TokenPair] = []
-        if self.n_pairs and solution.value <= self.limit:
-            targets = np.flatnonzero(has_mass)
-            pairs = [
-                TokenPair(int(self.tokens[p.source]), int(targets[p.target]), p.mass, p.cost)
-                for p in strongest_pairs(solution.plan, costs, self.n_pairs)
-            ]
-        return _SolvedText(text, points, masses, solution, pairs)
+        solution = solve_transport(self.masses, masses, self.cost.matrix(self.points, points))
+        return _SolvedText(text, points, masses, solution)
 
     def add(self, solved: _SolvedText) -> None:
         self.distances[solved.text] = solved.solution.value
         self.potentials[solved.text] = solved.solution.potential
-        self.pairs[solved.text] = solved.pairs
         if len(self.distances) >= self.k:
             kth = float(np.partition(list(self.distances.values()), self.k - 1)[self.k - 1])
             self.limit = kth + SLACK * (1 + abs(kth))
@@ -120,10 +106,9 @@ class _Query:
     def result(self, n_texts: int) -> NearestTexts:
         nearest = self.nearest()
         distances = np.array([self.distances[text] for text in nearest], dtype=np.float64)
-        pairs = [self.pairs[text] for text in nearest] if self.n_pairs else []
         n_solved = len(self.distances)
         pruned = {"filter": self.n_filtered, "potentials": n_texts - n_solved - self.n_filtered}
-        return NearestTexts(np.array(nearest, dtype=np.int64), distances, n_solved, pairs, pruned)
+        return NearestTexts(np.array(nearest, dtype=np.int64), distances, n_solved, pruned)
 
 
 def count_processors() -> int:
@@ -142,7 +127,6 @@ def find_nearest_texts(
     threads: int | None = None,
     device: str = "cpu",
     likely: Sequence[Sequence[int]] | None = None,
-    n_pairs: int = 0,
 ) -> list[NearestTexts]:
     """Find the exact k nearest texts of a pool for each query, by optimal transport cost.
 
@@ -153,7 +137,6 @@ def find_nearest_texts(
     ``threads``: Worker threads; default: all CPUs of this process.
     ``device``: ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
     ``likely``: For each query, texts that are probably near, best first; they only save time.
-    ``n_pairs``: Number of strongest token pairs to return for each text (:func:`~.exact.find_strongest_pairs`).
 
     >>> from evidence_assets.transport import TokenPool
     >>> pool = TokenPool([[5.0], [0.0]], [0, 1, 2], [1, 1])
@@ -164,7 +147,7 @@ def find_nearest_texts(
     if k < 1:
         raise ValueError(f"k is {k}: it must be at least 1")
     ground = get_ground_cost(cost)
-    queries = [_Query(measure, k, ground, n_pairs) for measure in measures]
+    queries = [_Query(measure, k, ground) for measure in measures]
     if not queries or not len(pool):
         return [query.result(0) for query in queries]
     for q in queries:

@@ -30,7 +30,6 @@ WIDEST = "uscrake_k20_s20"
 COSTS = ("jsd_unscaled", "cosine", "embedding", "euclidean", "euclidean_unscaled", "moverscore", "maxsim", "fusion")
 TOGGLED: dict[str, tuple[str, set[str]]] = {
     **{f"uscrake_{cost}_chunks": ("uscrake_jsd_chunks", {"cost"}) for cost in COSTS},  # tables 7.5 and 7.6
-    "uscrake_jsd_words_chunks": ("uscrake_jsd_chunks", {"tokens"}),
     "uscrake_jsd_corpus_weights_chunks": ("uscrake_jsd_chunks", {"weights"}),
     "uscrake_jsd_chunks": ("uscrake_published", {"parts"}),
     "uscrake_published_graph": ("uscrake_published", {"parts"}),  # table 7.7
@@ -39,8 +38,6 @@ TOGGLED: dict[str, tuple[str, set[str]]] = {
     **{name: ("uscrake_published", {"k", "s"}) for name in GRID},  # figure 7.5
     "uscrake_chunks": ("uscrake", {"parts"}),
     "uscrake_graph": ("uscrake", {"parts"}),
-    "uscrake_hybrid": ("uscrake", {"coarse"}),
-    "uscrake_union": ("uscrake", {"pool"}),
     "uscrake_no_chains": ("uscrake", set()),
 }
 """Each ablation with its base and the parameters that it may change."""
@@ -68,7 +65,6 @@ def test_each_ablation_changes_the_parameters_that_it_names_and_no_other(
 def test_published_variants_are_as_printed() -> None:
     for name, variant in ALL.items():
         settings = settings_of(variant)
-        assert settings["pool"] == ("union" if name == "uscrake_union" else "own"), name  # 7.3.2, of this pair
         if variant.uses_published_prompts:
             printed = {"linking": "spelling", "triples_judged": 0, "judge": 1, "titles": False, "grain": "chunk"}
             assert {key: settings[key] for key in printed} == printed, name

@@ -199,16 +199,15 @@ class GroundCostContract:
     ) -> None:
         pool = half_store(np.random.default_rng(5), 400, 48)
         queries = [pool.measure(i, cost) for i in (3, 77)]
-        expected = find_nearest_texts(queries, pool, 6, cost, n_pairs=3)
+        expected = find_nearest_texts(queries, pool, 6, cost)
         monkeypatch.setattr(search, "MIN_FILTERED_TEXTS", 100)
         monkeypatch.setattr(search, "GROUP_TEXTS", 150)
         monkeypatch.setattr(search, "FIRST_TEXTS", 40)
-        by_threads = [find_nearest_texts(queries, pool, 6, cost, threads=n, n_pairs=3) for n in (1, 2, 5)]
+        by_threads = [find_nearest_texts(queries, pool, 6, cost, threads=n) for n in (1, 2, 5)]
         for number, nearest in enumerate(expected):
             for results in by_threads:
                 assert results[number].indices.tolist() == nearest.indices.tolist()
                 assert results[number].distances.tolist() == nearest.distances.tolist()
-                assert results[number].pairs == nearest.pairs
                 assert (results[number].n_solved, results[number].n_pruned) == (
                     by_threads[0][number].n_solved,
                     by_threads[0][number].n_pruned,

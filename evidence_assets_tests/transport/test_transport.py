@@ -11,14 +11,7 @@ from scipy.spatial.distance import jensenshannon
 
 from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
-from evidence_assets.transport import (
-    TokenMeasure,
-    TokenPool,
-    find_nearest_texts,
-    find_strongest_pairs,
-    get_ground_cost,
-    list_ground_costs,
-)
+from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost, list_ground_costs
 from evidence_assets.transport.divergence import jensen_shannon, jensen_shannon_matrix
 from evidence_assets.transport.exact import solve_transport
 from evidence_assets_tests.transport.random_texts import distance, half_store, random_measures
@@ -50,14 +43,6 @@ def test_divergences_equal_those_of_scipy(seed: int, d: int, spread: float) -> N
     for divergences in (jensen_shannon(p[:, None], q[None]), jensen_shannon_matrix(p, q, block_elements=2 * d)):
         assert divergences == pytest.approx(library, abs=1e-10)
         assert (divergences >= 0).all() and (divergences <= np.log(2)).all()
-
-
-def test_strongest_pairs_are_the_aligned_words() -> None:
-    x = TokenMeasure([[0.0], [10.0]], [1, 3])
-    y = TokenMeasure([[11.0], [0.5]], [3, 1])
-    pairs = find_strongest_pairs(x, y, "euclidean")
-    assert [(p.source, p.target, p.mass, p.cost) for p in pairs] == [(1, 0, 0.75, 1.0), (0, 1, 0.25, 0.5)]
-    assert len(find_strongest_pairs(x, y, "euclidean", limit=1)) == 1
 
 
 def test_bad_and_extreme_input_has_a_defined_result() -> None:

@@ -1,55 +1,33 @@
-"""Fine ranking of USCRaKE: scores of chunks and of sentences for a query; larger is better.
+"""Step 2 of USCRaKE: scores of chunks and of sentences for a query; larger is better.
 
 The score of a transport cost is its negative.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from evidence_assets.models.inference import resolve_device
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray
-from evidence_assets.retrieval.maxsim import Cosines, nearest_cosines, token_cosines
-from evidence_assets.systems.uscrake.fusion import (
-    Finish,
-    TitleLinks,
-    best_fusion_scores,
-    normalise_text,
-    normalise_title,
-)
-from evidence_assets.systems.uscrake.hypotheses import Query
-from evidence_assets.systems.uscrake.passages import EncodedPassages
+from evidence_assets.retrieval.maxsim import Cosines, nearest_tokens
+from evidence_assets.systems.uscrake.passages import EncodedPassages, Pool, Query
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
-from evidence_assets.transport import (
-    TextCollection,
-    TokenMeasure,
-    TokenPair,
-    TokenPool,
-    find_nearest_texts,
-    get_ground_cost,
-)
+from evidence_assets.text.words import words_with_offsets
+from evidence_assets.transport import TextCollection, TokenPool, find_nearest_texts, get_ground_cost
 
-FinishOf = Callable[[Cosines], Finish]
-"""The last step of ``fusion`` for texts with these nearest cosines."""
-MAX_PAIRS = 20
-"""Maximum token pairs of a plan that are returned."""
-MAX_NORMALISED_TEXTS = 1 << 14
-"""Maximum chunks whose normalised texts are in memory."""
+MAX_TRANSPORTED = 100
+"""Chunks with the best late interaction that ``fusion`` scores by transport; it drops the others."""
 
 
 def top_positions(scores: Array, k: int) -> list[int]:
     """Positions of the k largest finite scores, ties by position."""
     return [int(i) for i in np.argsort(-scores, kind="stable")[:k] if np.isfinite(scores[i])]
-
-
-def measure_query(query: Query, cost: str, passages: EncodedPassages) -> TokenMeasure:
-    """The query as a token measure under a ground cost."""
-    return get_ground_cost(cost).measure(query.tokens.vectors, passages.token_weights(query.tokens.tokens))
 
 
 def late_interaction_scores(nearest: Cosines) -> Array:
@@ -63,17 +41,6 @@ class TransportCount:
 
     texts: int = 0
     solved: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class TextScores:
-    """Scores of texts for a query; minus infinity for texts that are provably not among the best.
-
-    ``pairs``: The strongest token pairs of the plans of the best texts, if transport alone ranks them.
-    """
-
-    scores: Array
-    pairs: Mapping[int, Sequence[TokenPair]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,97 +58,126 @@ class ChunkRanker:
 
     def __init__(self, settings: UscrakeSettings, passages: EncodedPassages, count: TransportCount) -> None:
         self._settings, self._passages, self._count = settings, passages, count
-        self._normalised: dict[int, tuple[str, str]] = {}
 
-    def score_chunks(
-        self, queries: Sequence[Query], pool: IntArray, likely: Sequence[Sequence[int]] | None = None
-    ) -> list[TextScores]:
-        """Scores of the chunks of a pool for each query.
-
-        ``likely``: For each query, numbers in the pool of chunks that probably rank first; they only save time.
-        """
-        texts: TextCollection = self._passages.texts(pool)
-        k = self._settings.k
-        if self._settings.cost != "fusion":
-            return self._score_texts(queries, texts, k, likely)
-        if len(pool) <= self._settings.transported:
-            loaded = texts.select(range(len(texts)))
-            return [TextScores(self._fuse(query, loaded, self._link(pool))) for query in queries]
-        all_scores = []
-        for query, nearest in zip(queries, nearest_cosines([q.tokens.vectors for q in queries], texts), strict=True):
-            best = np.sort(top_positions(late_interaction_scores(nearest), self._settings.transported))
-            scores = np.full(len(texts), -np.inf)
-            scores[best] = self._fuse(query, texts.select(best), self._link(pool[best]), nearest[:, best])
-            all_scores.append(TextScores(scores))
-        return all_scores
-
-    def _link(self, chunks: IntArray) -> FinishOf:
-        """How links between the chunks raise their scores."""
-        if not self._settings.links:
-            return lambda nearest: _keep_scores
-        links = self._title_links(chunks)
-        return lambda nearest: partial(links.boost, gains=links.gains(nearest), weight=self._settings.links)
+    def score_chunks(self, query: Query, pool: Pool) -> Array:
+        """Scores of the chunks of a pool; minus infinity for those that are not among the best."""
+        settings = self._settings
+        if settings.cost == "embedding":
+            return pool.cosines
+        texts = self._passages.texts(pool.chunks)
+        if settings.cost != "fusion":
+            likely = top_positions(pool.cosines, settings.k)  # the search starts with these, which saves time
+            return self._score_texts(query, texts, settings.k, likely)
+        nearest = nearest_tokens(query.tokens.vectors, texts)
+        best = np.sort(top_positions(late_interaction_scores(nearest), MAX_TRANSPORTED))
+        chunks, nearest = pool.chunks[best], nearest[:, best]
+        fused = self._fuse(query, texts.select(best), nearest)
+        if settings.links:
+            corpus = self._passages.corpus
+            links = TitleLinks(corpus.titles(chunks), corpus.texts(chunks))
+            fused = links.boost(fused, nearest, settings.links)
+        scores = np.full(len(texts), -np.inf)
+        scores[best] = fused
+        return scores
 
     def score_sentences(
-        self, query: Query, sentences: Sequence[Sentence], chunks: TokenPool, chunk_scores: Array, k: int
+        self, query: Query, sentences: Sequence[Sentence], chunks: TokenPool, chunk_scores: Array
     ) -> Array:
-        """Mean of each sentence's own score and its chunk's score, for the k best."""
+        """Mean of each sentence's own score and its chunk's score."""
         if not sentences:
             return np.zeros(0)
         rows = np.concatenate([s.rows for s in sentences])
         offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
         texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows])
-        of_chunks = chunk_scores[[s.chunk for s in sentences]]
         if self._settings.cost == "fusion":
-            return self._fuse(query, texts, lambda _: lambda scores: _keep_scores((scores + of_chunks) / 2), k=k)
-        return np.asarray((self._score_texts([query], texts, len(sentences))[0].scores + of_chunks) / 2)
+            own_scores = self._fuse(query, texts, nearest_tokens(query.tokens.vectors, texts))
+        else:
+            own_scores = self._score_texts(query, texts, len(sentences))
+        return np.asarray((own_scores + chunk_scores[[s.chunk for s in sentences]]) / 2)
 
-    def _score_texts(
-        self, queries: Sequence[Query], texts: TextCollection, k: int, likely: Sequence[Sequence[int]] | None = None
-    ) -> list[TextScores]:
-        """Scores of the k best texts for each query, by late interaction or a ground cost."""
-        cost = self._settings.cost
-        if cost == "maxsim":
-            nearest = nearest_cosines([q.tokens.vectors for q in queries], texts)
-            return [TextScores(late_interaction_scores(cosines)) for cosines in nearest]
-        measures = [measure_query(q, cost, self._passages) for q in queries]
-        all_scores = []
-        device = resolve_device("auto")
-        for result in find_nearest_texts(measures, texts, k, cost, device=device, likely=likely, n_pairs=MAX_PAIRS):
-            scores = np.full(len(texts), -np.inf)
-            scores[result.indices] = -result.distances
-            all_scores.append(TextScores(scores, dict(zip(result.indices.tolist(), result.pairs, strict=True))))
-            self._count_problems(len(texts), result.n_solved)
-        return all_scores
+    def _score_texts(self, query: Query, texts: TextCollection, k: int, likely: Sequence[int] = ()) -> Array:
+        """Scores of the k best texts, by late interaction or a ground cost."""
+        if self._settings.cost == "maxsim":
+            return late_interaction_scores(nearest_tokens(query.tokens.vectors, texts))
+        return -self._transport_costs(query, texts, self._settings.cost, k, likely)
 
-    def _fuse(
-        self, query: Query, texts: TokenPool, finish: FinishOf, nearest: Cosines | None = None, k: int = 0
+    def _fuse(self, query: Query, texts: TokenPool, nearest: Cosines) -> Array:
+        r"""Scores of ``fusion``: the mean of late interaction and one minus the cost of transport by cosine costs.
+
+        .. math:: S(y) = \tfrac{1}{2} \Bigl(\tfrac{1}{|q|} \sum_i \max_j \cos(q_i, y_j)
+            + 1 - \mathrm{OT}_{\cos}(q, y)\Bigr)
+
+        Late interaction weights all words equally; transport weights rare words more and matches their mass in the
+        text. Both are cosines, so that scores of different queries are comparable.
+        """
+        costs = self._transport_costs(query, texts, "cosine", len(texts))
+        return np.asarray((late_interaction_scores(nearest) + 1 - costs) / 2)
+
+    def _transport_costs(
+        self, query: Query, texts: TextCollection, cost: str, k: int, likely: Sequence[int] = ()
     ) -> Array:
-        """Scores of the k best texts; ``nearest`` are their nearest cosines, if they are known."""
-        measure = measure_query(query, "cosine", self._passages)
-        cosines = token_cosines(query.tokens.vectors, texts)
-        if nearest is None:
-            nearest = np.maximum.reduceat(cosines, texts.offsets[:-1], axis=1)
-        late, k = late_interaction_scores(nearest), k or self._settings.k
-        scores, n_solved = best_fusion_scores(measure, texts, cosines, late, k, finish(nearest))
-        self._count_problems(len(texts), n_solved)
-        return scores
-
-    def _title_links(self, chunks: IntArray) -> TitleLinks:
-        """Links between chunks; their normalised texts are kept for the next pools, which share many of them."""
-        missing = [i for i in chunks.tolist() if i not in self._normalised]
-        if len(self._normalised) + len(missing) > MAX_NORMALISED_TEXTS:
-            self._normalised, missing = {}, chunks.tolist()
-        titles, texts = self._passages.corpus.titles(missing), self._passages.corpus.texts(missing)
-        for i, title, text in zip(missing, titles, texts, strict=True):
-            self._normalised[i] = normalise_title(title), normalise_text(text)
-        names, normalised_texts = zip(*(self._normalised[i] for i in chunks.tolist()), strict=True)
-        return TitleLinks(names, normalised_texts)
-
-    def _count_problems(self, texts: int, solved: int) -> None:
-        self._count.texts += texts
-        self._count.solved += solved
+        """Exact transport costs of the k nearest texts, infinity for the others."""
+        measure = get_ground_cost(cost).measure(query.tokens.vectors, self._passages.token_weights(query.tokens.tokens))
+        (nearest,) = find_nearest_texts([measure], texts, k, cost, device=resolve_device("auto"), likely=[likely])
+        costs = np.full(len(texts), np.inf)
+        costs[nearest.indices] = nearest.distances
+        self._count.texts += len(texts)
+        self._count.solved += nearest.n_solved
+        return costs
 
 
-def _keep_scores(scores: Array) -> tuple[Array, list[int]]:
-    return scores, [-1] * len(scores)
+# Links between chunks -----------------------------------------------------------------------------------------------
+
+
+MIN_TITLE_LENGTH = 3
+
+_BRACKETS = re.compile(r"\s*\(.*?\)")
+
+
+@lru_cache(maxsize=1 << 14)
+def normalise_text(text: str) -> str:
+    """Lower-case words, joined by single spaces; cached because pools share many chunks."""
+    return " ".join(word.casefold() for word, _, _ in words_with_offsets(text))
+
+
+class TitleLinks:
+    """Links from texts of a pool to the texts whose titles they mention, as whole words.
+
+    Text in brackets only disambiguates a title and is ignored. Titles under three letters are too common to match.
+    """
+
+    def __init__(self, titles: Sequence[str], texts: Sequence[str]) -> None:
+        names = [normalise_text(_BRACKETS.sub("", title)) for title in titles]
+        owners: dict[str, list[int]] = {}
+        for i, name in enumerate(names):
+            if len(name) >= MIN_TITLE_LENGTH:
+                owners.setdefault(name, []).append(i)
+        links = [
+            (i, j)
+            for i, text in enumerate(f" {normalise_text(text)} " for text in texts)
+            for name in owners
+            if name != names[i] and f" {name} " in text
+            for j in owners[name]
+        ]
+        pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
+        self.sources, self.targets = pairs[:, 0], pairs[:, 1]
+
+    def boost(self, scores: Array, nearest: Cosines, weight: float) -> Array:
+        r"""Boost texts that a better text mentions.
+
+        .. math:: S'(y) = \max_{x \to y,\, S(x) > S(y)} \min\Bigl(S(x),\,
+            S(y) + w \tfrac{1}{|q|} \sum_i \max\bigl(0, n_i(y) - n_i(x)\bigr)\Bigr)
+
+        n_i is the cosine of query token i with its nearest token of a text (``nearest``). For a two-hop question both
+        pages then rank high: the first page mentions the second. A page that covers no query token better keeps its
+        score, and no page passes the page that mentions it.
+        """
+        improvement = nearest[:, self.targets].astype(np.float64) - nearest[:, self.sources]
+        gains = np.maximum(0.0, improvement).mean(axis=0)
+        links = np.flatnonzero((scores[self.sources] > scores[self.targets]) & (gains > 0))
+        sources, targets = self.sources[links], self.targets[links]
+        # Just below the source, so that ties cannot reverse the order.
+        below = np.nextafter(scores[sources], -np.inf)
+        boosted = scores.copy()
+        np.maximum.at(boosted, targets, np.minimum(below, scores[targets] + weight * gains[links]))
+        return boosted

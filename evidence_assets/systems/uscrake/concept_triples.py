@@ -20,7 +20,7 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.evidence_judges import Judge, JudgedText, best_first
-from evidence_assets.systems.uscrake.hypotheses import Hypothesis
+from evidence_assets.systems.uscrake.passages import Hypothesis
 from evidence_assets.text.words import STOP_WORDS, word_key, words_with_offsets
 
 MAX_CONCEPTS = 5

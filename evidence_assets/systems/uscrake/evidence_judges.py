@@ -13,7 +13,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.maxsim import maxsim_scores
-from evidence_assets.systems.uscrake.hypotheses import Query
+from evidence_assets.systems.uscrake.passages import Query
 from evidence_assets.transport import TokenPool
 
 T = TypeVar("T")

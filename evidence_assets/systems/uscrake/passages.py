@@ -1,25 +1,101 @@
-"""The chunks that USCRaKE ranks, with the tokens of their texts and titles, and the coarse pool of each hypothesis."""
+"""What USCRaKE ranks: hypotheses and the chunks of a corpus with their tokens, and step 1, the coarse pools."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.lake.array_files import sorted_unique
-from evidence_assets.models.protocols import Encoder
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, TokenVectors
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TokenWeighting
 from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import hash_texts
 from evidence_assets.retrieval.token_cache import CachedTexts, TextTokens, TokenCache
 from evidence_assets.retrieval.token_store import CorpusWeights, TokenStore, TokenTexts
-from evidence_assets.systems.uscrake.hypotheses import Hypothesis
-from evidence_assets.systems.uscrake.settings import UscrakeSettings
-from evidence_assets.transport import TokenPool
+from evidence_assets.transport import GroundCost, TokenPool
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Question ⊕ option with its tokens."""
+
+    text: str
+    tokens: TokenVectors
+
+    def __len__(self) -> int:
+        return len(self.tokens.tokens)
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A question with one of its options.
+
+    ``query`` has the tokens that rank chunks, ``pieces`` those of the token store, which the judge compares.
+    """
+
+    question: Question
+    label: str
+    option: str
+    query: Query
+    pieces: Query
+
+
+def encode_hypotheses(questions: Sequence[Question], view: Encoder, token_encoder: Encoder) -> list[Hypothesis]:
+    """Every option of the questions, in order; each distinct text is encoded once by each encoder.
+
+    ``view``: Encodes the tokens that rank chunks; often the same as ``token_encoder``.
+    """
+    pairs = [(q, label, option, q.query(option)) for q in questions for label, option in q.hypotheses]
+    texts = list(dict.fromkeys(text for *_, text in pairs))
+    pieces = _encode_queries(texts, token_encoder)
+    ranked_tokens = pieces if view is token_encoder else _encode_queries(texts, view)
+    return [Hypothesis(q, label, option, ranked_tokens[text], pieces[text]) for q, label, option, text in pairs]
+
+
+def _encode_queries(texts: Sequence[str], encoder: Encoder) -> dict[str, Query]:
+    encoded = encoder.encode_tokens(texts) if texts else []
+    return {text: Query(text, tokens) for text, tokens in zip(texts, encoded, strict=True)}
+
+
+class LayerVectors:
+    """An encoder whose token vectors are those that a ground cost computes from several layers.
+
+    A token store has the last layer only, so these vectors are encoded during ranking.
+    """
+
+    def __init__(self, encoder: Encoder, cost: GroundCost) -> None:
+        if not isinstance(encoder, LayeredEncoder):
+            raise BadInput(
+                f"{encoder.model_id} does not provide several layers: choose another token_encoder or another cost "
+                f"than {cost.name}"
+            )
+        self._encoder, self._layered, self._cost = encoder, encoder, cost
+        self.model_id, self.revision = f"{encoder.model_id}+{cost.name}", encoder.revision
+        self.dimensions = cost.vectors(np.zeros((1, cost.layers, encoder.dimensions))).shape[1]
+        self.max_tokens = encoder.max_tokens
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._encoder.count_tokens(texts)
+
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
+        """Pooled vectors of the encoder."""
+        return self._encoder.encode_sentences(texts)
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Pieces with the vectors of the ground cost."""
+        return [replace(t, vectors=self._vectors(t)) for t in self._layered.token_layers(texts, self._cost.layers)]
+
+    def _vectors(self, tokens: TokenVectors) -> FloatArray:
+        if not len(tokens.tokens):
+            return np.zeros((0, self.dimensions), np.float32)
+        layers = tokens.vectors.astype(np.float64).reshape(len(tokens.tokens), self._cost.layers, -1)
+        return self._cost.vectors(layers).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +106,14 @@ class Passages:
     store: TokenStore
 
     def with_encoder(
-        self, encoder: Encoder, *, words: bool = False, weighting: TokenWeighting = "text", titles: bool = False
+        self, encoder: Encoder, *, weighting: TokenWeighting = "text", titles: bool = False
     ) -> EncodedPassages:
-        """The chunks with the tokens and weights of one variant.
+        """The chunks with the tokens of an encoder and the weights of one variant.
 
-        ``encoder``, ``words``: The encoder of the tokens, and whether these are whole words.
         ``titles``: Whether the tokens of the title precede those of the chunk.
         """
-        terms = self.store.forms if words else self.store.pieces
-        return EncodedPassages(self.corpus, self.store.tokens(encoder), terms, weighting, encoder.dimensions, titles)
+        tokens = self.store.tokens(encoder)
+        return EncodedPassages(self.corpus, tokens, self.store.pieces, weighting, encoder.dimensions, titles)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,51 +166,28 @@ class EncodedPassages:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Coarse pool of a hypothesis.
-
-    ``chunks``: Ascending positions in the corpus.
-    ``cosines``: Cosine of each chunk with the hypothesis; minus infinity if the index did not return it.
-    """
+    """Coarse pool of a hypothesis: ascending positions of chunks in the corpus, and their cosines with it."""
 
     chunks: IntArray
     cosines: Array
 
 
-def find_pools(
-    hypotheses: Sequence[Hypothesis], passages: Passages, encoder: Encoder, settings: UscrakeSettings
-) -> list[Pool]:
-    """The R chunks nearest to each hypothesis, with those of BM25 and of the question's other options on request.
+def find_pools(hypotheses: Sequence[Hypothesis], corpus: IndexedCorpus, encoder: Encoder, R: int) -> list[Pool]:
+    """The R chunks nearest to each hypothesis.
 
     ``encoder``: Encoder of the corpus's index.
     """
-    if not len(passages.corpus) or not hypotheses:
+    if not len(corpus) or not hypotheses:
         return [Pool(np.zeros(0, np.int64), np.zeros(0)) for _ in hypotheses]
     vectors = encoder.encode_sentences([hypothesis.query.text for hypothesis in hypotheses])
-    cosines, positions = passages.corpus.index.search(vectors, settings.R)
-    pools = [sorted_unique(row[row >= 0]) for row in positions]
-    if settings.coarse == "hybrid":
-        words = [hypothesis.pieces.tokens.tokens for hypothesis in hypotheses]
-        pools = [
-            np.union1d(p, passages.store.pieces.top_k(w, settings.R)[0]) for p, w in zip(pools, words, strict=True)
-        ]
-    if settings.pool == "union":
-        pools = _unite_by_question(hypotheses, pools)
-    return [
-        Pool(chunks, _cosines_of(chunks, *results)) for chunks, *results in zip(pools, cosines, positions, strict=True)
-    ]
+    pools = []
+    for cosines, positions in zip(*corpus.index.search(vectors, R), strict=True):
+        order = np.argsort(positions, kind="stable")
+        order = order[positions[order] >= 0]
+        pools.append(Pool(positions[order].astype(np.int64), cosines[order].astype(np.float64)))
+    return pools
 
 
-def _unite_by_question(hypotheses: Sequence[Hypothesis], pools: Sequence[IntArray]) -> list[IntArray]:
-    united: list[IntArray] = []
-    for _, group in groupby(zip(hypotheses, pools, strict=True), lambda pair: pair[0].question.question_id):
-        pools_of_question = [pool for _, pool in group]
-        united += [sorted_unique(np.concatenate(pools_of_question))] * len(pools_of_question)
-    return united
-
-
-def _cosines_of(chunks: IntArray, cosines: Array, positions: IntArray) -> Array:
-    """The cosine of each ascending chunk in a row of search results."""
-    cosines_of_chunks = np.full(len(chunks), -np.inf)
-    is_result = positions >= 0
-    cosines_of_chunks[np.searchsorted(chunks, positions[is_result])] = cosines[is_result]
-    return cosines_of_chunks
+def union_of_chunks(pools: Sequence[Pool]) -> IntArray:
+    """Ascending positions of the chunks of all pools."""
+    return sorted_unique(np.concatenate([np.zeros(0, np.int64), *(pool.chunks for pool in pools)]))

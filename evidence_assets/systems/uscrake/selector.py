@@ -10,9 +10,8 @@ A hypothesis is a question with one of its options. For each hypothesis:
 4. Joint ranking (``evidence_judges``): with a graph, the judge scores the text, too. Text and triples form one list, by
    a weighted mean of the judge's score and the text's own score.
 
-Evidence consists of the best sentences of the kept chunks with their characters, or of whole chunks, as published. The
-reasons of each row state whether it entails, contradicts or only mentions the option (``stance``). Ties are ordered by
-id.
+Evidence consists of the best sentences of the kept chunks with their characters, or of whole chunks, as published. Ties
+are ordered by id.
 
 ``WiderEvidence`` serves a grid of k and s with one ranking: the first k chunks and s triples of the widest variant.
 """
@@ -33,8 +32,7 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, GraphEvidence
 from evidence_assets.systems.uscrake.evidence_judges import Judge, best_first, blend_scores
-from evidence_assets.systems.uscrake.hypotheses import Hypothesis, classify_stance, encode_hypotheses
-from evidence_assets.systems.uscrake.passages import Passages
+from evidence_assets.systems.uscrake.passages import Hypothesis, LayerVectors, Passages, encode_hypotheses
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.systems.uscrake.text_evidence import TextCandidate, TextEvidence
 
@@ -60,14 +58,15 @@ class UscrakeSelector:
         triples: ConceptTriples | None = None,
     ) -> None:
         self._settings, self._judge = settings, judge
-        self._token_encoder, self._view = token_encoder, settings.view(token_encoder)
+        self._token_encoder, ground = token_encoder, settings.ground
+        self._view: Encoder = LayerVectors(token_encoder, ground) if ground and ground.layers else token_encoder
         self._graph: GraphEvidence | None = None
         if triples and settings.parts != "chunks" and settings.s:
             self._graph = GraphEvidence(triples, judge, settings.s)
         self._text: TextEvidence | None = None
         if passages and settings.parts != "graph":
             # Only the token store's own vectors are those that the judge compares.
-            judged_by_text = self._view is not token_encoder or self._graph is None
+            judged_by_text = self._view is not token_encoder
             self._text = TextEvidence(settings, passages, encoder, self._view, judged_by_text=judged_by_text)
         self.version = content_id(
             "uscrake",
@@ -111,7 +110,7 @@ class UscrakeSelector:
         evidence: dict[str, list[SelectedEvidence]] = {question.question_id: [] for question in questions}
         for hypothesis, rows in zip(hypotheses, rows_of_hypotheses, strict=True):
             ranked_rows = best_first(rows, np.array([row.score for row in rows], dtype=np.float64))
-            evidence[hypothesis.question.question_id] += [_with_stance(hypothesis, row) for row, _ in ranked_rows]
+            evidence[hypothesis.question.question_id] += [row for row, _ in ranked_rows]
         return [evidence[question.question_id] for question in questions]
 
     def _judge_texts(
@@ -126,13 +125,6 @@ class UscrakeSelector:
             scores = blend_scores(own_scores, judge_scores, self._settings.judge).tolist()
             judged_rows.append([replace(row, score=score) for row, score in zip(rows, scores, strict=True)])
         return judged_rows
-
-
-def _with_stance(hypothesis: Hypothesis, row: SelectedEvidence) -> SelectedEvidence:
-    """The row with its stance on the option among its reasons."""
-    stance = classify_stance(hypothesis.question.text, hypothesis.option, row.kind, row.text)
-    why = json.dumps({**json.loads(row.why or "{}"), "says": stance}, ensure_ascii=False, sort_keys=True)
-    return replace(row, why=why)
 
 
 class WiderEvidence:

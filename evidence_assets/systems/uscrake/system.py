@@ -88,18 +88,16 @@ def find_wider_variant(variant: Variant, settings: UscrakeSettings) -> Variant |
 
     A variant whose running time is compared with a published one ranks itself, and so does one with other models.
     """
-    if variant.timed or variant.using or not settings.contains_evidence_of(settings):
+    if variant.timed or variant.using:
         return None
-    sizes = {variant.name: (settings.k, settings.s)}
-    others = {
-        v.name: v for v in variants_of("uscrake") if v.family == variant.family and v.is_loaded and not v.evidence
+    wider = {
+        other.name: other
+        for other in variants_of("uscrake")
+        if other.family == variant.family and other.is_loaded and not other.evidence
+        if _settings_of(other).contains_evidence_of(settings)
     }
-    for name, other in others.items():
-        wider = _settings_of(other)
-        if wider.contains_evidence_of(settings):
-            sizes[name] = wider.k, wider.s
-    widest = max(sizes, key=lambda name: (*sizes[name], name))
-    return None if widest == variant.name else others[widest]
+    widest = max(wider.values(), key=lambda v: (_settings_of(v).k, _settings_of(v).s, v.name), default=variant)
+    return None if widest.name == variant.name else widest
 
 
 def _extra_inputs(variant: Variant, settings: UscrakeSettings) -> Sequence[StageInput]:

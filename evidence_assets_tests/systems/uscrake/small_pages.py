@@ -14,8 +14,7 @@ from evidence_assets.experiment.evidence.selection import Question, SelectedEvid
 from evidence_assets.retrieval.token_store import TokenStore, build_store, source_version
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction
-from evidence_assets.systems.uscrake.hypotheses import Query
-from evidence_assets.systems.uscrake.passages import Passages
+from evidence_assets.systems.uscrake.passages import Passages, Query
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets_tests.graphs.small_graph import graph_of_rows

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.system import read_settings
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.models.protocols import LayeredEncoder
 from evidence_assets.retrieval.maxsim import maxsim_scores
 from evidence_assets.retrieval.token_store import TokenTexts
-from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, TransportCount, measure_query
+from evidence_assets.systems.uscrake import chunk_ranking
+from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, TitleLinks, TransportCount
 from evidence_assets.systems.uscrake.evidence_judges import PairJudge, blend_scores
-from evidence_assets.systems.uscrake.fusion import TitleLinks
-from evidence_assets.systems.uscrake.hypotheses import Query
-from evidence_assets.systems.uscrake.passages import Passages
+from evidence_assets.systems.uscrake.passages import Passages, Pool, Query
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.transport import TokenMeasure, get_ground_cost
@@ -56,7 +59,8 @@ def all_texts(corpus: Passages) -> TokenTexts:
 def scores_of_all(corpus: Passages, query: Query, **settings: Any) -> npt.NDArray[np.float64]:
     """Scores of all chunks for a query."""
     ranker = ChunkRanker(UscrakeSettings(**settings), corpus.with_encoder(ENCODER), TransportCount())
-    return ranker.score_chunks([query], np.arange(len(corpus.corpus)))[0].scores
+    n_chunks = len(corpus.corpus)
+    return ranker.score_chunks(query, Pool(np.arange(n_chunks), np.zeros(n_chunks)))
 
 
 def nearest_pages(text: str, R: int) -> set[str]:
@@ -76,30 +80,16 @@ def assert_nearest_first(
     assert [reasons_of(p)["chunk_score"] for p in rows] == pytest.approx([-distances[n] for n in expected], abs=within)
 
 
-def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.float64]]:
-    """Pieces of a text, or its words in lower case with the means of their pieces, and their vectors."""
+def naive_tokens(text: str) -> tuple[list[str], npt.NDArray[np.float64]]:
+    """Pieces of a text and their vectors."""
     (tokens,) = ENCODER.encode_tokens([text])
-    if not words:
-        return list(tokens.tokens), tokens.vectors.astype(np.float64)
-    matches = [(m.group().lower(), m.span()) for m in re.finditer(r"\w+|[^\w\s]", text)]
-    rows = [[i for i, (a, _) in enumerate(tokens.offsets) if low <= a < high] for _, (low, high) in matches]
-    return [word for word, _ in matches], np.stack([tokens.vectors[r].astype(np.float64).mean(axis=0) for r in rows])
+    return list(tokens.tokens), tokens.vectors.astype(np.float64)
 
 
-@pytest.mark.parametrize(
-    ("cost", "tokens", "weights", "pool"),
-    [
-        ("jsd", "pieces", "text", "own"),
-        ("cosine", "pieces", "corpus", "own"),
-        ("jsd", "words", "corpus", "own"),
-        ("jsd", "pieces", "text", "union"),
-    ],
-)
-def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
-    corpus: Passages, cost: Any, tokens: str, weights: str, pool: str
-) -> None:
-    ground, words = get_ground_cost(cost), tokens == "words"
-    tokens_of_pages = [naive_tokens(text, words)[0] for text in PAGES.values()]
+@pytest.mark.parametrize(("cost", "weights"), [("jsd", "text"), ("cosine", "corpus")])
+def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passages, cost: Any, weights: str) -> None:
+    ground = get_ground_cost(cost)
+    tokens_of_pages = [naive_tokens(text)[0] for text in PAGES.values()]
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
         masses = plain_bm25.token_weights(names, tokens_of_pages)
@@ -107,21 +97,15 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
             masses = [plain_bm25.idf(name, tokens_of_pages) * plain_bm25.total(name, tokens_of_pages) for name in names]
         return ground.measure(vectors, masses)
 
-    published = selector(corpus, cost=cost, tokens=tokens, weights=weights, pool=pool, grain="chunk", R=3, k=3)
-    n_smaller = 0
+    published = selector(corpus, cost=cost, weights=weights, grain="chunk", R=3, k=3)
     for question, picks in zip(QUESTIONS, published.select(QUESTIONS), strict=True):
-        queries = {label: f"{question.text} {option}" for label, option in question.hypotheses}
-        union = set().union(*(nearest_pages(query_text, 3) for query_text in queries.values()))
-        for label, query_text in queries.items():
-            names_of_pool = nearest_pages(query_text, 3) if pool == "own" else union
-            n_smaller += names_of_pool != union
-            distances = {}
-            for name in names_of_pool:
-                names, vectors = naive_tokens(PAGES[name], words)
+        for label, option in question.hypotheses:
+            query_text, distances = question.query(option), {}
+            for name in nearest_pages(query_text, 3):
+                names, vectors = naive_tokens(PAGES[name])
                 y = measure(names, vectors.astype(np.float16))
-                distances[name] = distance(measure(*naive_tokens(query_text, words)), y, cost)
+                distances[name] = distance(measure(*naive_tokens(query_text)), y, cost)
             assert_nearest_first(picks, label, distances, 3, 1e-4)
-    assert (n_smaller > 0) == (pool == "own"), "some pools are smaller than the union"
 
 
 def test_plain_cosine_keeps_the_chunks_of_the_nearest_vectors_in_their_order(corpus: Passages) -> None:
@@ -165,18 +149,18 @@ def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passag
     assert -scores[sugar] == pytest.approx(float(jensen_shannon(p, q)), abs=1e-9)
 
 
-def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(corpus: Passages) -> None:
+def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(
+    corpus: Passages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     query_of_test, texts, encoded = query("salty fish live in the sea"), all_texts(corpus), corpus.with_encoder(ENCODER)
-    measure = measure_query(query_of_test, "cosine", encoded)
+    tokens = query_of_test.tokens
+    measure = get_ground_cost("cosine").measure(tokens.vectors, encoded.token_weights(tokens.tokens))
     costs = np.array([distance(measure, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
-    late = maxsim_scores(query_of_test.tokens.vectors, texts)
-    scores = scores_of_all(corpus, query_of_test, links=0, titles=False, k=len(PAGES))
-    np.testing.assert_allclose(scores, (late + 1 - costs) / 2, atol=1e-12)
-    for k in range(1, len(PAGES)):  # the best k are solved exactly
-        best = scores_of_all(corpus, query_of_test, links=0, titles=False, k=k)
-        assert set(np.flatnonzero(np.isfinite(best))) == set(np.argsort(-scores)[:k])
-        np.testing.assert_allclose(best[np.isfinite(best)], scores[np.isfinite(best)], atol=1e-12)
-    some = scores_of_all(corpus, query_of_test, links=0, titles=False, transported=2)
+    late = maxsim_scores(tokens.vectors, texts)
+    scores = scores_of_all(corpus, query_of_test, links=0, titles=False)
+    np.testing.assert_allclose(scores, (late + 1 - costs) / 2, atol=1e-6)
+    monkeypatch.setattr(chunk_ranking, "MAX_TRANSPORTED", 2)
+    some = scores_of_all(corpus, query_of_test, links=0, titles=False)
     assert set(np.flatnonzero(np.isfinite(some))) == set(np.argsort(-late)[:2])
     assert some[np.isfinite(some)] == pytest.approx(scores[np.isfinite(some)])
 
@@ -208,10 +192,6 @@ def test_every_citation_matches_its_location(corpus: Passages, cost: Any, grain:
                 assert text[a:b] == pick.text
             else:
                 assert pick.text == text and not pick.locator
-            for pair in reasons_of(pick)["aligned"]:
-                a, b = (int(n) for n in pair["at"].split(":"))
-                assert text[a:b] == pair["text"]
-                assert pair["text"].isalnum() and pair["query"].isalnum() and pair["cost"] >= -1e-6
         for label in {p.option for p in picks}:
             scores = [p.score for p in picks if p.option == label]
             assert scores == sorted(scores, reverse=True)
@@ -254,8 +234,7 @@ def test_links_never_change_the_best_place_nor_raise_redundant_evidence(data: st
     )
     pairs = [(i, j) for i, j in pairs if i != j]
     assert set(zip(links.sources.tolist(), links.targets.tolist(), strict=True)) == set(pairs)
-    selections, boosting = links.boost(scores, links.gains(nearest), weight)
-    assert all((i >= 0) == (selections[j] > scores[j]) for j, i in enumerate(boosting))
+    selections = links.boost(scores, nearest, weight)
     assert (selections >= scores).all() and selections.argmax() == scores.argmax()
     for j in range(n):
         better = [i for i, target in pairs if target == j and scores[i] > scores[j]]
@@ -275,8 +254,6 @@ def test_triples_accompany_text_with_the_rule_that_selected_them(corpus: Passage
     assert (reason["rule"], reason["link_score"], reason["triple"]) == ("exact", 1.0, ["fish", "AtLocation", "sea"])
     assert {p.kind for p in picks} == {"sentence", "triple"}
     assert all(sum(p.kind == "triple" for p in picks if p.option == label) <= 3 for label in "AB")
-    stances = {(p.option, p.text): reasons_of(p)["says"] for p in picks}
-    assert stances["A", "fish is at location of sea"] == "entails" and stances["A", "Fish live in it."] == "mentions"
 
 
 # Judges and rows -------------------------------------------------------------------------------------------------
@@ -303,12 +280,35 @@ def test_the_judge_has_its_share_in_the_order_of_text() -> None:
     [
         ({"cost": "moverscore", "weights": "corpus"}, "remove weights"),
         ({"cost": "embedding"}, "grain: chunk"),
-        ({"links": -1}, "must not be negative"),
         ({"cost": "jds"}, "did you mean 'jsd'"),
-        ({"k": 0}, "must be at least 1"),
-        ({"judge": 1.5}, "between 0 and 1"),
+        ({"links": -1}, "greater than or equal to 0"),
+        ({"k": 0}, "greater than 0"),
+        ({"judge": 1.5}, "less than or equal to 1"),
     ],
 )
 def test_settings_without_effect_are_rejected(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        UscrakeSettings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, **settings})
+    with pytest.raises(BadInput, match=message):
+        read_settings(UscrakeSettings, settings, owner="a variant", defaults={})
+
+
+# The real encoder ------------------------------------------------------------------------------------------------
+
+
+def test_layers_are_the_networks_hidden_states() -> None:
+    texts = ["Hyponatraemia is treated with tolvaptan.", "", "Bees make honey!", "naïve café-owners, e.g. ours"]
+    encoder: Any = load_encoder(EMBEDDED_ENCODER, dtype="float32", device="cpu")
+    assert isinstance(encoder, LayeredEncoder)
+    last, five = encoder.encode_tokens(texts), encoder.token_layers(texts, 5)
+    model, tokenizer = encoder._model.network, encoder._tokenizer
+    for text, one, layered in zip(texts, last, five, strict=True):
+        assert layered.vectors.shape == (len(one.tokens), 5 * 384)
+        np.testing.assert_allclose(layered.vectors[:, -384:], one.vectors, atol=1e-5)
+        assert layered.tokens == one.tokens and (layered.offsets == one.offsets).all()
+        with torch.inference_mode():
+            ids = torch.tensor([tokenizer.encode(text).ids])
+            states = model(input_ids=ids, output_hidden_states=True).hidden_states
+        for back in range(5):
+            expected = states[-5 + back][0, 1:-1].numpy()
+            np.testing.assert_allclose(layered.vectors[:, 384 * back : 384 * (back + 1)], expected, atol=1e-4)
+    with pytest.raises(BadInput, match="has 7 layers"):
+        encoder.token_layers(texts, 8)

@@ -41,9 +41,6 @@ class PieceEncoder:
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         return [tuple(piece for piece, *_ in self._split(text)) for text in texts]
 
-    def count_words(self, texts: Sequence[str]) -> list[int]:
-        return [len({number for *_, number in self._split(text)}) for text in texts]
-
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         return self.token_layers(texts, 1)
 
