@@ -22,8 +22,7 @@ from bench.differences import format_difference
 from bench.measure_tables import VARIANTS, answer_question, locate_gold_cell
 from bench.minilm import MiniLm
 from evidence_assets import profiles
-from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
-from evidence_assets.benchmarks.readers import read_passages, read_questions
+from evidence_assets.benchmarks.readers import read_pairs, read_passages, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.scores.metrics import paired_bootstrap
 from evidence_assets.models.registry import get_encoder
@@ -88,7 +87,7 @@ def answer_from_facts(questions: list[QuestionRecord], facts: list[str]) -> Floa
 
 def main() -> None:
     data = Path(os.environ["EVIDENCE_DEV_DATA"])
-    tables = {table.table_id: table for table in read_tabmcq_tables(data / "tabmcq")}
+    tables = {table.table_id: table for _, table in read_pairs("tabmcq", data / "tabmcq", "all")}
     questions = list(read_questions("tabmcq", data / "tabmcq", "all"))
     shorter = {q.question_id: without_answer(tables[q.table_id or ""], q) for q in questions}
     facts = [document.text for document in read_passages("obqa", data / "obqa", "dev")]

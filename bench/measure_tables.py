@@ -20,7 +20,6 @@ import numpy as np
 
 from bench.minilm import MiniLm
 from evidence_assets.benchmarks import user_benchmark
-from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.scores.metrics import accuracy
@@ -179,7 +178,7 @@ ERROR_VARIANTS = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 
 def measure_tabmcq(folder: Path, encoder: MiniLm, variants: Mapping[str, UcretSettings]) -> dict[str, list[Result]]:
     """Results of each variant and of the word overlap baseline."""
-    tables = {table.table_id: table for table in read_tabmcq_tables(folder)}
+    tables = {table.table_id: table for _, table in read_pairs("tabmcq", folder, "all")}
     questions = list(read_questions("tabmcq", folder, "all"))
     table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     results: dict[str, list[Result]] = {}
@@ -290,7 +289,7 @@ PARTS = ("tabmcq", "sample", "temperature", "errors")
 
 
 def print_temperatures(folder: Path, encoder: MiniLm) -> None:
-    tables = {table.table_id: table for table in read_tabmcq_tables(folder / "tabmcq")}
+    tables = {table.table_id: table for _, table in read_pairs("tabmcq", folder / "tabmcq", "all")}
     texts_and_tables = [(q.text, tables[q.table_id or ""]) for q in read_questions("tabmcq", folder / "tabmcq", "all")]
     print_temperature_table(
         "SCITAB", [(q.text, t) for q, t in read_pairs("scitab", folder / "scitab", "test")], encoder

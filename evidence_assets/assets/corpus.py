@@ -50,7 +50,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             return group_files(folder)
         check_passages(self.documents)
         files = tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
-        return [FileGroup(self.documents, folder, files, lambda: read_passages(self.documents, folder, self.split))]
+        return [FileGroup(folder, files, lambda: read_passages(self.documents, folder, self.split))]
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         key_prefix, group = f"corpus/{self.name}", f"corpus_{self.name}"

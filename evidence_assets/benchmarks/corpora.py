@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, read_text
 from evidence_assets.benchmarks.records import Document, UniqueIds, require_items
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.lake.input_files import require_file
 
 PAGE_SUFFIXES = (".html", ".htm", ".pdf")
@@ -46,7 +46,6 @@ _BLOCK_END = re.compile(r"\s*\n\s*\n\s*")
 class FileGroup:
     """Files that are read together and reread when one of them changes: a shard, or a bundle of texts."""
 
-    name: str
     folder: Path
     files: tuple[Path, ...]
     read: Callable[[], Iterator[Document]]
@@ -63,24 +62,22 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
         raise BadInput(f"this folder does not exist; create it and add {ACCEPTED_SUFFIXES} files", file=folder)
     lakes = {path.parent for path in folder.rglob("format.json") if _is_lake(path)}
     paths = (path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))
-    files = sorted(
-        (path for path in paths if lakes.isdisjoint(path.parents)), key=lambda path: path.relative_to(folder).as_posix()
+    all_files = sorted(
+        (p for p in paths if lakes.isdisjoint(p.parents)), key=lambda p: p.relative_to(folder).as_posix()
     )
+    files = [path for path in all_files if path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES)]
+    other_files = [path for path in all_files if path not in set(files)]
     if others is not None:
-        others += [path for path in files if not _is_document_file(path)]
-        files = [path for path in files if _is_document_file(path)]
+        others += other_files
+    elif other_files:
+        message = f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away"
+        raise BadInput(message, file=other_files[0])
     if not files:
         raise BadInput(f"the corpus is empty; add {ACCEPTED_SUFFIXES} files", file=folder)
-    for path in files:
-        if not _is_document_file(path):
-            table = f"; `evidence ask QUESTION --table {path}` answers from a table" * (path.suffix.lower() == ".csv")
-            raise BadInput(f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away{table}", file=path)
     texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
     if texts and len(texts) < len(files):
-        raise BadInput(
-            "is a text file in a folder of shards (Parquet, JSON lines); keep one kind in a corpus folder",
-            file=texts[0],
-        )
+        message = "is a text file in a folder of shards (Parquet, JSON lines); keep one kind in a corpus folder"
+        raise BadInput(message, file=texts[0])
     return files
 
 
@@ -98,11 +95,9 @@ def group_files(folder: Path, files: Sequence[Path] | None = None) -> list[FileG
     bundles: dict[str, list[Path]] = defaultdict(list)
     for path in corpus_files(folder) if files is None else files:
         name = path.relative_to(folder).as_posix()
-        if path.name.lower().endswith(TEXT_SUFFIXES):
-            bucket = int.from_bytes(hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).digest())
-            name = f"texts {bucket % MAX_BUNDLES}"
-        bundles[name].append(path)
-    return [FileGroup(n, folder, tuple(paths), partial(_read_files, paths, folder)) for n, paths in bundles.items()]
+        is_text = path.name.lower().endswith(TEXT_SUFFIXES)
+        bundles[f"texts {shard_of(content_id(name), MAX_BUNDLES)}" if is_text else name].append(path)
+    return [FileGroup(folder, tuple(paths), partial(_read_files, paths, folder)) for paths in bundles.values()]
 
 
 def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
@@ -113,10 +108,6 @@ def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
                 raise row.error("is empty; remove the document or add its text", "text")
             ids.add(document.doc_id, row)
             yield document
-
-
-def _is_document_file(path: Path) -> bool:
-    return path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES)
 
 
 def _is_lake(description: Path) -> bool:
@@ -155,38 +146,25 @@ def _read_text_document(path: Path, source: str) -> Iterator[tuple[Row, Document
 
 
 def _read_parquet(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
-    row_number = 0
+    number = 0
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
             for field in PARQUET_COLUMNS:
                 if field not in names:
-                    raise BadInput(
-                        f"the shard has no such column; its columns are {', '.join(names)}", file=path, field=field
-                    )
+                    message = f"the shard has no such column; its columns are {', '.join(names)}"
+                    raise BadInput(message, file=path, field=field)
             for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, columns=PARQUET_COLUMNS):
-                for cells in zip(*(batch[field] for field in PARQUET_COLUMNS), strict=True):
-                    row_number += 1
-                    doc_id, title, text = (
-                        _cell_text(*cell, path, row_number) for cell in zip(cells, PARQUET_COLUMNS, strict=True)
-                    )
-                    yield Row({}, path, row_number), Document(doc_id, title, text, source)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise BadInput(
-            f"the Parquet file is damaged after row {row_number} ({error}); download it again", file=path
-        ) from error
-
-
-def _cell_text(cell: pa.Scalar, field: str, path: Path, line: int) -> str:
-    try:
-        value = cell.as_py()
+                for values in batch.to_pylist():
+                    number += 1
+                    row = Row(values, path, number)
+                    doc_id, title, text = row.label("id"), row.text("title", blank=True), row.text("text", blank=True)
+                    yield row, Document(doc_id, title, text, source)
     except UnicodeDecodeError as error:
-        raise BadInput(
-            f"byte {error.start + 1} is not UTF-8; convert the text to UTF-8", file=path, line=line, field=field
-        ) from error
-    if not isinstance(value, str | int):
-        raise BadInput(f"{value!r} is not a string", file=path, line=line, field=field)
-    return str(value)
+        raise BadInput("contains text that is not UTF-8", file=path, line=number + 1) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        message = f"the Parquet file is damaged after row {number} ({error}); download it again"
+        raise BadInput(message, file=path) from error
 
 
 def read_page(path: Path) -> tuple[str, str]:

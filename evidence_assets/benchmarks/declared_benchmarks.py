@@ -5,7 +5,6 @@ A subset is answered and scored as a separate benchmark, so its scores are never
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,20 +78,14 @@ class Declaration:
         available = list(fields)
         for name in names:
             if name not in available:
-                raise self.error(
-                    f"unknown field; did you mean {closest_name(name, available)!r}? "
-                    f"Available fields: {', '.join(available)}",
-                    name,
-                )
+                hint = f"did you mean {closest_name(name, available)!r}? Available fields: {', '.join(available)}"
+                raise self.error(f"unknown field; {hint}", name)
 
     def check_type(self) -> None:
         """Raise BadInput unless its type is a component that users may declare."""
         if self.component not in USER_COMPONENTS:
-            raise self.error(
-                f"a lake or project cannot declare the component {self.component!r}; "
-                f"did you mean {closest_name(self.component, USER_COMPONENTS)!r}?",
-                "type",
-            )
+            hint = f"did you mean {closest_name(self.component, USER_COMPONENTS)!r}?"
+            raise self.error(f"a lake or project cannot declare the component {self.component!r}; {hint}", "type")
 
 
 def user_folders(lake: Path | None = None) -> tuple[Path, ...]:
@@ -215,10 +208,9 @@ class Subset(BaseModel):
 
 def draw_sample(questions: Iterable[QuestionRecord], sample: Sample) -> list[QuestionRecord]:
     """Sample the ``n`` questions with the lowest hashes of id and seed, whatever the order of the file."""
-    lowest = heapq.nsmallest(
-        sample.n, enumerate(questions), key=lambda item: content_id("drawn", sample.seed, item[1].source_id)
-    )
-    return [question for _, question in sorted(lowest, key=lambda item: item[0])]
+    numbered = list(enumerate(questions))
+    numbered.sort(key=lambda item: content_id("drawn", sample.seed, item[1].source_id))
+    return [question for _, question in sorted(numbered[: sample.n], key=lambda item: item[0])]
 
 
 class RawInput(BaseModel):
@@ -355,9 +347,7 @@ def all_benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
         benchmark = validate_attributes(Benchmark, document)
         for each in (benchmark, *benchmark.subset_benchmarks):
             if each.name in by_name:
-                raise BadInput(
-                    f"benchmark {each.name!r} is declared twice; rename one", file=document.file, field="name"
-                )
+                raise document.error(f"benchmark {each.name!r} is declared twice; rename one", "name")
             by_name[each.name] = each
     return by_name
 

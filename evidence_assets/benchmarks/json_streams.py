@@ -15,19 +15,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _CLOSING = {"[": "]", "{": "}"}
 
 
-class _DuplicateKey(ValueError):
-    """A JSON object contains a key twice; the parser would silently use the last one."""
-
-
-def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DuplicateKey(next(key for key in keys if keys.count(key) > 1))
-    return members
-
-
-_JSON = json.JSONDecoder(object_pairs_hook=_refuse_duplicate_keys)
+_JSON = json.JSONDecoder()
 
 
 def _parse_value(text: str, position: int, path: Path, line: int) -> tuple[Any, int]:
@@ -37,9 +25,6 @@ def _parse_value(text: str, position: int, path: Path, line: int) -> tuple[Any, 
     except json.JSONDecodeError as error:
         line += text.count("\n", position, error.pos)
         raise BadInput(f"not valid JSON: {error.msg} (column {error.colno})", file=path, line=line) from error
-    except _DuplicateKey as error:
-        message = "occurs twice in the same object; remove one"
-        raise BadInput(message, file=path, line=line, field=str(error)) from error
     except RecursionError as error:
         raise BadInput("the JSON is nested too deeply", file=path, line=line) from error
     except ValueError as error:  # a number with thousands of digits
@@ -54,8 +39,6 @@ def jsonl_rows(path: Path) -> Iterator[Row]:
             continue
         if number == 1 and text.startswith("["):
             raise BadInput("is one JSON array; expected JSON lines, one object per line", file=path, line=1)
-        if number == 1 and text == "{":
-            raise BadInput("is one JSON object over many lines; expected one object per line", file=path, line=1)
         value, end = _parse_value(text, 0, path, number)
         if end < len(text):
             raise BadInput("not valid JSON: more text follows the object", file=path, line=number)

@@ -222,22 +222,16 @@ def _quoted_rows(path: Path, delimiter: str, lines: Iterator[tuple[int, str]]) -
 
 
 def headed_rows(
-    path: Path,
-    required: Sequence[str],
-    delimiter: str = ",",
-    *,
-    quoted: bool = True,
-    header: Sequence[str] | None = None,
+    path: Path, columns: Sequence[str], delimiter: str = ",", *, quoted: bool = True, header: bool = True
 ) -> Iterator[Row]:
-    """Read rows by column name; the first row is the header unless ``header`` is given."""
+    """Read rows by column name. The first row is the header and must have ``columns``; without one, they are all."""
     rows = delimited_rows(path, delimiter, quoted=quoted)
-    names = list(header) if header is not None else next(rows, (1, []))[1]
-    missing = [name for name in required if name not in names]
+    names = next(rows, (1, []))[1] if header else list(columns)
+    missing = [name for name in columns if name not in names]
     if missing:
         available = ", ".join(names) if len(names) < 20 else f"{len(names)} columns"
-        raise BadInput(
-            f"the header has no such column; it has {available or 'no columns'}", file=path, line=1, field=missing[0]
-        )
+        message = f"the header has no such column; it has {available or 'no columns'}"
+        raise BadInput(message, file=path, line=1, field=missing[0])
     if len(set(names)) < len(names):
         raise BadInput("the header has a column twice; rename one", file=path, line=1)
     for number, fields in rows:

@@ -1,7 +1,7 @@
 """Registry of readers by dataset, and the questions and tables of declared benchmarks.
 
 Modules in ``official`` register functions by dataset: ``READERS`` for questions of a folder, ``PAIRS`` for questions
-with their tables, ``TABLES`` for further tables, ``PASSAGES`` for passages.
+with their tables, ``PASSAGES`` for passages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ def _collect_readers(kind: str) -> dict[str, Any]:
 
 
 PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = _collect_readers("PASSAGES")
-TABLES: dict[str, Callable[[Path], Iterator[Table]]] = _collect_readers("TABLES")
 PAIRS: dict[str, PairReader] = _collect_readers("PAIRS")
 READERS: dict[str, Reader] = _collect_readers("READERS")
 
@@ -134,8 +133,6 @@ def read_benchmark_tables(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
 def _read_tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     if benchmark.reader == "own":
         yield from user_benchmark.read_tables(files[1], benchmark.name)
-    elif benchmark.reader in TABLES:
-        yield from TABLES[benchmark.reader](files[0])
     elif benchmark.reader in PAIRS:
         table_ids: set[str] = set()
         for _, table in read_pairs(benchmark.reader, files[0], benchmark.split):

@@ -194,18 +194,15 @@ def build_question(row: Row, **fields: Any) -> LocatedQuestion:
     elif len(set(question.gold)) < len(question.gold):
         raise row.error("contains an answer twice; remove one", "gold")
     if question.aliases and len(question.aliases) != len(question.gold):
-        raise row.error(
-            f"{len(question.aliases)} lists of aliases for {len(question.gold)} gold answers; give one list per answer",
-            "aliases",
-        )
+        counts = f"{len(question.aliases)} lists of aliases for {len(question.gold)} gold answers"
+        raise row.error(f"{counts}; give one list per answer", "aliases")
     return row, question
 
 
 def _check_options(row: Row, question: QuestionRecord) -> None:
     if len(question.options) < MIN_OPTIONS:
-        raise row.error(
-            f"{len(question.options) or 'no'} option(s); a question needs at least {MIN_OPTIONS}", "options"
-        )
+        count = len(question.options) or "no"
+        raise row.error(f"{count} option(s); a question needs at least {MIN_OPTIONS}", "options")
     if len(question.options) > MAX_OPTIONS:
         raise row.error(f"{len(question.options)} options; the maximum is {MAX_OPTIONS}, one per letter", "options")
     for position, option in enumerate(question.options):
@@ -226,8 +223,7 @@ class UniqueIds:
 
     def add(self, identifier: str, row: Row) -> None:
         if identifier in self._ids:
-            message = f"{identifier!r} occurs twice; an id must be unique across all files"
-            raise BadInput(message, file=row.file, line=row.line, field=self._field)
+            raise row.error(f"{identifier!r} occurs twice; an id must be unique across all files", self._field)
         self._ids.add(identifier)
 
 

@@ -21,7 +21,6 @@ from evidence_assets.reasoning.spans.passages import split_passages
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.negation import is_denial
-from evidence_assets.text.sentences import detect_language
 
 VERSION = "13"
 """Raise it whenever equal input may get a different answer."""
@@ -201,9 +200,7 @@ class ExtractiveShortAnswers:
 
 
 def _proper_names(question: str) -> list[str]:
-    """Capitalized words inside sentences; none for German, where every noun is capitalized."""
-    if detect_language(question) == "German":
-        return []
+    """Capitalized words inside sentences."""
     return [
         word
         for word in re.findall(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*", question)

@@ -1,12 +1,8 @@
-"""Segmentation into sentences and clauses, without changing the text; language detection."""
+"""Segmentation into sentences and clauses, without changing the text."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections import Counter
-
-from evidence_assets.text.words import read_word_lists
 
 Span = tuple[int, int]
 """Start and end within a text."""
@@ -83,30 +79,3 @@ def split_clauses(sentence: str) -> list[str]:
     ['Iron rusts', 'whereas gold does not', 'both conduct.']
     """
     return [clause for clause in _CLAUSE_END.split(sentence) if clause.strip()]
-
-
-_FUNCTION_WORDS = read_word_lists("function_words.txt")
-MIN_FUNCTION_WORDS, MIN_LEAD = 2, 1.5
-"""Minimum function words of a language in a text, and their minimum ratio to the next language."""
-
-
-def detect_language(text: str) -> str:
-    """The language of a text, or its script if not Latin; empty if there is too little evidence.
-
-    >>> detect_language("Welches Medikament kann gegen Gicht helfen und wie?")
-    'German'
-    >>> detect_language("Which drug may treat gout?")
-    'English'
-    >>> detect_language("Gicht?")
-    ''
-    """
-    letters = [unicodedata.name(c, "").split(" ")[0].split("-")[0] for c in text[:2000] if c.isalpha()]
-    if letters:
-        script, count = Counter(letters).most_common(1)[0]
-        if script not in ("LATIN", "") and count > len(letters) / 2:
-            return f"{script.title()} script"
-    words = re.findall(r"[^\W\d_]+", text.casefold())
-    counts = ((sum(w in listed for w in words), language) for language, listed in _FUNCTION_WORDS.items())
-    (second, _), (best, language) = sorted(counts)[-2:]
-    min_count = 1 if len(words) in (4, 5) else MIN_FUNCTION_WORDS  # in shorter texts a match may be a name
-    return language if best >= min_count and best >= MIN_LEAD * second and best > second else ""

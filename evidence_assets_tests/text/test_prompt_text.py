@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import doctest
-import json
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
@@ -25,7 +23,7 @@ from evidence_assets.text.prompt_text import (
     prompt_words,
     same_prompt_key,
 )
-from evidence_assets.text.sentences import detect_language, sentence_spans
+from evidence_assets.text.sentences import sentence_spans
 
 
 def test_filling_never_mistakes_an_entity_for_a_slot() -> None:
@@ -180,34 +178,6 @@ OTHERS = [
 @pytest.mark.parametrize("question", [*EXCEPTIONS, *OTHERS])
 def test_questions_that_ask_for_the_exception_are_told_from_others(question: str) -> None:
     assert asks_for_exception(question) == (question in EXCEPTIONS)
-
-
-# A question is detected as another language only with enough evidence
-
-
-@pytest.mark.parametrize(
-    ("question", "language"),
-    [
-        ("Wie lange schlafen Katzen?", "German"),
-        ("Combien de temps dorment les chats?", "French"),
-        ("¿Cuánto duermen los gatos?", "Spanish"),
-        ("Jak długo śpią koty?", "Polish"),
-        ("Сколько спят кошки?", "Cyrillic script"),
-        ("Which drug may treat gout?", "English"),
-        ("world war", ""),  # one German function word
-        ("1234", ""),
-    ],
-)
-def test_short_questions(question: str, language: str) -> None:
-    assert detect_language(question) == language
-
-
-def test_no_real_english_question_is_detected_as_another_language(dev_data: Path) -> None:
-    stems = [
-        json.loads(line)["question"]["stem"]
-        for line in (dev_data / "obqa/Data/Main/dev.jsonl").read_text().splitlines()
-    ]
-    assert len(stems) > 100 and {detect_language(stem) for stem in stems} <= {"English", ""}
 
 
 # The examples in docstrings pass

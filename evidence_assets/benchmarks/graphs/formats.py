@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
@@ -18,7 +18,7 @@ DRUGBANK_COLUMNS = ("DrugBank ID", "Accession Numbers", "Common name", "Synonyms
 
 
 class TripleRecord(NamedTuple):
-    """One triple of a source and its line; ``label`` is False if the source marks the triple as false."""
+    """One triple of a source and its line."""
 
     head: str
     relation: str
@@ -26,18 +26,18 @@ class TripleRecord(NamedTuple):
     line: int
     head_type: str | None = None
     tail_type: str | None = None
-    label: bool | None = None
 
 
 Triples = Iterator[TripleRecord]
 
 
-def require_text(value: str, file: Path, line: int, field: str) -> str:
-    """Strip white space; an empty value is an error."""
-    text = value.strip()
-    if not text:
-        raise BadInput("is empty; every triple needs a head, a relation and a tail", file=file, line=line, field=field)
-    return text
+def named_columns(file: Path, *names: str) -> Iterator[tuple[int, list[str]]]:
+    """Read the stripped fields of a tab-separated file without a header; empty ones are errors."""
+    for line, fields in delimited_rows(file, "\t", columns=len(names)):
+        texts = [field.strip() for field in fields]
+        if not all(texts):
+            raise BadInput("is empty; add a text", file=file, line=line, field=names[texts.index("")])
+        yield line, texts
 
 
 def read_tab_separated(file: Path) -> Triples:
@@ -45,7 +45,7 @@ def read_tab_separated(file: Path) -> Triples:
 
     Traps of the published file: it has no header; blank lines are skipped, empty cells are errors.
     """
-    for line, (head, relation, tail) in _read_columns(file, "head", "relation", "tail"):
+    for line, (head, relation, tail) in named_columns(file, "head", "relation", "tail"):
         yield TripleRecord(head, relation, tail, line)
 
 
@@ -54,8 +54,8 @@ def read_umls(file: Path) -> Triples:
 
     Traps of the published file: no header; node names have underscores for spaces.
     """
-    for line, (head, relation, tail) in _read_columns(file, "head", "relation", "tail"):
-        yield TripleRecord(head.replace("_", " "), relation, tail.replace("_", " "), line)
+    for triple in read_tab_separated(file):
+        yield triple._replace(head=triple.head.replace("_", " "), tail=triple.tail.replace("_", " "))
 
 
 def read_simplequestions(file: Path) -> Triples:
@@ -64,41 +64,31 @@ def read_simplequestions(file: Path) -> Triples:
     Traps of the published file: ids are paths (``www.freebase.com/m/01cj3p``), shortened as in the questions
     (``m.01cj3p``); one row has several objects.
     """
-    for line, (subject, relation, objects) in _read_columns(file, "subject", "relation", "objects"):
+    for line, (subject, relation, objects) in named_columns(file, "subject", "relation", "objects"):
         for object_id in objects.split():
-            head, relation_name, tail = (
-                name.removeprefix(FREEBASE_PREFIX).strip("/").replace("/", ".")
-                for name in (subject, relation, object_id)
-            )
+            head, relation_name, tail = (shorten_freebase_id(name) for name in (subject, relation, object_id))
             yield TripleRecord(head, relation_name, tail, line)
 
 
+def shorten_freebase_id(path: str) -> str:
+    """Shorten ``www.freebase.com/m/01cj3p`` to ``m.01cj3p``."""
+    return path.removeprefix(FREEBASE_PREFIX).strip("/").replace("/", ".")
+
+
 def read_conceptnet_completion(file: Path) -> Triples:
-    """Read the completion files of CN-100k: relation, head, tail and optionally 1 (true) or 0 (corrupted).
+    """Read the completion files of CN-100k: relation, head, tail and optionally 1 (true) or 0 (corrupted, left out).
 
     Traps of the published file: the relation comes first; only the dev and test files have labels.
     """
     for line, fields in delimited_rows(file, "\t"):
+        row = Row(dict(zip(("relation", "head", "tail", "label"), fields, strict=False)), file, line)
         if len(fields) not in (3, 4):
-            raise BadInput(
-                f"the row has {len(fields)} fields; expected relation, head, tail and optionally a label",
-                file=file,
-                line=line,
-            )
+            raise row.error(f"the row has {len(fields)} fields; expected relation, head, tail and optionally a label")
         if fields[3:] not in ([], ["0"], ["1"]):
-            raise BadInput(f"{fields[3]!r} is neither 0 nor 1", file=file, line=line, field="label")
-        relation, head, tail = _require_texts(fields[:3], file, line, ("relation", "head", "tail"))
-        yield TripleRecord(head, relation, tail, line, label=fields[3] == "1" if fields[3:] else None)
-
-
-def _read_columns(file: Path, *names: str) -> Iterator[tuple[int, list[str]]]:
-    """Read a tab-separated file with these columns; empty cells are errors."""
-    for line, fields in delimited_rows(file, "\t", columns=len(names)):
-        yield line, _require_texts(fields, file, line, names)
-
-
-def _require_texts(fields: Sequence[str], file: Path, line: int, names: Sequence[str]) -> list[str]:
-    return [require_text(field, file, line, name) for field, name in zip(fields, names, strict=True)]
+            raise row.error(f"{fields[3]!r} is neither 0 nor 1", "label")
+        if fields[3:] != ["0"]:
+            head, relation, tail = (row.text(field).strip() for field in ("head", "relation", "tail"))
+            yield TripleRecord(head, relation, tail, line)
 
 
 def read_conceptnet(file: Path, language: str = "en") -> Triples:
@@ -109,22 +99,24 @@ def read_conceptnet(file: Path, language: str = "en") -> Triples:
     """
     for line, fields in delimited_rows(file, "\t", columns=5):
         relation = fields[1].removeprefix("/r/").removeprefix("dbpedia/")
-        if relation == fields[1]:
-            raise BadInput(f"{fields[1]!r} is not a relation URI (/r/Name)", file=file, line=line, field="relation")
+        if relation in (fields[1], ""):
+            message = f"{fields[1]!r} is not a relation URI (/r/Name)"
+            raise BadInput(message, file=file, line=line, field="relation")
         if relation == "ExternalURL":
             continue
         head_language, head = _parse_concept(fields[2], file, line, "start")
         tail_language, tail = _parse_concept(fields[3], file, line, "end")
         if head_language == language == tail_language:
-            yield TripleRecord(head, require_text(relation, file, line, "relation"), tail, line)
+            yield TripleRecord(head, relation, tail, line)
 
 
 def _parse_concept(uri: str, file: Path, line: int, field: str) -> tuple[str, str]:
     """Language and words of a concept URI."""
     segments = uri.split("/")
-    if len(segments) < 4 or segments[:2] != ["", "c"] or not segments[2]:
+    words = unquote(segments[3]).replace("_", " ").strip() if len(segments) > 3 else ""
+    if segments[:2] != ["", "c"] or not segments[2] or not words:
         raise BadInput(f"{uri!r} is not a concept URI (/c/language/words)", file=file, line=line, field=field)
-    return segments[2], require_text(unquote(segments[3]).replace("_", " "), file, line, field)
+    return segments[2], words
 
 
 def read_primekg(file: Path) -> Triples:
@@ -166,11 +158,11 @@ def read_drugbank(interactions: Path, vocabulary: Path) -> Triples:
     for row in headed_rows(vocabulary, DRUGBANK_COLUMNS):
         for key in (*_split_at_bars(row, "Accession Numbers"), row.text("DrugBank ID")):
             names_by_id[key] = row.text("Common name").strip()
-    for line, fields in delimited_rows(interactions, "\t", columns=2):
-        for key, field in zip(fields, ("first drug", "second drug"), strict=True):
-            if key.strip() not in names_by_id:
+    for line, keys in named_columns(interactions, "first drug", "second drug"):
+        for key, field in zip(keys, ("first drug", "second drug"), strict=True):
+            if key not in names_by_id:
                 raise BadInput(f"drug {key!r} is not in {vocabulary.name}", file=interactions, line=line, field=field)
-        head, tail = (names_by_id[key.strip()] for key in fields)
+        head, tail = (names_by_id[key] for key in keys)
         yield TripleRecord(head, "interacts_with", tail, line, "drug", "drug")
 
 
@@ -193,15 +185,13 @@ def read_disease_database(file: Path, names: Path) -> Triples:
     """
     names_by_item = {item: name for name, item, is_preferred in _read_disease_names(names) if is_preferred}
     relation_names = load_vocabulary().foreign_names("disease_database")
-    for line, key, value in json_items(file):
-        head, tail, code = _parse_ids(value, 3, file, line, key)
+    for row, key, (head, tail, code) in _read_id_lists(file, 3):
         for item in (head, tail):
             if item not in names_by_item:
-                raise BadInput(f"item {item} has no preferred name in {names.name}", file=file, line=line, field=key)
+                raise row.error(f"item {item} has no preferred name in {names.name}", key)
         if code not in relation_names:
-            known_codes = ", ".join(relation_names)
-            raise BadInput(f"unknown relation code {code}; available: {known_codes}", file=file, line=line, field=key)
-        yield TripleRecord(names_by_item[head], relation_names[code], names_by_item[tail], line)
+            raise row.error(f"unknown relation code {code}; available: {', '.join(relation_names)}", key)
+        yield TripleRecord(names_by_item[head], relation_names[code], names_by_item[tail], row.line or 0)
 
 
 def _disease_synonyms(files: Sequence[Path]) -> Iterator[tuple[str, str]]:
@@ -212,18 +202,21 @@ def _disease_synonyms(files: Sequence[Path]) -> Iterator[tuple[str, str]]:
 
 def _read_disease_names(file: Path) -> Iterator[tuple[str, str, bool]]:
     """Read name, item and whether the name is preferred; of two preferred names, the later one applies."""
-    for line, key, value in json_items(file):
-        item, flag = _parse_ids(value, 2, file, line, key)
+    for row, name, (item, flag) in _read_id_lists(file, 2):
         if flag not in ("0", "1"):
-            raise BadInput(f"{flag!r} is neither 0 nor 1", file=file, line=line, field=key)
-        yield require_text(key, file, line, "name"), item, flag == "1"
+            raise row.error(f"{flag!r} is neither 0 nor 1", name)
+        if not name.strip():
+            raise row.error("is empty; add a text", "name")
+        yield name.strip(), item, flag == "1"
 
 
-def _parse_ids(value: Any, count: int, file: Path, line: int, field: str) -> list[str]:
-    """Parse a list of ``count`` strings or integers, as strings."""
-    if not isinstance(value, list) or len(value) != count or not all(type(item) in (str, int) for item in value):
-        raise BadInput(f"{shorten(value)} is not a list of {count} ids", file=file, line=line, field=field)
-    return [str(item) for item in value]
+def _read_id_lists(file: Path, count: int) -> Iterator[tuple[Row, str, list[str]]]:
+    """Read an object of lists of ``count`` strings or integers, as strings."""
+    for line, key, value in json_items(file):
+        row = Row({}, file, line)
+        if not isinstance(value, list) or len(value) != count or not all(type(item) in (str, int) for item in value):
+            raise row.error(f"{shorten(value)} is not a list of {count} ids", key)
+        yield row, key, [str(item) for item in value]
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import as_file, files
+from pathlib import Path
 
 import polars as pl
 
 from evidence_assets.benchmarks.line_streams import headed_rows
 
-VOCABULARY_FILES = ("biomedical_relations.tsv", "conceptnet_relations.tsv")
-MAPPING_FILE = "relation_mapping.tsv"
+_FOLDER = Path(__file__).parent
+VOCABULARY_FILES = (_FOLDER / "biomedical_relations.tsv", _FOLDER / "conceptnet_relations.tsv")
+MAPPING_FILE = _FOLDER / "relation_mapping.tsv"
 _CAMEL_CASE = re.compile("(?:[A-Z][a-z]+){2,}")
 
 
 @dataclass(frozen=True)
 class Relation:
-    """One relation: its name, the words between head and tail, and the relations that contradict it."""
+    """The words between head and tail of a relation, and the relations that contradict it."""
 
-    name: str
     template: str
     opposites: tuple[str, ...] = ()
 
@@ -80,14 +80,10 @@ def load_vocabulary() -> Vocabulary:
     """Load the vocabularies and the mapping of this package."""
     relations: dict[str, Relation] = {}
     foreign: dict[tuple[str, str], tuple[str, bool]] = {}
-    with as_file(files(__package__)) as folder:
-        for file in (folder / name for name in VOCABULARY_FILES):
-            for row in headed_rows(file, ("relation", "template", "opposites"), "\t", quoted=False):
-                name = row.text("relation")
-                opposites = tuple(row.text("opposites", blank=True).split())
-                relations[name] = Relation(name, row.text("template"), opposites)
-        for row in headed_rows(
-            folder / MAPPING_FILE, ("source", "foreign", "relation", "inverted"), "\t", quoted=False
-        ):
-            foreign[row.text("source"), row.text("foreign")] = row.text("relation"), row.text("inverted") == "1"
+    for file in VOCABULARY_FILES:
+        for row in headed_rows(file, ("relation", "template", "opposites"), "\t", quoted=False):
+            opposites = tuple(row.text("opposites", blank=True).split())
+            relations[row.text("relation")] = Relation(row.text("template"), opposites)
+    for row in headed_rows(MAPPING_FILE, ("source", "foreign", "relation", "inverted"), "\t", quoted=False):
+        foreign[row.text("source"), row.text("foreign")] = row.text("relation"), row.text("inverted") == "1"
     return Vocabulary(relations, foreign)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format, require_text
+from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format, named_columns
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
-from evidence_assets.benchmarks.line_streams import delimited_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 
@@ -23,7 +22,6 @@ RECORD_SCHEMA = {
     "line": pl.Int64,
     "head_type": pl.String,
     "tail_type": pl.String,
-    "label": pl.Boolean,
 }
 
 
@@ -58,17 +56,14 @@ def record_frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Itera
 def read_names(file: Path) -> dict[str, str]:
     """Read the first name of each id; a name of several ids gets the id as suffix: ``Paris (m.05qtj)``."""
     names: dict[str, str] = {}
-    for line, fields in delimited_rows(file, "\t", columns=2):
-        identifier, name = (
-            require_text(field, file, line, column) for field, column in zip(fields, ("id", "name"), strict=True)
-        )
+    for _, (identifier, name) in named_columns(file, "id", "name"):
         names.setdefault(identifier, name)
     counts = Counter(names.values())
     return {identifier: name if counts[name] == 1 else f"{name} ({identifier})" for identifier, name in names.items()}
 
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
-    """Rows of ``triples`` of one source, in frames, without triples that the source marks as false."""
+    """Rows of ``triples`` of one source, in frames."""
     files = source.files(raw)
     graph_format = find_format(source.format, files)
     names = pl.DataFrame(
@@ -76,8 +71,7 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
         schema={"id": pl.String, "node_name": pl.String},
         orient="row",
     )
-    for frame in record_frames(graph_format.read(*files)):
-        rows = frame.filter(pl.col("label").fill_null(value=True))
+    for rows in record_frames(graph_format.read(*files)):
         if graph_format.vocabulary:
             rows = vocabulary.translate(rows, graph_format.vocabulary)
         for end in ("head", "tail") if source.names else ():

@@ -57,7 +57,7 @@ def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 def _read_rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[str, Row]]:
     if fields.rows:
         return json_rows_at(file, fields.rows.format(split=split))
-    rows = headed_rows(file, fields.columns, header=fields.columns) if fields.columns else jsonl_rows(file)
+    rows = headed_rows(file, fields.columns, header=False) if fields.columns else jsonl_rows(file)
     return (("", row) for row in rows)
 
 

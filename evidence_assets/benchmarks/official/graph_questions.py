@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
+from evidence_assets.benchmarks.graphs.formats import shorten_freebase_id
 from evidence_assets.benchmarks.json_streams import json_rows, json_rows_at, jsonl_rows
-from evidence_assets.benchmarks.line_streams import Row, delimited_rows
+from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.records import GoldEvidence, LocatedQuestion
 
 SIMPLEQUESTIONS_COLUMNS = ("subject", "relation", "object", "question")
-FREEBASE_PREFIX = "www.freebase.com/"
 FREEBASE_ID = r"(?:www\.freebase\.com/)?m[./](\w+)"
 
 
@@ -29,8 +29,7 @@ def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterato
     """Read one fact and question per line, over Freebase (``m.…``) or Wikidata (``Q…``)."""
     freebase = info.name == "simplequestions"
     for file in info.find_files(folder, split):
-        for number, cells in delimited_rows(file, columns=len(SIMPLEQUESTIONS_COLUMNS)):
-            row = Row(dict(zip(SIMPLEQUESTIONS_COLUMNS, cells, strict=True)), file, number)
+        for row in headed_rows(file, SIMPLEQUESTIONS_COLUMNS, "\t", quoted=False, header=False):
             topic, relation, answer = _freebase_fact(row) if freebase else _wikidata_fact(row)
             fact = f"{topic} {relation} {answer}"
             if not freebase and relation.startswith("R"):
@@ -39,7 +38,7 @@ def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterato
             yield info.question(
                 row,
                 split,
-                f"{split}-{number}",
+                f"{split}-{row.line}",
                 row.text("question"),
                 gold=(answer,),
                 topic_entities=(topic,),
@@ -49,8 +48,7 @@ def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterato
 
 def _freebase_fact(row: Row) -> tuple[str, str, str]:
     topic, answer = (_match_identifier(row, field, FREEBASE_ID, "a Freebase")[1] for field in ("subject", "object"))
-    relation = row.text("relation").removeprefix(FREEBASE_PREFIX).strip("/").replace("/", ".")
-    return f"m.{topic}", relation, f"m.{answer}"
+    return f"m.{topic}", shorten_freebase_id(row.text("relation")), f"m.{answer}"
 
 
 def _wikidata_fact(row: Row) -> tuple[str, str, str]:
@@ -141,9 +139,7 @@ def read_lama_facts(folder: Path) -> Iterator[LamaFact]:
     for row in find_dataset("lama").read_each(folder, "all", jsonl_rows):
         relation = row.file.name.partition(".")[0]
         if row.text_or_none("predicate_id") not in (None, relation):
-            raise row.error(
-                f"{row.values['predicate_id']!r} is not the relation of the file, {relation}", "predicate_id"
-            )
+            raise row.error(f"is not the relation of the file, {relation}", "predicate_id")
         yield LamaFact(row.text("sub_label"), relation, row.text("obj_label"))
 
 

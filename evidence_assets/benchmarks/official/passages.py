@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
-from evidence_assets.benchmarks.json_streams import json_items, json_rows, jsonl_rows
+from evidence_assets.benchmarks.json_streams import json_rows, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.records import Document, GoldEvidence, LocatedQuestion, UniqueIds
 from evidence_assets.lake.ids import content_id
@@ -58,25 +58,17 @@ def _read_supporting_facts(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> 
 
 
 def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
-    """Read the paragraphs with titles as ids, from ``*_corpus.json`` if it exists, otherwise from the questions."""
+    """Read the paragraphs of the questions, with titles as ids."""
     hash_by_title: dict[str, str] = {}
-    for file in find_dataset("hotpotqa").find_files(folder, split):
-        corpus = file.with_name(f"{file.name.removesuffix('.gz').removesuffix('.json')}_corpus.json")
-        contexts = ((row, *paragraph) for row in json_rows(file) for paragraph in _read_paragraphs(row))
-    for row, title, sentences in _read_corpus(corpus) if corpus.is_file() else contexts:
-        document = Document(title, title, "".join(sentences), row.file.name)
-        content = content_id("paragraph", document.text)
-        if title not in hash_by_title:
-            hash_by_title[title] = content
-            yield document
-        elif hash_by_title[title] != content:
-            raise row.error(f"two different paragraphs have the title {title!r}; rename one", "title")
-
-
-def _read_corpus(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
-    for line, title, sentences in json_items(file):
-        row = Row({"title": title, "sentences": sentences}, file, line)
-        yield row, row.text("title"), row.texts("sentences", blank=True)
+    for row in find_dataset("hotpotqa").read_each(folder, split, json_rows):
+        for title, sentences in _read_paragraphs(row):
+            document = Document(title, title, "".join(sentences), row.file.name)
+            content = content_id("paragraph", document.text)
+            if title not in hash_by_title:
+                hash_by_title[title] = content
+                yield document
+            elif hash_by_title[title] != content:
+                raise row.error(f"two different paragraphs have the title {title!r}; rename one", "title")
 
 
 def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:

@@ -197,15 +197,6 @@ def _tabmcq_evidence(row: Row, table: Table) -> tuple[GoldEvidence, ...]:
     )
 
 
-def read_tabmcq_tables(folder: Path) -> Iterator[Table]:
-    """Read all tables in ``Tables`` by id."""
-    root = folder / "Tables"
-    tables = {f"{path.parent.name}-{path.stem}": path for path in root.glob("*/*.tsv")}
-    if not tables:
-        raise BadInput("contains no tables; expected Tables/<folder>/<number>.tsv", file=root)
-    return (_read_tabmcq_table(tables[table_id]) for table_id in sorted(tables))
-
-
 def _read_tabmcq_table(path: Path) -> Table:
     """Read one table and strip its cells."""
     table = _read_table_file(path, "\t", "tabmcq", f"{path.parent.name}-{path.stem}")
@@ -213,6 +204,4 @@ def _read_tabmcq_table(path: Path) -> Table:
     return Table(table.benchmark, table.table_id, "", rows[0], tuple(rows[1:]))
 
 
-TABLES = {"tabmcq": read_tabmcq_tables}
-"""Readers of all tables, for benchmarks with tables that no question uses."""
 PAIRS = {"scitab": read_scitab, "pubhealthtab": read_pubhealthtab, "tabfact": read_tabfact, "tabmcq": read_tabmcq}

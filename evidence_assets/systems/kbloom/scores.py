@@ -80,8 +80,7 @@ class Reference(BaseModel):
             return dict(pairs)
         files = [raw / path for path in self.paths]
         for triple in find_format(self.format, files).read(*files):
-            if triple.label is not False:
-                pairs[triple.relation].append((triple.head, triple.tail))
+            pairs[triple.relation].append((triple.head, triple.tail))
         return dict(pairs)
 
 

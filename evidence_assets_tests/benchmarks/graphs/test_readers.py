@@ -53,13 +53,12 @@ class ReaderContract:
         assert list(shape.read(*paths)) == list(self.records)
         assert list(shape.synonyms(paths)) == list(self.synonyms)
 
-    def test_its_rows_name_file_line_and_licence_and_leave_out_what_is_untrue(self, tmp_path: Path) -> None:
+    def test_its_rows_name_file_line_and_licence(self, tmp_path: Path) -> None:
         paths = self.write_texts(tmp_path)
         source = GraphSource(self.name, tuple(path.name for path in paths), "CC0")
         results = rows.triple_table([source, source], tmp_path, load_vocabulary())
-        true = [record for record in self.records if record.label is not False]
-        assert prepare_rows("triples", results).num_rows == len(true), "a triple that is stated twice is one row"
-        assert results["source"].to_list() == [f"0.txt:{record.line}" for record in true]
+        assert prepare_rows("triples", results).num_rows == len(self.records), "a triple stated twice is one row"
+        assert results["source"].to_list() == [f"0.txt:{record.line}" for record in self.records]
         assert set(results["licence"]) == {"CC0"} and set(results["origin"]) == {"import"}
         assert rows.read_synonyms([source, source], tmp_path).rows() == list(self.synonyms)
 
@@ -131,11 +130,7 @@ class TestConceptNet(ReaderContract):
 class TestConceptNetCompletion(ReaderContract):
     name = "conceptnet_completion"
     files = ("IsA\ttool\tobject\t1\nIsA\tcow\tbook\t0\nHasA\tcat\teye\n",)
-    records = (
-        TripleRecord("tool", "IsA", "object", 1, label=True),
-        TripleRecord("cow", "IsA", "book", 2, label=False),
-        TripleRecord("cat", "HasA", "eye", 3),
-    )
+    records = (TripleRecord("tool", "IsA", "object", 1), TripleRecord("cat", "HasA", "eye", 3))
     faults = (
         Fault("IsA\ta\tb\nIsA\ta\tb\tyes\n", 2, "label", "neither 0 nor 1"),
         Fault("IsA\ta\n", 1, None, "2 fields"),
@@ -260,9 +255,9 @@ def test_foreign_names_are_translated_and_inverted() -> None:
     )
     rows = load_vocabulary().translate(triples, "hetionet").rows()
     assert rows == [
-        ("a", "may_treat", "b", 1, "Compound", "Disease", None),
-        ("drug", "belongs_to_the_drug_family_of", "class", 2, "Compound", "Class", None),
-        ("a", "odd", "b", 3, None, None, None),
-        ("a", "may_treat", "b", 4, None, None, None),
+        ("a", "may_treat", "b", 1, "Compound", "Disease"),
+        ("drug", "belongs_to_the_drug_family_of", "class", 2, "Compound", "Class"),
+        ("a", "odd", "b", 3, None, None),
+        ("a", "may_treat", "b", 4, None, None),
     ]
     assert load_vocabulary().translate(triples, "umls")["relation"].to_list() == ["CtD", "PCiC", "odd", "may_treat"]

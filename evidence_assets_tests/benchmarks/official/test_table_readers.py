@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
-from evidence_assets.benchmarks.readers import read_pairs, read_questions
+from evidence_assets.benchmarks.readers import read_pairs
 from evidence_assets.benchmarks.records import GoldEvidence
-from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.benchmarks.official.contract import (
     ReaderContract,
     json_lines,
@@ -152,20 +150,15 @@ class TestTabmcq(ReaderContract):
 
     def test_annotation_outside_the_table_keeps_its_place(self, tmp_path: Path) -> None:
         write_files(tmp_path, self.TABLE | {"MCQs.tsv": TABMCQ_HEAD + "Q?\t0\ta\tb\t1\tm-1&2\t99\t7\n"})
-        cell = next(read_questions("tabmcq", tmp_path, "all")).gold_evidence[0]
-        assert (cell.locator, cell.text) == ("r99c7", "")
-        assert next(read_tabmcq_tables(tmp_path)).header == ("Animal", "Food")
-        with pytest.raises(BadInput, match="contains no tables"):
-            list(read_tabmcq_tables(tmp_path / "none"))
+        ((question, table),) = read_pairs("tabmcq", tmp_path, "all")
+        assert (question.gold_evidence[0].locator, question.gold_evidence[0].text) == ("r99c7", "")
+        assert table.header == ("Animal", "Food")
 
 
 @pytest.mark.dev_data
 def test_the_real_files(dev_data: Path) -> None:
-    tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
-    questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))
-    assert (len(tables), len(questions)) == (62, 300)
-    assert all(question.gold_evidence[0].text for question in questions)
-    assert all(question.table_id in tables for question in questions)
+    questions = list(read_pairs("tabmcq", dev_data / "tabmcq", "all"))
+    assert len(questions) == 300 and all(question.gold_evidence[0].text for question, _ in questions)
     claims = list(read_pairs("scitab", dev_data / "scitab", "test"))
     assert len(claims) == 120
     assert len({table.table_id for _, table in claims}) == 83

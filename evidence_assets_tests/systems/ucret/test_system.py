@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
-from evidence_assets.benchmarks.readers import read_questions
+from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.variants import Variant, variants_of
@@ -237,7 +236,7 @@ def test_odd_tables_have_a_defined_result(name: str, table: Table) -> None:
 
 @pytest.mark.dev_data
 def test_real_questions_keep_the_answer_column_and_are_answered(dev_data: Path) -> None:
-    tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
+    tables = {table.table_id: table for _, table in read_pairs("tabmcq", dev_data / "tabmcq", "all")}
     questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[:150]
     table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     evidence = list(collapse_tables(table_questions, tables, VARIANTS["ucret"], HashedWords()))
