@@ -26,7 +26,7 @@ def ask(folder: Path, *records: dict[str, Any]) -> list[QuestionRecord]:
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    base = {"source_id": "q1", "task": "mcqa", "text": "Which?", "options": ["ant", "bee"], "gold": "B"}
+    base = {"source_id": "q1", "text": "Which?", "options": ["ant", "bee"], "gold": "B"}
     return {key: value for key, value in (base | changes).items() if value is not ...}
 
 
@@ -51,11 +51,6 @@ def test_a_whole_question(tmp_path: Path) -> None:
 )
 def test_forms_of_gold(tmp_path: Path, gold: Any, labels: tuple[str, ...]) -> None:
     assert ask(tmp_path, record(gold=gold))[0].gold == labels
-
-
-def test_defaults(tmp_path: Path) -> None:
-    output = ask(tmp_path, {"source_id": 7, "text": "Which?", "options": ["ant", "bee"]})[0]
-    assert (output.source_id, output.split, output.task, output.gold) == ("7", "test", "mcqa", ())
 
 
 def test_a_question_without_gold_is_graded_only_if_no_answer_is_right(tmp_path: Path) -> None:
@@ -120,33 +115,21 @@ def test_forms_of_locators(tmp_path: Path) -> None:
     [
         ({"gold": "C"}, r"gold: 'C' is neither a label \(A, B\) nor the text of an option"),
         ({"gold": 2}, "gold: 2 is not an option; use a number from 0 to 1"),
-        ({"gold": True}, "gold: True is neither"),
-        ({"gold": 1.0}, "gold: 1.0 is neither"),
         ({"gold": "A", "options": ["B", "A"]}, "gold: 'A' matches options A and B; use the number from 0"),
-        ({"options": "ant"}, "options: 'ant' is not a list"),
-        ({"source_id": ...}, "source_id: missing"),
         ({"question_id": "q"}, "question_id: unknown field; did you mean 'source_id'"),
         ({"source_id": " "}, "source_id: is empty"),
-        ({"text": "\n"}, "text: is empty"),
         ({"task": "quiz"}, "task: 'quiz' is not a task; use one of"),
         ({"options": [], "gold": ...}, "options: no option"),
-        ({"options": ["x"], "gold": ...}, r"options: 1 option\(s\)"),
         ({"options": ["x", " "], "gold": 0}, r"options\[1\]: is empty"),
         ({"gold": ["A", "ant"]}, "gold: contains a label twice"),
-        ({"task": "verification", "options": ["x", "x"], "gold": ...}, "options: 'x' occurs twice; remove one"),
         ({"options": ["a", "b", "a"], "gold": "B"}, "options: 'a' occurs twice; remove one"),
         ({"task": "kgqa", "options": ..., "gold": ["u", "u"]}, "gold: contains an answer twice"),
         ({"task": "kgqa", "options": ..., "gold": ["u"], "aliases": [[], []]}, "aliases: 2 lists of aliases for 1"),
         ({"optoins": []}, "optoins: unknown field; did you mean 'options'"),
-        *(({field: "x"}, f"{field}: unknown field; did you mean 'text'") for field in ("claim", "question")),
         ({"label": "x"}, "label: unknown field; did you mean 'gold'"),
-        ({"choices": "x"}, "choices: unknown field; did you mean 'options'"),
         ({"negated": "yes"}, "negated: 'yes' is neither true nor false"),
-        ({"answerable": 0}, "answerable: 0 is neither true nor false"),
-        ({"aliases": ["x"]}, r"aliases\[0\]: 'x' is not a list"),
         ({"gold_evidence": [{"kind": "chunk", "source": "s"}]}, r"gold_evidence\[0\].text: missing"),
         ({"gold_evidence": [{"kind": "page", "source": "s", "text": "t"}]}, r"gold_evidence\[0\].kind: 'page' is not"),
-        ({"gold_evidence": [{"knd": "chunk"}]}, r"gold_evidence\[0\].knd: unknown field; did you mean 'kind'"),
     ],
 )
 def test_faults_name_file_line_and_field(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -183,8 +166,6 @@ def test_tables_are_read_unchanged(tmp_path: Path) -> None:
     [
         ({"rows": ["x"]}, r"rows\[0\]: is not a list of cells"),
         ({"rows": [["x", {}]]}, r"rows\[0\]\[1\]: {} is not a cell"),
-        ({"header": [True]}, r"header\[0\]: True is not a cell"),
-        ({"table_id": None}, "table_id: None is not a string"),
         ({"title": "C"}, "title: unknown field; did you mean 'table_id'|title: unknown field"),
     ],
 )
@@ -230,19 +211,14 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
         ("d2", "ibuprofen", [], "drug", ""),
     ]
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
-    nodes, edges = (
-        node_rows(base.nodes, "mine", "folder/nodes.jsonl"),
-        decode_columns(prepare_rows("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0"))),
-    )
+    nodes = node_rows(base.nodes, "mine", "folder/nodes.jsonl")
+    assert prepare_rows("kg_nodes", nodes).num_rows == 3 and set(nodes["source"]) == {"folder/nodes.jsonl"}
     assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
-    assert prepare_rows("kg_nodes", nodes).num_rows == 3 and nodes["source"].unique().to_list() == [
-        "folder/nodes.jsonl"
-    ]
-    declared_fields = {(row["head_id"], row["relation"], row["tail_id"]): row for row in edges.to_pylist()}
-    assert declared_fields.keys() == {(f"mine:{head}", kind, f"mine:{tail}") for head, kind, tail in base.edges.rows()}
-    for triple, row in declared_fields.items():
-        assert row["edge_id"] == edge_id(*triple)
-        assert (row["sources"], row["licences"], row["triple_ids"]) == (["folder/edges.tsv"], ["CC0"], [])
+    edges = decode_columns(prepare_rows("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0")))
+    rows = {(row["head_id"], row["relation"], row["tail_id"]): row for row in edges.to_pylist()}
+    assert rows.keys() == {(f"mine:{head}", kind, f"mine:{tail}") for head, kind, tail in base.edges.rows()}
+    for triple, row in rows.items():
+        assert (row["edge_id"], row["sources"], row["licences"]) == (edge_id(*triple), ["folder/edges.tsv"], ["CC0"])
 
 
 @pytest.mark.parametrize(
@@ -250,9 +226,7 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     [
         ([], EDGES, "nodes.jsonl: contains no nodes"),
         ([*NODES, {"node_id": "7", "type": "x", "name": "y"}], EDGES, "nodes.jsonl:4: node_id: '7' occurs twice"),
-        ([{"node_id": "a", "type": "x"}], EDGES, "nodes.jsonl:1: name: missing"),
         ([{**NODES[0], "alias": []}], EDGES, "nodes.jsonl:1: alias: unknown field; did you mean 'aliases'"),
-        ([{**NODES[0], "aliases": [3]}], EDGES, r"nodes.jsonl:1: aliases\[0\]: 3 is not a string"),
         (NODES, "head_id\ttype\ttail_id\nd1\ttreats\tnowhere\n", "edges.tsv:2: tail_id: 'nowhere' is not a node"),
         (NODES, "head_id\ttail_id\nd1\td2\n", "edges.tsv:1: the row has 2 fields; expected 3"),
     ],
@@ -264,8 +238,6 @@ def test_faults_are_named_by_file_line_and_field(
         read_knowledge_base(write_knowledge_base(tmp_path, nodes, edges))
 
 
-def test_missing_files_and_unknown_answer_types(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="there is no such file"):
-        read_knowledge_base(tmp_path)
+def test_an_unknown_answer_type(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no node has the answer type 'gene'; the types are drug, disease"):
         read_knowledge_base(write_knowledge_base(tmp_path), frozenset({"gene"}))

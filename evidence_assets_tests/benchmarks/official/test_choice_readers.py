@@ -27,11 +27,9 @@ class TestMedqa(ReaderContract):
     FAULTY_FILES = (
         ("dev", {DEV: with_faulty_row(ROW, answer_idx="C")}, ":2: answer_idx: 'C' is not one of A, B"),
         ("dev", {DEV: with_faulty_row(ROW, answer="Sugar")}, ":2: answer: 'Sugar' is not the text of"),
-        ("dev", {DEV: with_faulty_row(ROW, options=...)}, ":2: options: missing"),
         ("dev", {DEV: with_faulty_row(ROW, options={"A": "x", "C": "y"})}, ":2: options: expected the"),
-        ("dev", {DEV: with_faulty_row(ROW, options={"A": "x", "B": ""})}, r":2: options\.B: is empty"),
     )
-    EMPTY_FILES = (("dev", {DEV: ""}, DEV), ("dev", {DEV: "\n \n"}, DEV))
+    EMPTY_FILES = (("dev", {DEV: "\n \n"}, DEV),)
 
 
 class TestMedmcqa(ReaderContract):
@@ -45,8 +43,6 @@ class TestMedmcqa(ReaderContract):
     ) + one_question("test", {"test.json": json_lines(without(ROW, "cop", "exp"))}, {"gold": (), "gold_evidence": ()})
     FAULTY_FILES = (
         ("dev", {"dev.json": with_faulty_row(ROW, cop=0)}, ":2: cop: '0' is not one of 1, 2, 3, 4"),
-        ("dev", {"dev.json": with_faulty_row(ROW, cop=...)}, ":2: cop: missing"),
-        ("dev", {"dev.json": with_faulty_row(ROW, id="good")}, r"dev\.json:2: source_id: 'good' occurs twice"),
         ("dev", {"dev.json": json.dumps([ROW])}, "is one JSON array; expected JSON lines"),
     )
 
@@ -65,7 +61,6 @@ class TestMmlu(ReaderContract):
         ("test", {FILE: ROW + "Which?,a,b,c,d,E\n"}, ":2: answer: 'E' is not one of"),
         ("test", {FILE: ROW + "Which?,a,b,c,D\n"}, ":2: the row has 5 fields; expected 6"),
     )
-    EMPTY_FILES = (("test", {FILE: ""}, FILE),)
 
 
 class TestMirage(ReaderContract):
@@ -81,7 +76,6 @@ class TestMirage(ReaderContract):
         ("mmlu", {"benchmark.json": '{"medqa": {}}'}, "mmlu: this key is missing"),
         ("mmlu", {"benchmark.json": '{"mmlu": {"a": {"question": "?"}}}'}, r"mmlu\.a\.options: missing"),
     )
-    EMPTY_FILES = (("medqa", {"benchmark.json": '{"medqa": {}}'}, "benchmark.json"),)
 
 
 AI2: dict[str, Any] = {
@@ -110,8 +104,6 @@ class TestCommonsenseQA(ReaderContract):
     ) + one_question("test", HIDDEN, {"gold": ()})
     FAULTY_FILES = (
         ("dev", {DEV: with_faulty_row(AI2, answerKey="E")}, ":2: answerKey: 'E' is not one of A, B, C"),
-        ("dev", {DEV: with_faulty_row(AI2, answerKey=...)}, ":2: answerKey: missing"),
-        ("dev", {DEV: with_faulty_row(AI2, id=...)}, ":2: id: missing"),
         ("dev", {DEV: with_faulty_row(AI2, **with_question(stem=" "))}, r":2: question\.stem: is empty"),
         ("dev", {DEV: with_faulty_row(AI2, **with_question(choices=[]))}, ":2: (answerKey|options)"),
     )
@@ -180,7 +172,6 @@ class TestPubmedqa(ReaderContract):
     UNSURE = json.dumps({"1": ROW | {"final_decision": "perhaps"}})
     FAULTY_FILES = (
         ("labelled", {FILE: UNSURE}, r":1: 1\.final_decision: 'perhaps' is not one of yes, no, maybe"),
-        ("labelled", {FILE: json.dumps({"1": without(ROW, "CONTEXTS")})}, r":1: 1\.CONTEXTS: missing"),
         ("labelled", {FILE: '{"1": %s,\n"1": %s}' % ((json.dumps(ROW),) * 2)}, ":2: 1: this key occurs twice"),
     )
 
@@ -201,4 +192,3 @@ class TestHeadqa(ReaderContract):
             r"exams\.Exam_2013_B\.data\[0\]\.ra: '3' is not one of 1, 2",
         ),
     )
-    EMPTY_FILES = (("test", {FILE: '{"exams": {}}'}, FILE),)

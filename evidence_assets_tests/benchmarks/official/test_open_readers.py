@@ -81,7 +81,6 @@ class TestMintaka(ReaderContract):
     FAULTY_FILES = (
         ("dev", {DEV: json.dumps([ROW, ROW], indent=1)}, "source_id: 'x1' occurs twice"),
         ("dev", {DEV: json.dumps([ROW | {"answer": {"answer": [[]]}}])}, r"answer\.answer\[0\]: \[\] is not"),
-        ("dev", {DEV: json.dumps([ROW])[:-5]}, "not valid JSON"),
     )
 
     @pytest.mark.parametrize(
@@ -112,15 +111,7 @@ class TestWebqsp(ReaderContract):
         {f"data/{FILE}": json.dumps({"Version": "1.0", "Questions": [ROW]})},
         {"source_id": "WebQTest-0", "gold": ("Welsh", "1999"), "aliases": (("m.02",), ()), "topic_entities": ("m.01",)},
     )
-    FAULTY_FILES = (
-        ("test", {FILE: '{"Version": "1.0"}'}, "Questions: this key is missing"),
-        (
-            "test",
-            {FILE: json.dumps({"Questions": [{"QuestionId": "q", "Parses": []}]})},
-            r"Questions\[0\]\.RawQuestion: missing",
-        ),
-    )
-    EMPTY_FILES = (("test", {FILE: '{"Questions": []}'}, FILE),)
+    FAULTY_FILES = (("test", {FILE: '{"Version": "1.0"}'}, "Questions: this key is missing"),)
 
 
 class TestStark(ReaderContract):
@@ -136,7 +127,6 @@ class TestStark(ReaderContract):
     FAULTY_FILES = (
         ("all", {"stark_qa.csv": HEAD + '7,Which?,"[1, x]"\n'}, ":2: answer_ids: expected a list"),
         ("all", {"stark_qa.csv": HEAD + "7,Which?,[1.5]\n"}, ":2: answer_ids: expected a list of integers"),
-        ("all", {"stark_qa.csv": HEAD + '7,"Which?,[1]\n8,What?,[2]\n'}, ":2: a quote is opened"),
         (
             "val",
             {"stark_qa.csv": HEAD + "7,Which?,[1]\n", "val.index": "7\n9\n"},
@@ -176,12 +166,9 @@ class TestHotpotqa(ReaderContract):
         ("train", {"hotpotqa_train.json": json.dumps([HOTPOT | {field: [wrong]}])}, message)
         for field, wrong, message in (
             ("supporting_facts", ["Firm"], r"supporting_facts\[0\]: expected a title and the number"),
-            ("supporting_facts", [["x"], 1], r":1: supporting_facts\[0\]\.title: \['x'\] is not a string"),
-            ("supporting_facts", ["Firm", True], r":1: supporting_facts\[0\]\.sentence: True is not an integer"),
             ("context", ["Firm", "text"], r"context\[0\]\.sentences: 'text' is not a list"),
         )
     )
-    EMPTY_FILES = (("train", {TRAIN: "[]"}, TRAIN),)
 
     def test_documents_and_a_pointer_beyond_its_paragraph(self, tmp_path: Path) -> None:
         beyond = HOTPOT | {"_id": "h2", "supporting_facts": [["Firm", 7]]}
@@ -222,7 +209,7 @@ class TestMusique(ReaderContract):
         {"musique_train.json": json.dumps([ROW | {"answerable": False}])},
         {"gold": (), "aliases": (), "gold_evidence": ()},
     )
-    FAULTY_FILES = (("dev", {DEV: with_faulty_row(ROW, paragraphs=...)}, ":2: paragraphs: missing"),)
+    FAULTY_FILES = (("dev", {DEV: with_faulty_row(ROW, id="good")}, r":2: source_id: 'good' occurs twice"),)
 
     def test_paragraphs_with_one_title_are_different_documents(self, tmp_path: Path) -> None:
         write_files(tmp_path, {self.DEV: json_lines(self.ROW, self.ROW | {"id": "2hop__3_4"})})
@@ -255,9 +242,7 @@ class TestBeir(ReaderContract):
     FAULTY_FILES = (
         ("test", FILES | {QRELS: HEAD + "q1\td9\t1\n"}, "document 'd9' is judged relevant but missing in"),
         ("test", FILES | {QRELS: HEAD + "q2\td1\t1\n"}, "query 'q2' is judged but missing in"),
-        ("test", FILES | {QRELS: "q1\td1\t1\n"}, ":1: query-id: the header has no such column"),
         ("test", FILES | {CORPUS: json_lines(ONE, ONE)}, r"corpus\.jsonl:2: _id: 'd1' occurs twice"),
-        ("test", FILES | {QUERIES: json_lines(QUERY, QUERY)}, r"queries\.jsonl:2: _id: 'q1' occurs twice"),
     )
 
 
