@@ -59,7 +59,7 @@ def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
 
 
 def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
-    for row in map(_name_claim, jsonl_rows(file)):
+    for row in jsonl_rows(file):
         row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
         options = _optional_texts(row, "options")
         if "task" not in row.values and not options:
@@ -92,20 +92,6 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
             aliases=_read_aliases(row),
             unanswerable=answerable is False and not gold,
         )
-
-
-def is_claim(row: Row) -> bool:
-    """Whether a question without a task is a claim: it has a claim and its label, and no options."""
-    return {"claim", "label"} <= row.values.keys() and not {"task", "options", "text", "gold"} & row.values.keys()
-
-
-def _name_claim(row: Row) -> Row:
-    """The row of a claim with the fields of a question; other rows as they are."""
-    if not is_claim(row):
-        return row
-    rest = {name: value for name, value in row.values.items() if name not in ("claim", "label")}
-    claim = {"task": "verification", "text": row.values["claim"], "gold": row.values["label"]}
-    return Row(rest | claim, row.file, row.line)
 
 
 def _optional_texts(row: Row, field: str) -> tuple[str, ...]:
@@ -150,13 +136,10 @@ def _read_evidence(row: Row) -> tuple[GoldEvidence, ...]:
             raise item.error(f"{kind!r} is not one of {', '.join(EVIDENCE_KINDS)}", "kind")
         fact = item.values.get("fact")
         group = "" if fact is None else json.dumps(fact, ensure_ascii=False)
-        evidence.append(GoldEvidence(kind, item.text("source"), _read_locator(item), item.text("text"), group))
+        locator = item.values.get("locator")
+        locator = json.dumps(locator, ensure_ascii=False) if isinstance(locator, list) else item.text_or_none("locator")
+        evidence.append(GoldEvidence(kind, item.text("source"), locator or "", item.text("text"), group))
     return tuple(evidence)
-
-
-def _read_locator(row: Row) -> str:
-    value = row.values.get("locator")
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else row.text_or_none("locator") or ""
 
 
 def _read_aliases(row: Row) -> tuple[tuple[str, ...], ...]:

@@ -123,8 +123,6 @@ def plan_benchmark(
     numbered_questions = _read_questions(questions, name)
     task = numbered_questions[0][1].task
     plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _select_split(numbered_questions, questions, split))
-    if claims := sum(map(user_benchmark.is_claim, jsonl_rows(questions))):
-        plan.notes.append(f"{claims:,} without a task, with a claim and a label: read as verification")
     plan.add_copy("questions.jsonl", questions)
     add_question_counts(plan, [question for _, question in numbered_questions])
     if plan.family == "table":

@@ -289,8 +289,6 @@ def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
         return differences
     if figure.less is not None:
         differences.append("minus the printed best baseline")
-    if figure.metric.startswith("f1") and figure.system in ("kaping", "kaping_background"):
-        differences.append("F1 compares gold answers with the triples' entities; the document does not define it")
     if part != figure.part:
         differences.append(f"scored on {part or 'the whole benchmark'}, printed for {figure.part or 'the whole'}")
     elif benchmark and (seed := score.benchmark.partition(SEED_SEPARATOR)[2]):

@@ -26,7 +26,7 @@ def ask(folder: Path, *records: dict[str, Any]) -> list[QuestionRecord]:
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    base = {"source_id": "q1", "text": "Which?", "options": ["ant", "bee"], "gold": "B"}
+    base = {"source_id": "q1", "task": "mcqa", "text": "Which?", "options": ["ant", "bee"], "gold": "B"}
     return {key: value for key, value in (base | changes).items() if value is not ...}
 
 

@@ -120,23 +120,13 @@ def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) 
         folder.plan("more", CLAIM, tables=folder.tables)
 
 
-def test_questions_with_a_claim_and_a_label_are_verification_and_the_plan_says_so(folder: Folder) -> None:
-    row = {"source_id": "2", "claim": "River is 2.", "label": "refuted", "table_id": "n.csv"}
-    plan = folder.add(folder.plan("numbers", CLAIM, row, tables=folder.tables))
-    assert plan.task == "verification"
-    assert plan.notes == ["1 without a task, with a claim and a label: read as verification"]
-    _, question = folder.read_questions("numbers")
-    assert (question.task, question.text, question.gold) == ("verification", "River is 2.", ("REFUTES",))
-    with pytest.raises(BadInput, match="claim: unknown field; did you mean 'text'"):
-        folder.plan("bees", CHOICE | {"claim": "x", "label": "A"})
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         ([CHOICE, CHOICE | {"source_id": "2", "gold": "Z"}], r"q\.jsonl:2: gold: 'Z'"),
         ([CHOICE, {k: v for k, v in CHOICE.items() if k != "text"}], r"q\.jsonl:2: text"),
         ([CHOICE, CLAIM | {"source_id": "2"}], r"q\.jsonl:2: task: is verification, but earlier questions are mcqa"),
+        ([CHOICE, {"claim": "x", "label": "A"}], r"claim: unknown field; did you mean 'text'.*'label' to 'gold'"),
         ([CHOICE | {"split": "a"}, CHOICE | {"split": "b", "source_id": "2"}], r"several splits, a \(1\), b \(1\)"),
     ],
 )

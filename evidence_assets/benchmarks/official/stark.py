@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evidence_assets.benchmarks.dataset_info import DatasetInfo
-from evidence_assets.benchmarks.json_streams import jsonl_rows
+from evidence_assets.benchmarks.json_streams import json_items, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
 from evidence_assets.benchmarks.records import LocatedQuestion
 from evidence_assets.graphs.merge import NODE_SCHEMA
@@ -131,16 +131,10 @@ def _read_type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
     if base == "mag" and not any((folder / f"{name}.{ending}").exists() for ending in ("json", "pkl")):
         return MAG_TYPES[name]
     path = _find_converted_file(folder, f"{name}.json")
-    try:
-        names = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError, OSError) as error:
-        raise BadInput(f"is not valid JSON ({error})", file=path) from error
-    if not isinstance(names, dict):
-        raise BadInput("expected an object", file=path)
-    codes = [str(code) for code in range(len(names))]
-    if sorted(names) != sorted(codes):
-        raise BadInput("expected the codes 0, 1, 2 … as keys", file=path)
-    return tuple(str(names[code]) for code in codes)
+    names = {key: str(name) for _, key, name in json_items(path)}
+    if sorted(names) != sorted(str(code) for code in range(len(names))):
+        raise BadInput("expected an object with the codes 0, 1, 2 … as keys", file=path)
+    return tuple(names[str(code)] for code in range(len(names)))
 
 
 def _node_name(info: Row, node: int, node_type: str) -> str:

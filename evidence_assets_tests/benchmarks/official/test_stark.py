@@ -172,7 +172,7 @@ def test_pickles_are_an_error_with_a_remedy(tmp_path: Path) -> None:
         ),
         ("node_info.jsonl", {**INFO, "2": {"type": "drug"}}, ":3: info: has none of the name fields"),
         ("node_type_dict.json", {"0": "a", "2": "b"}, "codes 0, 1, 2"),
-        ("node_type_dict.json", [], "expected an object"),
+        ("node_type_dict.json", ["a", "b"], "expected an object"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, file: str, value: object, sentence: str) -> None:
