@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.bench_stark import WORDS
-from bench.in_stages import check, keep, run
+from bench.in_stages import keep, run
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource, read_synonyms, triple_table
 from evidence_assets.graphs import graph_store, merge
@@ -102,7 +102,7 @@ def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     return graph_store.build_arrays(lake, NAME, graph_store.tables_version(lake, NAME, "nodes", "edges")).n_edges
 
 
-STAGES = {stage.__name__: stage for stage in (triples, nodes, edges, check, csr)}
+STAGES = {stage.__name__: stage for stage in (triples, nodes, edges, csr)}
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 import torch
 
 from bench.bench_scale import resident
-from bench.in_stages import check, keep, run
+from bench.in_stages import keep, run
 from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.merge import edge_rows, node_rows
@@ -194,7 +194,7 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
     return report
 
 
-STAGES = {stage.__name__: stage for stage in (nodes, edges, check, csr, passages, passage_index, answering)}
+STAGES = {stage.__name__: stage for stage in (nodes, edges, csr, passages, passage_index, answering)}
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bench_scale import disk, measure
-from evidence_assets.lake.rows import Rows, check_row_order, prepare_rows, version_of
+from evidence_assets.lake.rows import Rows, prepare_rows, version_of
 from evidence_assets.lake.store import Lake
 
 Stage = Callable[[Lake, Path, argparse.Namespace], Any]
@@ -25,17 +25,6 @@ def keep(lake: Lake, table: str, asset: str, rows: Rows, partition: str = "", li
     version_of(rows)
     lineage_tables = {} if lineage is None else {"lineage_edges": prepare_rows("lineage_edges", lineage)}
     return lake.write(asset, partition, {table: rows, **lineage_tables})[table].rows
-
-
-def check(lake: Lake, _: Path, __: argparse.Namespace) -> int:
-    """What the checks of the assets of nodes and edges read: their rows, in order."""
-    total = 0
-    for table in ("kg_nodes", "kg_edges"):
-        for path in lake.files(table):
-            rows, ordered = check_row_order(table, path)
-            assert ordered
-            total += rows
-    return total
 
 
 def run(

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import re
 import shutil
 import tarfile
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -188,16 +186,6 @@ class Mirror:
         if meta and uploaded and meta["e_tag"] == uploaded["e_tag"]:  # else another writer was later
             os.utime(content, ns=(object_stamp(meta),) * 2)
 
-    def ensure_consistent(self, paths: Sequence[Path]) -> None:
-        """Upload again until the store has all files of this writer, or all files of another writer."""
-        while True:
-            own_uploads = [_is_copy(path, self.head(path)) for path in paths]
-            if all(own_uploads) or not any(own_uploads):
-                return
-            for path in paths:  # and check again: the last writer to upload also checks last
-                self.upload(path, path)
-            time.sleep(random.random())
-
     def delete(self, path: Path, keep: Iterable[str] = ()) -> None:
         """Delete a file, or all files below a folder except ``keep``, from the store."""
         if not self._is_local(path):
@@ -239,16 +227,16 @@ def fetch_folder(folder: Path, is_wanted: Callable[[str], bool] = lambda name: T
     return folder
 
 
-def file_sizes(folder: Path) -> dict[Path, int]:
-    """Size in bytes of every file below a folder, without downloading."""
+def file_stamps(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Modification time in ns and size in bytes of every file below a folder, without downloading."""
     if mirror := mirror_of(folder):
-        return {mirror.root / meta["path"]: meta["size"] for meta in mirror.list_objects(folder)}
-    return {path: path.stat().st_size for path in _finished_files(folder)}
+        return {mirror.root / meta["path"]: (object_stamp(meta), meta["size"]) for meta in mirror.list_objects(folder)}
+    return {path: ((stat := path.stat()).st_mtime_ns, stat.st_size) for path in _finished_files(folder)}
 
 
 def child_names(folder: Path) -> list[str]:
     """Names of the direct children of a folder, without downloading."""
-    paths = folder.iterdir() if mirror_of(folder) is None and folder.is_dir() else file_sizes(folder)
+    paths = folder.iterdir() if mirror_of(folder) is None and folder.is_dir() else file_stamps(folder)
     names = {path.relative_to(folder).parts[0].removesuffix(".tar") for path in paths}
     return sorted(name for name in names if not name.startswith("."))
 

@@ -245,17 +245,6 @@ def _with_schema(rows: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
     return _with_columns(rows, schema)
 
 
-def check_row_order(table: str, path: Path) -> tuple[int, bool]:
-    """Number of rows in a file, and whether they are sorted by key; raises like `prepare_rows`."""
-    schema, n_rows, is_sorted, last_row = TABLES[table].arrow, 0, True, list[pa.Table]()
-    for block in row_blocks(path, schema, ROW_GROUP_SIZE):
-        n_rows += block.num_rows
-        window = pa.concat_tables([*last_row, block])
-        is_sorted &= prepare_rows(table, window).equals(window.cast(schema))
-        last_row = [block.slice(block.num_rows - 1)]
-    return n_rows, is_sorted
-
-
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:
     """Write rows as Parquet, with Bloom filters on ids, because min/max statistics of hashes prune little."""
     group_size = SMALL_ROW_GROUPS.get(table, ROW_GROUP_SIZE)

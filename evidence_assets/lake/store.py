@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -18,17 +17,8 @@ import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import is_abandoned, mirror_of, replacing_file
 from evidence_assets.lake.errors import LakeVersionError
-from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import check_raw_name
-from evidence_assets.lake.mirror import (
-    child_names,
-    delete_path,
-    fetch_folder,
-    fetch_path,
-    file_sizes,
-    local_root,
-    object_stamp,
-)
+from evidence_assets.lake.mirror import child_names, delete_path, fetch_folder, fetch_path, file_stamps, local_root
 from evidence_assets.lake.rows import Rows, prepare_rows, read_rows, version_of, write_rows
 from evidence_assets.lake.schemas import TABLES
 
@@ -43,7 +33,7 @@ BLOCKS_FOLDER = ".blocks"
 """Folder of checkpoints of unfinished partitions."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
-Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
+Stamp: TypeAlias = tuple[tuple[Path, tuple[int, int]], ...]
 """Path, modification time and size of files."""
 
 
@@ -78,7 +68,7 @@ class WriteResult:
     rows: int
     bytes: int
     changed: bool
-    """Whether the file's bytes differ from the previous version."""
+    """Whether the rows differ from the previous version."""
 
 
 class Lake:
@@ -196,11 +186,7 @@ class Lake:
 
     def partitions(self, table: str, asset: str) -> list[str]:
         """Names of an asset's partitions (of multi-partitions the last dimension), without downloading."""
-        return [path.stem for path in file_sizes(self.root / table / asset_folder(asset)) if path.suffix == ".parquet"]
-
-    def has_partition(self, table: str, asset: str, partition: str = "") -> bool:
-        """Whether an asset's partition exists, without downloading it."""
-        return _read_footer(self._path(table, asset, partition)) is not None
+        return [path.stem for path in file_stamps(self.root / table / asset_folder(asset)) if path.suffix == ".parquet"]
 
     def files(self, table: str, asset: str | None = None) -> list[Path]:
         """All partition files of a table, or of one asset in it, in a stable order."""
@@ -221,17 +207,8 @@ class Lake:
 
     def stamp(self, *assets: tuple[str, str]) -> Stamp:
         """Stamp of the files of these assets, which are pairs of a table (or ``indexes``) and an asset key."""
-        files = []
-        mirror = mirror_of(self.root)
-        for table, asset in assets:
-            folder = self.root / table / asset_folder(asset)
-            if mirror is not None:
-                files += [(s["path"], object_stamp(s), s["size"]) for s in mirror.list_objects(folder)]
-                continue
-            for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
-                status = path.stat()
-                files.append((str(path), status.st_mtime_ns, status.st_size))
-        return tuple(files)
+        folders = [self.root / table / asset_folder(asset) for table, asset in assets]
+        return tuple(item for folder in folders for item in file_stamps(folder).items())
 
     def read(
         self, table: str, asset: str | None = None, partition: str | None = None, columns: list[str] | None = None
@@ -254,23 +231,14 @@ class Lake:
         return frame
 
     def stored_version(self, table: str, asset: str, partition: str = "") -> str:
-        """The version of a partition's rows, from its footer; empty if the partition does not exist.
-
-        For a file of an older release, which does not record it, this is the hash of the footer.
-        """
-        footer = _read_footer(self._path(table, asset, partition))
-        if footer is None:
-            return ""
-        tables = _written_tables(footer)
-        return str(json.loads(tables)[table]) if tables else hashlib.blake2b(footer, digest_size=16).hexdigest()
+        """The version of a partition's rows, from its footer; empty if the partition does not exist."""
+        tables = _written_tables(self._path(table, asset, partition))
+        return tables[table] if tables else ""
 
     def is_complete(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether all files that were written together with these rows exist and are from the same write."""
-        footer = _read_footer(self._path(table, asset, partition))
-        if footer is None or (tables := _written_tables(footer)) is None:
-            return footer is not None
-        footers = [_read_footer(self._path(other, asset, partition)) for other in json.loads(tables)]
-        return all(other is not None and _written_tables(other) == tables for other in footers)
+        tables = _written_tables(self._path(table, asset, partition))
+        return bool(tables) and all(_written_tables(self._path(t, asset, partition)) == tables for t in tables)
 
     @contextlib.contextmanager
     def lock(self, asset: str, partition: str = "") -> Iterator[None]:
@@ -294,13 +262,11 @@ class Lake:
             results = {}
             for table, rows in prepared.items():
                 path = self.path(table, asset, partition)
-                old_id = file_id(path) if path.exists() else ""
+                old_version = _written_tables(path).get(table)
                 temporary = stack.enter_context(replacing_file(path))
                 write_rows(table, rows, temporary)
                 size = temporary.stat().st_size
-                results[table] = WriteResult(path, rows.num_rows, size, file_id(temporary) != old_id)
-        if mirror := mirror_of(self.root):
-            mirror.ensure_consistent([result.path for result in results.values()])
+                results[table] = WriteResult(path, rows.num_rows, size, versions[table] != old_version)
         delete_path(self._blocks(asset, partition))  # only after all renames
         return results
 
@@ -319,26 +285,24 @@ class Lake:
             delete_path(self.root / table / asset_folder(asset))
 
 
-def _read_footer(path: Path) -> bytes | None:
-    """The footer of a Parquet file, without downloading the rest; None if there is no file."""
+def _written_tables(path: Path) -> dict[str, str]:
+    """Versions of the tables that were written together, by name, from a file's footer; empty if there is no file.
+
+    The rest of the file is not downloaded.
+    """
     mirror = mirror_of(path)
     source = mirror.open_reader(path) if mirror else path.open("rb") if path.exists() else None
     if source is None:
-        return None
+        return {}
     with contextlib.closing(source) as handle:
         handle.seek(-8, os.SEEK_END)
         handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
-        return bytes(handle.read())
-
-
-def _written_tables(footer: bytes) -> bytes | None:
-    """The footer's list of tables that were written together, as JSON; None for files of older releases."""
-    file = pq.ParquetFile(pa.BufferReader(b"PAR1" + footer))
-    return (file.schema_arrow.metadata or {}).get(WRITTEN_TABLES)
+        footer = pq.ParquetFile(pa.BufferReader(b"PAR1" + bytes(handle.read())))
+    return dict(json.loads(footer.schema_arrow.metadata[WRITTEN_TABLES]))
 
 
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else sum(file_sizes(path).values())
+    return path.stat().st_size if path.is_file() else sum(size for _, size in file_stamps(path).values())
 
 
 def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:

@@ -16,7 +16,7 @@ from evidence_assets.graphs.merge import edge_id, edge_rows, prefixed_node_id
 from evidence_assets.lake import connect, table
 from evidence_assets.lake import rows as row_files
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
-from evidence_assets.lake.rows import build_table, check_row_order, decode_columns, prepare_rows, version_of, write_rows
+from evidence_assets.lake.rows import build_table, decode_columns, prepare_rows, version_of
 from evidence_assets.lake.schemas import KINDS, TABLES, Column
 from evidence_assets.lake.store import FORMAT_VERSION, Lake
 
@@ -140,20 +140,11 @@ def test_encoded_edges_have_the_version_and_bytes_of_plain_edges(
         lake.write(name, "", {"kg_edges": rows})["kg_edges"].path for name, rows in (("a", encoded), ("b", expected))
     ]
     assert files[0].read_bytes() == files[1].read_bytes()
-    assert check_row_order("kg_edges", files[0]) == (count, True)
 
 
 def test_a_duplicate_edge_is_reported_by_its_hexadecimal_id() -> None:
     with pytest.raises(SchemaMismatch, match=f"occurs twice: .*{edge_id('base:ü0', 'r0', 'base:t0')}"):
         prepare_rows("kg_edges", edge_rows(pl.concat([edges(1), edges(1)]), "base", "f"))
-
-
-def test_an_unsorted_file_is_detected_in_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_files, "ROW_GROUP_SIZE", 4)
-    rows = prepare_rows("kg_edges", edge_rows(edges(9), "base", "f"))
-    for order, in_order in ((range(9), True), ([0, 1, 2, 4, 3, *range(5, 9)], False), ([8, *range(8)], False)):
-        write_rows("kg_edges", rows.take(list(order)), tmp_path / "rows.parquet")
-        assert check_row_order("kg_edges", tmp_path / "rows.parquet") == (9, in_order)
 
 
 def test_a_late_slice_of_an_oversized_string_array_is_decoded() -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -132,24 +131,6 @@ def test_a_packed_folder_cannot_write_outside_its_destination(machine: Machine, 
     with pytest.raises(BadInput, match="outside the destination"):
         reader.index_folder("x")
     assert not (tmp_path / "out").exists()
-
-
-def test_concurrent_writers_leave_all_files_of_one_writer(machine: Machine) -> None:
-    lakes = [Lake.create(machine(name)) for name in "ab"]
-
-    def often(lake: Lake, name: str) -> None:
-        for number in range(8):
-            write(lake, f"{name}{number}")
-
-    writers = [Thread(target=often, args=pair) for pair in zip(lakes, "ab", strict=True)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    third = Lake(machine("c"))
-    assert third.is_complete("predictions", ASSET, "quiz|0")
-    [answer] = answers(third)
-    assert answer in ("a7", "b7") and third.read("lineage_edges", ASSET)["parent_version"].to_list() == [answer]
 
 
 @pytest.mark.parametrize("damage", ["cut", "other", "gone"])
