@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable
@@ -16,13 +17,7 @@ T = TypeVar("T")
 ADDRESS = re.compile(r"([a-z][a-z0-9]+):/+(.*)")
 """An address; one slash is enough, because ``Path`` merges slashes."""
 SCHEMES = ("s3", "gs", "az", "abfs", "file")
-_UNCLOSED = {
-    "while parsing a flow sequence": "list",
-    "while parsing a flow mapping": "mapping",
-    "while scanning a quoted scalar": "quoted text",
-}
-"""What a YAML error's context says was open."""
-_FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_BYTES = 16 << 20
 """Maximum size of a file that is read into memory at once."""
 
@@ -70,13 +65,9 @@ def reject_outside_links(folder: Path) -> None:
 
 def require_file(path: Path) -> None:
     """Raise BadInput for anything but a regular file: devices, pipes, folders, broken or circular links."""
-    if path.is_file():
-        return
-    if path.is_dir():
-        raise BadInput("is a folder: give a file", file=path)
-    if path.is_symlink():
-        raise BadInput("is a broken link: delete it or restore its target", file=path)
-    raise BadInput("is a device or a pipe: give a file" if path.exists() else "there is no such file", file=path)
+    if not is_file(path):
+        exists = path.exists() or path.is_symlink()
+        raise BadInput("is no regular file: give a file" if exists else "there is no such file", file=path)
 
 
 def read_declaration(path: Path) -> str:
@@ -96,35 +87,30 @@ def read_declaration(path: Path) -> str:
         raise BadInput(f"cannot be read ({error.strerror}): check its name and permissions", file=path) from error
 
 
-def _last_unclosed_bracket(text: str) -> yaml.Mark | None:
-    """Start of the innermost bracket that the text never closes."""
-    opened = []
-    for token in yaml.scan(text):
-        if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
-            opened.append(token.start_mark)
-        elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
-            opened.pop()
-    return opened[-1] if opened else None
+def _find_unclosed_bracket(text: str) -> int | None:
+    """Line of the innermost bracket that the text does not close before its first error."""
+    lines = []
+    with contextlib.suppress(yaml.YAMLError):
+        for token in yaml.scan(text):
+            if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+                lines.append(token.start_mark.line + 1)
+            elif lines and isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+                lines.pop()
+    return lines[-1] if lines else None
 
 
 def parse_yaml_file(path: Path, parse: Callable[[str, Any], T]) -> T:
     """Parse a YAML file with ``parse``, given its text and a loader; errors name the file and, if known, the line."""
     text = read_declaration(path)
     try:
-        try:
-            return parse(text, _FAST_LOADER)
-        except yaml.YAMLError:  # libyaml is ten times as fast, but says less about errors
-            return parse(text, yaml.SafeLoader)
+        return parse(text, _LOADER)
     except yaml.YAMLError as error:
-        mark, context = getattr(error, "problem_mark", None), getattr(error, "context", None) or ""
-        problem = getattr(error, "problem", None) or "cannot be read"
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "cannot be read"
         line = mark.line + 1 if mark is not None else None
-        # The parser notices a missing bracket or quote only on a later line.
-        unclosed, opened = _UNCLOSED.get(context), getattr(error, "context_mark", None)
-        if context == "while parsing a flow node" and "<stream end>" in problem:
-            unclosed, opened = "list or mapping", _last_unclosed_bracket(text)
-        if unclosed and opened is not None and opened.line + 1 != line:
-            problem, line = f"the {unclosed} that opens here is not closed ({problem} in line {line})", opened.line + 1
+        # The parser notices a missing bracket only on a later line.
+        opened = _find_unclosed_bracket(text)
+        if opened is not None and opened != line:
+            problem, line = f"the bracket that opens here is not closed ({problem} in line {line})", opened
         raise BadInput(f"is not valid YAML: {problem}", file=path, line=line) from error
     except RecursionError as error:
         raise BadInput("is not valid YAML: nested too deeply", file=path) from error

@@ -54,7 +54,7 @@ BASE = "type: x.KnowledgeBase\nattributes: {name: b, folder: f, '': ''}\n"
         (b"a: " + b"[" * 4_000, "nested too deeply|is not valid YAML|must"),
         (b"- a\n", "must"),
         (b"\x00", "YAML"),
-        (b"a: 1\nb: [\n  [c, d],\n", ":2: is not valid YAML: the list or mapping that opens here is not closed"),
+        (b"a: 1\nb: [\n  [c, d],\n", ":2: is not valid YAML: the bracket that opens here is not closed"),
     ],
 )
 def test_an_error_in_yaml_names_the_file(tmp_path: Path, name: str, content: bytes, message: str) -> None:

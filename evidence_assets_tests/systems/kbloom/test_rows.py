@@ -182,8 +182,8 @@ def test_a_good_file(tmp_path: Path) -> None:
         (("id: capital_of", "id: capital of/x"), 1, "id", "should match pattern"),
         (("id: capital_of\n", ""), 1, "id", "is missing"),
         (("inverse: has_capital", "id: again"), 11, "id", "appears twice"),
-        (("collection: geography", "collection: [a"), 2, "", "list that opens here is not closed"),
-        (("[Paris, France]", "[Paris, France"), 5, "", "list that opens here is not closed"),
+        (("collection: geography", "collection: [a"), 2, "", "bracket that opens here is not closed"),
+        (("[Paris, France]", "[Paris, France"), 5, "", "bracket that opens here is not closed"),
     ],
 )
 def test_bad_files_name_line_and_field(
