@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 
 from evidence_assets.lake import lineage
-from evidence_assets.lake.catalogue import create_views, lake_root, scan_sql
-from evidence_assets.lake.row_locations import PartitionFiles, find_question_row, id_condition, query_rows
+from evidence_assets.lake.catalogue import lake_root, scan_sql
+from evidence_assets.lake.row_locations import PartitionFiles, query_rows
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]
@@ -24,7 +24,7 @@ class AnswerRows:
     ``numbers``: Number of each evidence row, from 1, by id; evidence that supports the answer comes first.
     ``used_ids``: Ids of evidence that the answer's chain cites and verifies, or that a short answer was extracted from.
         The reasoner received all other evidence without using it.
-    ``partition``: Partition of its question, if it is known.
+    ``partition``: Partition of its question.
     """
 
     prediction: Row
@@ -47,17 +47,14 @@ class AnswerRows:
 
 
 class PartitionRows:
-    """Rows in the files of one partition of questions, or of the whole lake if ``files`` is None."""
+    """Rows in the files of one partition of questions."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, files: PartitionFiles | None) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, files: PartitionFiles) -> None:
         self.connection, self.files = connection, files
 
     def of(self, kind: str, condition: str, **parameters: Any) -> list[Row]:
         """Rows of a kind that match a condition, with their assets."""
         table = KINDS[kind].name
-        if self.files is None:
-            create_views(self.connection, table)
-            return query_rows(self.connection, f'SELECT * FROM "{table}" WHERE {condition}', **parameters)
         columns = ", ".join(f'"{name}"' for name in KINDS[kind].names)
         owner = "replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
         return query_rows(
@@ -70,17 +67,11 @@ class PartitionRows:
         self, kind: str, children: Iterable[str], parent_kind: str, relations: Sequence[str] = (lineage.USED,)
     ) -> dict[str, list[str]]:
         """Ids of related parent rows of one kind, by child id, best first."""
-        ids = sorted(set(children))
-        if not ids:
-            return {}
-        if self.files is None:
-            create_views(self.connection, "lineage_edges")
-        source = "lineage_edges" if self.files is None else scan_sql("lineage_edges", self.files.lineage(kind))
-        condition, parameters = id_condition("child_id", ids)
         rows = self.connection.execute(
-            f"SELECT child_id, parent_id FROM {source} WHERE {condition} AND child_kind = $child "
-            "AND parent_kind = $parent AND list_contains($relations, relation) ORDER BY child_id, rank, parent_id",
-            parameters | {"child": kind, "parent": parent_kind, "relations": list(relations)},
+            f"SELECT child_id, parent_id FROM {scan_sql('lineage_edges', self.files.lineage(kind))} "
+            "WHERE child_id IN (SELECT unnest($ids)) AND child_kind = $child AND parent_kind = $parent "
+            "AND list_contains($relations, relation) ORDER BY child_id, rank, parent_id",
+            {"ids": list(children), "child": kind, "parent": parent_kind, "relations": list(relations)},
         ).fetchall()
         parent_ids: dict[str, list[str]] = {}
         for child, parent in rows:
@@ -88,22 +79,14 @@ class PartitionRows:
         return parent_ids
 
 
-def locate_prediction(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str, PartitionFiles | None]:
-    """The full id of a prediction, and the files of its partition if they are known.
+def read_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerRows:
+    """Rows of a prediction, by its id or a unique prefix.
 
     Raises UnknownId if no row has this id, or if the row is not a prediction.
     """
-    location = find_question_row(connection, prediction)
-    kind, identifier = location[:2] if location else lineage.find_row(connection, prediction)
-    if kind != "prediction":
+    kind, identifier, files = lineage.locate_row(connection, prediction)
+    if kind != "prediction" or files is None:
         raise lineage.UnknownId(f"{prediction!r} is the id of a {kind}: give the id of a prediction")
-    location = location or find_question_row(connection, identifier)
-    return identifier, location[2] if location else None
-
-
-def read_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerRows:
-    """Rows of a prediction, by its id or a unique prefix."""
-    identifier, files = locate_prediction(connection, prediction)
     rows = PartitionRows(connection, files)
     [answer] = rows.of("prediction", "prediction_id = $id LIMIT 1", id=identifier)
     question = rows.of("question", "question_id = $id LIMIT 1", id=answer["question_id"])
@@ -140,10 +123,8 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
         "chain", [c for ids in chains_of_answer.values() for c in ids], "evidence", _EVIDENCE_RELATIONS
     )
     ids = sorted({c for chain_ids in chains_of_answer.values() for c in chain_ids})
-    all_citations = (
-        rows.of("citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=ids)
-        if ids
-        else []
+    all_citations = rows.of(
+        "citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=ids
     )
     counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **values)}
     results = []
@@ -172,7 +153,7 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
                 citations,
                 counterfactuals.get(key),
                 frozenset(used_ids),
-                rows.files.partition.removesuffix(".parquet").replace("/", "|") if rows.files else "",
+                rows.files.partition.removesuffix(".parquet").replace("/", "|"),
             )
         )
     return results

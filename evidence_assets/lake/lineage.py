@@ -32,29 +32,6 @@ USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 WAS_SHOWN, CITED = "was_shown", "cited"
 """Evidence that a reasoner received, and evidence that a verified citation refers to."""
 
-# Columns of a row that are displayed. `find_row` searches the tables in this order, answers first.
-DISPLAY_COLUMNS = {
-    "predictions": ("answer", "status", "confidence", "selector", "reasoner"),
-    "chains": ("hypothesis", "status", "selector", "reasoner"),
-    "evidence": ("kind", "text", "locator", "rank", "score", "why"),
-    "citations": ("verdict", "quoted"),
-    "counterfactuals": ("answer", "without_cited", "only_cited", "necessary", "sufficient"),
-    "subgraphs": ("graph", "note"),
-    "questions": ("benchmark", "source_id", "text"),
-    "training_questions": ("benchmark", "source_id", "text", "gold", "held_out"),
-    "triples": ("head", "relation", "tail", "origin", "source"),
-    "prompts": ("relation_id", "text", "weight"),
-    "relation_seeds": ("relation_id", "head", "tail"),
-    "candidate_tuples": ("relation_id", "head", "tail"),
-    "models": ("name", "task"),
-    "kg_edges": ("relation", "sources"),
-    "kg_nodes": ("name", "type"),
-    "kg_passages": ("owner_kind", "owner_id", "char_start", "char_end"),
-    "chunks": ("doc_id", "title", "ordinal", "text"),
-    "tables": ("benchmark", "caption"),
-    "scores": ("metric", "value", "scope_id"),
-}
-
 
 def edge(
     child_kind: str,
@@ -92,8 +69,8 @@ class UnknownId(LookupError):
 
 def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
     """Kind and full id of the row with this id; an unambiguous prefix, file name or title is enough."""
-    tables = [TABLES[name] for name in DISPLAY_COLUMNS]
-    create_views(connection, *DISPLAY_COLUMNS)
+    tables = [table for table in TABLES.values() if table.display]
+    create_views(connection, *(table.name for table in tables))
     union = " UNION ".join(
         f"SELECT '{t.kind}' AS kind, {t.row_id} AS id FROM {t.name} WHERE {t.row_id} >= $low AND {t.row_id} < $high"
         for t in tables
@@ -116,6 +93,14 @@ def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
     return str(kind), str(id_)
 
 
+def locate_row(connection: Connection, identifier: str) -> tuple[str, str, PartitionFiles | None]:
+    """Kind and full id of a row, and the files of its partition if it belongs to a question; see `find_row`."""
+    if location := find_question_row(connection, identifier):
+        return location
+    kind, full_id = find_row(connection, identifier)
+    return find_question_row(connection, full_id) or (kind, full_id, None)
+
+
 def _contents(
     connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None
 ) -> dict[str, dict[str, Any]]:
@@ -123,58 +108,41 @@ def _contents(
     schema = KINDS.get(kind)
     if schema is None:
         return source_contents(connection, kind, sorted(ids), files)
-    if schema.name not in DISPLAY_COLUMNS:
+    if not schema.display:
         return {}
-    display_columns = DISPLAY_COLUMNS[schema.name]
-    columns = ", ".join(f'"{column}"' for column in (schema.row_id, *display_columns))
-    contents: dict[str, dict[str, Any]] = {}
-    sources = [scan_sql(schema.name, files.rows(kind))] if files and kind in (*QUESTION_KINDS, "question") else []
-    for source in [*sources, schema.name]:
-        missing_ids = sorted(identifier for identifier in ids if identifier not in contents)
-        if missing_ids:
-            if source == schema.name:
-                create_views(connection, schema.name)
-            condition, parameters = id_condition(f'"{schema.row_id}"', missing_ids)
-            rows = connection.execute(f"SELECT {columns} FROM {source} WHERE {condition}", parameters).fetchall()
-            contents |= {str(row[0]): dict(zip(display_columns, row[1:], strict=True)) for row in rows}
-    return contents
+    if files and kind in (*QUESTION_KINDS, "question"):
+        source = scan_sql(schema.name, files.rows(kind))
+    else:
+        create_views(connection, schema.name)
+        source = schema.name
+    columns = ", ".join(f'"{column}"' for column in (schema.row_id, *schema.display))
+    condition, parameters = id_condition(f'"{schema.row_id}"', sorted(ids))
+    rows = connection.execute(f"SELECT {columns} FROM {source} WHERE {condition}", parameters).fetchall()
+    return {str(row[0]): dict(zip(schema.display, row[1:], strict=True)) for row in rows}
 
 
 def _edges(
-    connection: Connection, kind: str, ids: Sequence[str], partition: PartitionFiles | None, *, upwards: bool
+    connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
     """Lineage edges of these rows towards their sources (``upwards``) or towards the answers."""
-    if partition is None:
-        rows = _stored_edges(connection, kind, ids, upwards=upwards)
-    else:
-        files = scan_sql("lineage_edges", partition.lineage(kind))
-        rows = _stored_edges(connection, kind, ids, files, upwards=upwards)
-        missing_ids = sorted(set(ids) - {row[1] for row in rows})
-        if missing_ids and kind in QUESTION_KINDS:
-            rows += _stored_edges(connection, kind, missing_ids, upwards=upwards)
-    if upwards and kind == "evidence":  # only evidence from tables has cells
-        ids = sorted({row[1] for row in rows if row[3] == "table"})
-    return rows + (implied_edges(connection, kind, ids, DERIVED, partition, upwards=upwards) if ids else [])
-
-
-def _stored_edges(
-    connection: Connection, kind: str, ids: Sequence[str], source: str = "lineage_edges", *, upwards: bool
-) -> list[tuple[Any, ...]]:
-    if source == "lineage_edges":
-        create_views(connection, source)
+    if files is None:
+        create_views(connection, "lineage_edges")
+    source = scan_sql("lineage_edges", files.lineage(kind)) if files else "lineage_edges"
     from_end, to_end = ("child", "parent") if upwards else ("parent", "child")
     condition, parameters = id_condition(f"{from_end}_id", sorted(ids))
-    return connection.execute(
+    rows = connection.execute(
         f"SELECT DISTINCT {from_end}_kind, {from_end}_id, relation, {to_end}_kind, {to_end}_id, parent_version, rank "
         f"FROM {source} WHERE {from_end}_kind = $kind AND {condition} ORDER BY ALL",
         parameters | {"kind": kind},
     ).fetchall()
+    if upwards and kind == "evidence":  # only evidence from tables has cells
+        ids = sorted({row[1] for row in rows if row[3] == "table"})
+    return rows + (implied_edges(connection, kind, ids, DERIVED, files, upwards=upwards) if ids else [])
 
 
 def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
-    location = find_question_row(connection, identifier) if upwards else None
-    kind, id_ = location[:2] if location else find_row(connection, identifier)
-    partition = location[2] if location else None
+    kind, id_, files = locate_row(connection, identifier)
+    files = files if upwards else None  # what depends on a row may be in any file
     root = Node(kind, id_)
     nodes = {(kind, id_): root}
     frontier = [root]
@@ -182,7 +150,7 @@ def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: in
         current = {(node.kind, node.id): node for node in frontier}
         rows = []
         for kind, ids in _by_kind(current).items():
-            rows += _edges(connection, kind, ids, partition, upwards=upwards)
+            rows += _edges(connection, kind, ids, files, upwards=upwards)
         frontier = []
         for from_kind, from_id, relation, to_kind, to_id, version, _rank in sorted(
             rows, key=lambda row: (row[3], row[6] is None, row[6] or 0, row[4])
@@ -193,7 +161,7 @@ def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: in
                 frontier.append(node)
             current[(from_kind, from_id)].next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
     for kind, ids in _by_kind(nodes).items():
-        for node_id, content in _contents(connection, kind, ids, partition).items():
+        for node_id, content in _contents(connection, kind, ids, files).items():
             nodes[(kind, node_id)].content.update(content)
     return root
 
@@ -336,25 +304,19 @@ def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict
 def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str) -> list[dict[str, Any]]:
     """The ``history`` rows of prepared rows of ``table``."""
     schema = TABLES[table]
-    columns = {
-        name: rows.column(name).to_pylist()
-        for name in {schema.row_id, schema.version_column, "answer", "status"} & set(rows.column_names)
-    }
-    absent = [None] * rows.num_rows
+    names = {schema.row_id, schema.version_column, "answer", "status"} & set(rows.column_names)
     time = datetime.now(UTC).isoformat(" ", "seconds")
-    ids, versions = columns[schema.row_id], columns[schema.version_column]
-    answers, statuses = columns.get("answer", absent), columns.get("status", absent)
-    history = {
-        row_id: {
+    history = {}
+    for row in rows.select(sorted(names)).to_pylist():
+        version = row[schema.version_column]
+        history[row[schema.row_id]] = {
             "run_id": run_id,
             "asset": asset,
             "partition": partition,
-            "row_id": row_id,
+            "row_id": row[schema.row_id],
             "content_hash": version if isinstance(version, str) else content_id(version),
-            "answer": answer,
-            "status": status,
+            "answer": row.get("answer"),
+            "status": row.get("status"),
             "time": time,
         }
-        for row_id, version, answer, status in zip(ids, versions, answers, statuses, strict=True)
-    }
     return list(history.values())

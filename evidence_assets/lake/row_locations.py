@@ -20,8 +20,6 @@ Connection = duckdb.DuckDBPyConnection
 
 QUESTION_KINDS = ("prediction", "chain", "evidence", "citation")
 """Kinds of rows that are stored in the partition of their question."""
-ID_LENGTH = 32
-"""Characters of a full id."""
 LAST_CHARACTER = "\U0010ffff"
 """The last code point: strings with the prefix ``x`` are at least ``x`` and less than ``x + LAST_CHARACTER``."""
 
@@ -61,7 +59,7 @@ def _lineage_files(root: Path, files: Iterable[Path]) -> list[Path]:
 def find_question_row(connection: Connection, identifier: str) -> tuple[str, str, PartitionFiles] | None:
     """Kind, id and partition files of a question's row, by its full id; Bloom filters prune files."""
     root = lake_root(connection)
-    if root is None or len(identifier) != ID_LENGTH:
+    if root is None:
         return None
     for kind in QUESTION_KINDS:
         schema = KINDS[kind]

@@ -51,6 +51,8 @@ class TableSchema:
     version: str = ""
     kind: str = ""
     """Kind of its rows in lineage."""
+    display: tuple[str, ...] = ()
+    """Columns that a trace shows; rows of tables without them are not found by their id."""
 
     @cached_property
     def arrow(self) -> pa.Schema:
@@ -84,8 +86,9 @@ def _load_schemas() -> Iterator[TableSchema]:
                 Column(column, _type(type_), description, bool(nullable))
                 for column, (type_, description, *nullable) in table["columns"].items()
             )
-            key, version = tuple(table["key"].split()), table.get("version", "")
-            yield TableSchema(name, table["about"], columns, key, table["row_id"], version, table["kind"])
+            key, display = tuple(table["key"].split()), tuple(table.get("display", "").split())
+            version, kind = table.get("version", ""), table["kind"]
+            yield TableSchema(name, table["about"], columns, key, table["row_id"], version, kind, display)
 
 
 TABLES: dict[str, TableSchema] = {table.name: table for table in _load_schemas()}
