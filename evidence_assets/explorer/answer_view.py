@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -11,7 +11,7 @@ import duckdb
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
 from evidence_assets.explorer.drawing import Grid, build_grid
-from evidence_assets.explorer.evidence_view import EvidenceView
+from evidence_assets.explorer.evidence_view import SOURCE_COLUMNS, EvidenceView
 from evidence_assets.explorer.pages import shorten
 from evidence_assets.explorer.paths import read_walks
 from evidence_assets.lake.catalogue import create_views
@@ -27,13 +27,6 @@ NO_ANSWER = "No answer found with confidence"
 NO_CELL = f"{NO_ANSWER}. Use words of the table's header and cells, or give options."
 SEVERAL_CELLS = "Several cells match the question"
 NO_ANSWER_STATUSES = ("insufficient", "failed")
-_SOURCE_COLUMNS = {
-    "chunks": ("title", "doc_id", "source", "char_start", "char_end", "text"),
-    "tables": ("table_id", "caption", "header", "n_rows", "cells"),
-    "triples": ("head", "relation", "tail", "source", "licence"),
-    "kg_edges": ("relation", "sources", "licences"),
-    "kg_nodes": ("name", "type"),
-}
 
 
 @dataclass(frozen=True)
@@ -62,13 +55,11 @@ class AnswerView:
     """An answer with its question, options, chains and evidence.
 
     ``name``: Name of the answer if it is a node; else empty.
-    ``concepts``: Graph concepts linked to the question (key "") and to each option.
     """
 
     rows: AnswerRows
     evidence: list[EvidenceView]
     name: str = ""
-    concepts: dict[str, list[Row]] = field(default_factory=dict)
 
     @property
     def prediction(self) -> Row:
@@ -302,7 +293,7 @@ def view_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> Answe
 
 def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[AnswerRows]) -> list[AnswerView]:
     """Answers with the sources of their evidence; each table is read once."""
-    create_views(connection, "subgraphs", "kg_nodes", "kg_edges")
+    create_views(connection, "kg_nodes", "kg_edges")
     evidence = [row for rows in answers for row in rows.evidence]
     sources = _read_sources(connection, evidence)
     walks = read_walks(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
@@ -322,7 +313,6 @@ def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[Answer
                 for number, row in enumerate(rows.evidence, 1)
             ],
             names.get(rows.prediction["answer"], ""),
-            _read_concepts(connection, rows),
         )
         for rows in answers
     ]
@@ -330,34 +320,18 @@ def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[Answer
 
 def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> dict[tuple[str, str], Row]:
     """Source rows of evidence, by kind and id."""
+    ids: dict[str, set[str]] = {}
+    for row in evidence:
+        ids.setdefault(row["source_kind"], set()).add(row["source_id"])
     sources = {}
-    for kind in sorted({row["source_kind"] for row in evidence}):
-        schema = KINDS.get(kind)
-        if schema is None or schema.name not in _SOURCE_COLUMNS:
-            continue
+    for kind in sorted(ids.keys() & SOURCE_COLUMNS.keys()):
+        schema = KINDS[kind]
         create_views(connection, schema.name)
-        names = (schema.row_id, *_SOURCE_COLUMNS[schema.name])
-        columns = ", ".join(f'"{name}"' for name in names)
-        condition, ids = id_condition(
-            f'"{schema.row_id}"', sorted({row["source_id"] for row in evidence if row["source_kind"] == kind})
-        )
-        for row in connection.execute(f'SELECT {columns} FROM "{schema.name}" WHERE {condition}', ids).fetchall():
-            sources[kind, str(row[0])] = dict(zip(names, row, strict=True))
+        condition, parameters = id_condition(f'"{schema.row_id}"', sorted(ids[kind]))
+        sql = f'SELECT "{schema.row_id}" AS id, {SOURCE_COLUMNS[kind]} FROM "{schema.name}" WHERE {condition}'
+        for row in query_rows(connection, sql, **parameters):
+            sources[kind, str(row["id"])] = row
     return sources
-
-
-def _read_concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> dict[str, list[Row]]:
-    """Graph concepts of the question and its options, if the evidence has paths."""
-    if not any(row["kind"] == "path" for row in rows.evidence):
-        return {}
-    sql = "SELECT concepts, targets FROM subgraphs WHERE question_id = $id LIMIT 1"
-    subgraphs = query_rows(connection, sql, id=rows.prediction["question_id"])
-    if not subgraphs:
-        return {}
-    concepts = {"": subgraphs[0]["concepts"]}
-    for label in option_texts(rows.question):
-        concepts[label] = [link for link in subgraphs[0]["targets"] if link["option"] == label]
-    return concepts
 
 
 def option_texts(question: Mapping[str, Any] | None) -> dict[str, str]:

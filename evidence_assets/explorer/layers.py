@@ -160,7 +160,5 @@ def _sources(item: EvidenceView) -> Iterator[tuple[str, str, str]]:
     for edge in dict.fromkeys(item.walk):
         yield "edge", edge.edge_id, f"{edge.head} —{edge.words}→ {edge.tail} ({', '.join(edge.sources)})"
     if not item.walk:
-        source = item.source or {}
-        files = [source["source"]] if "source" in source else source.get("sources", [])
-        text = f"{item.title} ({', '.join(files)})" if files else item.title
-        yield item.row["source_kind"], item.row["source_id"], text
+        place = item.source["place"] if item.source else ""
+        yield item.row["source_kind"], item.row["source_id"], f"{item.title} ({place})" if place else item.title
