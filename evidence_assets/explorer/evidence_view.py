@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.drawing import highlight_span
-from evidence_assets.explorer.paths import WalkedEdge, explain_path, parse_reasons
+from evidence_assets.explorer.paths import WalkedEdge, explain_path
 
 SOURCE_COLUMNS = {
     "chunk": "coalesce(nullif(title, ''), doc_id) AS title, "
@@ -89,4 +90,5 @@ class EvidenceView:
     @property
     def reasons(self) -> Mapping[str, Any]:
         """The selector's reasons for its selection; for a path also the sources of its edges."""
-        return explain_path(self.row["why"], self.walk) if self.walk else parse_reasons(self.row["why"])
+        reasons: dict[str, Any] = json.loads(self.row["why"] or "{}")
+        return explain_path(reasons, self.walk) if self.walk else reasons

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -75,9 +74,8 @@ def format_path(walk: Sequence[WalkedEdge]) -> str:
     return line
 
 
-def explain_path(reasons_json: str | None, walk: Sequence[WalkedEdge]) -> dict[str, list[str]]:
+def explain_path(reasons: Mapping[str, Any], walk: Sequence[WalkedEdge]) -> dict[str, list[str]]:
     """Reasons for a path and its sources, as headings with lines."""
-    reasons: dict[str, Any] = json.loads(reasons_json) if reasons_json else {}
     sections: dict[str, list[str]] = {"path": [format_path(walk)]}
     links = reasons.get("links") or []
     sections["concepts of the question and the option"] = [f"“{x['phrase']}” ({x['rule']} match)" for x in links]
@@ -99,12 +97,3 @@ def explain_path(reasons_json: str | None, walk: Sequence[WalkedEdge]) -> dict[s
         for edge in dict.fromkeys(walk)
     ]
     return {heading: lines for heading, lines in sections.items() if lines}
-
-
-def parse_reasons(reasons_json: str | None) -> dict[str, Any]:
-    """The selector's reasons as a mapping."""
-    try:
-        value = json.loads(reasons_json) if reasons_json else {}
-    except ValueError:
-        return {"reason": reasons_json}
-    return value if isinstance(value, dict) else {"reason": value}

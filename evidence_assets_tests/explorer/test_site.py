@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import socket
 from html import unescape
@@ -13,7 +14,6 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.drawing import build_grid
 from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import POLICY, application, listen
@@ -60,7 +60,7 @@ def lake(tmp_path: Path) -> Lake:
     for selector, answer in (("s", "A"), ("t", "B")):
         rows = [
             evidence(1, 1, "Bees buzz.", selector, locator="0:10", why=near, content_hash=f"f{selector}"),
-            evidence(1, 2, "5", selector, locator="r1c1", why=ATTACK, **of_table),
+            evidence(1, 2, "5", selector, locator="r1c1", why=json.dumps({"rule": ATTACK}), **of_table),
         ]
         answer_chain = chain(1, answer, f"They do. {ATTACK}", [f"e-{selector}-1-1"], selector)
         quote = citation(answer_chain["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")
@@ -244,10 +244,3 @@ def test_the_sample_can_be_walked_from_scores_to_seeds_and_stays_as_it_is(made_w
     assert "Prompts" in pages[start[0]] and "<dt>score</dt>" in pages[start[1]]
     assert all("Evidence from this" in pages[start[place]] for place in (1, 2, 3))
     assert files(lake) == before
-
-
-def test_a_table_is_drawn_with_its_columns() -> None:
-    cells = [{"row": 0, "column": 1, "text": "5"}]
-    table = {"table_id": "t", "caption": "", "header": ["a", "b"], "n_rows": 1, "cells": cells}
-    grid = build_grid(table, [{"locator": "r1c1", "evidence_id": "e"}], {"e"})
-    assert (grid.evidence_columns, grid.other_columns) == (["b"], ["a"]) and grid.rows[1][1].state == "used"
