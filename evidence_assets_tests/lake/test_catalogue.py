@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -58,4 +57,3 @@ def test_a_moved_lake_is_found_from_a_folder_below_it(
     assert find_lake() == tmp_path / "data_lake", "a new lake belongs in the current folder"
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "named"))
     assert find_lake() == tmp_path / "named"
-    assert os.environ["EVIDENCE_LAKE"]

@@ -51,18 +51,14 @@ def test_edges_connect_the_nodes_of_their_rows(lake: Lake) -> None:
     assert data.validate()
 
 
-def test_features_are_the_mean_of_a_nodes_passages(lake: Lake) -> None:
+def test_features_are_the_mean_of_a_nodes_passages_and_feed_a_convolution(lake: Lake) -> None:
     assert "x" not in graph("small", lake.root)["drug"]
     write_passages(lake, {"pain": [[1.0, 0.0], [0.0, 1.0]], "fever": [[0.0, 1.0]]})
     symptoms = graph("small", lake.root)["symptom"]
     features = dict(zip(symptoms.name, symptoms.x.tolist(), strict=True))
     assert features == {"pain": [0.5, 0.5], "fever": [0.0, 1.0]}
-    np.testing.assert_array_equal(graph("small", lake.root)["drug"].x, [[0.0, 0.0]])
-
-
-def test_a_model_of_torch_geometric_runs_on_it(lake: Lake) -> None:
-    write_passages(lake, {name: [[1.0, 0.0]] for name in NODES})
     data = graph("small", lake.root)
+    np.testing.assert_array_equal(data["drug"].x, [[0.0, 0.0]])
     convolution = HeteroConv({edge_type: SAGEConv((-1, -1), 3) for edge_type in data.edge_types})
     assert convolution(data.x_dict, data.edge_index_dict)["symptom"].shape == (2, 3)
 
