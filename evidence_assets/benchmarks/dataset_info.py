@@ -90,7 +90,14 @@ class DatasetInfo(BaseModel):
         """Find the files of ``split`` below ``folder``; the error for a missing file says where to put it."""
         if split not in self.files:
             raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}", field="split")
-        return [path for pattern in self.files[split] for path in self._matches(folder, split, pattern)]
+        files: list[Path] = []
+        for pattern in self.files[split]:
+            matches = _matching_files(folder, pattern)
+            if not matches:
+                message = f"this file is missing; expected {self.describe_files(split)}"
+                raise BadInput(message, file=folder / pattern.split("|")[0])
+            files += matches
+        return files
 
     def read_each(self, folder: Path, split: str, read: Callable[[Path], Iterable[Item]]) -> Iterator[Item]:
         """Apply ``read`` to each file of ``split`` and yield all items."""
@@ -116,19 +123,11 @@ class DatasetInfo(BaseModel):
         """Find a file that belongs to no split; None if it is missing."""
         return next(iter(_matching_files(folder, pattern)), None)
 
-    def _matches(self, folder: Path, split: str, pattern: str) -> list[Path]:
-        if files := _matching_files(folder, pattern):
-            return files
-        raise BadInput(
-            f"this file is missing; expected {self.describe_files(split)}", file=folder / pattern.split("|")[0]
-        )
-
     def count_note(self, split: str, count: int) -> str:
         """A sentence if ``count`` differs from the official number of questions; otherwise empty."""
         official = self.counts.get(split, count)
-        return (
-            "" if official == count else f"{self.title}, split {split}: {count:,} questions, officially {official:,}."
-        )
+        note = f"{self.title}, split {split}: {count:,} questions, officially {official:,}."
+        return note if official != count else ""
 
 
 @cache

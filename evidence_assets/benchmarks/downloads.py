@@ -124,11 +124,9 @@ def _check_hash(file: Path, target: Path, expected: str) -> None:
 def _check_count(name: str, lake: Lake) -> None:
     """Compare the number of questions with the declared one."""
     benchmark = all_benchmarks().get(name)
-    expected_count = benchmark.expected.questions if benchmark else 0
-    if benchmark and expected_count:
-        count = sum(question.split == benchmark.split for question in read_benchmark_questions(lake, benchmark))
-        if count != expected_count:
-            raise BadInput(
-                f"{name} has {count:,} questions, expected {expected_count:,}; download the official file",
-                file=lake.raw_path(benchmark.files[0]),
-            )
+    if benchmark is None or not benchmark.expected.questions:
+        return
+    count = sum(question.split == benchmark.split for question in read_benchmark_questions(lake, benchmark))
+    if count != benchmark.expected.questions:
+        message = f"{name} has {count:,} questions, expected {benchmark.expected.questions:,}"
+        raise BadInput(f"{message}; download the official file", file=lake.raw_path(benchmark.files[0]))

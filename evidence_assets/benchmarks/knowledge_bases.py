@@ -11,8 +11,9 @@ from pydantic import Field
 
 from evidence_assets.benchmarks.declared_benchmarks import RawInput, declarations_of, validate_attributes
 from evidence_assets.benchmarks.json_streams import jsonl_rows
-from evidence_assets.benchmarks.line_streams import Row, delimited_rows
+from evidence_assets.benchmarks.line_streams import headed_rows
 from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, read_stark_edges, read_stark_nodes
+from evidence_assets.benchmarks.records import UniqueIds
 from evidence_assets.graphs.merge import NODE_SCHEMA, KnowledgeBaseTables
 from evidence_assets.lake.errors import BadInput
 
@@ -28,27 +29,24 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
     """
     nodes: dict[str, tuple[str, str, list[str], str, str]] = {}
     nodes_file, edges_file = folder / "nodes.jsonl", folder / "edges.tsv"
+    ids = UniqueIds("node_id")
     for row in jsonl_rows(nodes_file):
         row.check_field_names(NODE_FIELDS)
         node_id = row.label("node_id")
-        if node_id in nodes:
-            raise row.error(f"{node_id!r} occurs twice; node ids must be unique", "node_id")
-        name, kind = row.text("name"), row.text("type")
+        ids.add(node_id, row)
         aliases = row.texts("aliases") if row.values.get("aliases") is not None else ()
-        nodes[node_id] = node_id, name, list(aliases), kind, row.text_or_none("document") or ""
+        document = row.text_or_none("document") or ""
+        nodes[node_id] = node_id, row.text("name"), list(aliases), row.text("type"), document
     if not nodes:
         raise BadInput("contains no nodes; a knowledge base needs at least one", file=nodes_file)
     types = list(dict.fromkeys(kind for _, _, _, kind, _ in nodes.values()))
-    unknown_types = sorted(answer_types - set(types))
-    if unknown_types:
-        raise BadInput(
-            f"no node has the answer type {unknown_types[0]!r}; the types are {', '.join(types)}", file=nodes_file
-        )
+    if unknown_types := sorted(answer_types - set(types)):
+        message = f"no node has the answer type {unknown_types[0]!r}; the types are {', '.join(types)}"
+        raise BadInput(message, file=nodes_file)
     edges: dict[tuple[str, str, str], None] = {}
-    for line, cells in delimited_rows(edges_file, columns=len(EDGE_FIELDS)):
-        if line == 1 and tuple(cells) == EDGE_FIELDS:
+    for row in headed_rows(edges_file, EDGE_FIELDS, "\t", quoted=False, header=False):
+        if row.line == 1 and tuple(row.values.values()) == EDGE_FIELDS:
             continue
-        row = Row(dict(zip(EDGE_FIELDS, cells, strict=True)), edges_file, line)
         for column in ("head_id", "tail_id"):
             if row.label(column) not in nodes:
                 raise row.error(f"{row.values[column]!r} is not a node of nodes.jsonl", column)

@@ -53,9 +53,8 @@ def text_lines(path: Path, expected: str = "UTF-8 text") -> Iterator[tuple[int, 
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 yield number, _decode(path, number, raw.removesuffix(b"\n").removesuffix(b"\r"))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise BadInput(
-                f"the gzip data are truncated or damaged ({error}); download the file again", file=path, line=number + 1
-            ) from error
+            message = f"the gzip data are truncated or damaged ({error}); download the file again"
+            raise BadInput(message, file=path, line=number + 1) from error
 
 
 def _refuse_other_formats(path: Path, head: bytes, expected: str) -> None:
@@ -175,9 +174,8 @@ class Row:
             try:
                 value.encode()
             except UnicodeEncodeError as error:
-                raise self.error(
-                    f"character {error.start + 1} is half of a surrogate pair; remove it", field
-                ) from error
+                message = f"character {error.start + 1} is half of a surrogate pair; remove it"
+                raise self.error(message, field) from error
         return value
 
 

@@ -14,7 +14,7 @@ from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.records import GoldEvidence, LocatedQuestion
 
 SIMPLEQUESTIONS_COLUMNS = ("subject", "relation", "object", "question")
-FREEBASE_ID = r"(?:www\.freebase\.com/)?m[./](\w+)"
+FREEBASE_ID = r"(?:www\.freebase\.com/)?m[./]\w+"
 
 
 class LamaFact(NamedTuple):
@@ -47,21 +47,21 @@ def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterato
 
 
 def _freebase_fact(row: Row) -> tuple[str, str, str]:
-    topic, answer = (_match_identifier(row, field, FREEBASE_ID, "a Freebase")[1] for field in ("subject", "object"))
-    return f"m.{topic}", shorten_freebase_id(row.text("relation")), f"m.{answer}"
-
-
-def _wikidata_fact(row: Row) -> tuple[str, str, str]:
-    forms = {"subject": r"Q\d+", "relation": r"[PR]\d+", "object": r"Q\d+"}
-    subject, relation, answer = (_match_identifier(row, field, form, "a Wikidata")[0] for field, form in forms.items())
+    for field in ("subject", "object"):
+        _check_identifier(row, field, FREEBASE_ID, "a Freebase")
+    subject, relation, answer = (shorten_freebase_id(row.text(f)) for f in ("subject", "relation", "object"))
     return subject, relation, answer
 
 
-def _match_identifier(row: Row, field: str, form: str, kind: str) -> re.Match[str]:
-    match = re.fullmatch(form, row.text(field))
-    if match is None:
+def _wikidata_fact(row: Row) -> tuple[str, str, str]:
+    for field, form in (("subject", r"Q\d+"), ("relation", r"[PR]\d+"), ("object", r"Q\d+")):
+        _check_identifier(row, field, form, "a Wikidata")
+    return row.text("subject"), row.text("relation"), row.text("object")
+
+
+def _check_identifier(row: Row, field: str, form: str, kind: str) -> None:
+    if not re.fullmatch(form, row.text(field)):
         raise row.error(f"{row.values[field]!r} is not {kind} identifier", field)
-    return match
 
 
 def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:

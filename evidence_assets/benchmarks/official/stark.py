@@ -68,13 +68,12 @@ def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
     """Read the distinct edges of a knowledge base, without the descriptions of its nodes."""
     n_nodes = len(_read_types(folder, base, "node")[0])
     kinds, names = _read_types(folder, base, "edge")
-    ends = _load_tensor(folder / "edge_index.pt")
+    path = folder / "edge_index.pt"
+    ends = _load_tensor(path)
     if ends.ndim != 2 or len(ends) != 2 or ends.shape[1] != len(kinds):
-        raise BadInput(
-            f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column per edge)", file=folder / "edge_index.pt"
-        )
+        raise BadInput(f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column per edge)", file=path)
     if ends.size and not 0 <= ends.min() <= ends.max() < n_nodes:
-        raise BadInput(f"has a node outside of the {n_nodes} of node_types.pt", file=folder / "edge_index.pt")
+        raise BadInput(f"has a node outside of the {n_nodes} of node_types.pt", file=path)
     # One number per edge sorts several times faster than a row of three.
     codes = max(len(names), 1)
     key = sorted_unique((ends[0] * codes + kinds) * max(n_nodes, 1) + ends[1])
@@ -107,9 +106,8 @@ def _load_tensor(path: Path) -> NDArray[np.int64]:
         value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         # torch raises a dozen different exceptions for refused pickles, damaged archives and other formats.
-        raise BadInput(
-            f"is not a file of one tensor ({type(error).__name__}); save it with torch.save", file=path
-        ) from error
+        message = f"is not a file of one tensor ({type(error).__name__}); save it with torch.save"
+        raise BadInput(message, file=path) from error
     if not isinstance(value, torch.Tensor) or value.is_floating_point():
         raise BadInput("does not contain a tensor of integers; unpack the file again", file=path)
     return np.asarray(value.numpy(), dtype=np.int64)
@@ -118,11 +116,6 @@ def _load_tensor(path: Path) -> NDArray[np.int64]:
 def _find_converted_file(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.is_file():
-        pickled = path.with_suffix(".pkl")
-        if pickled.is_file():
-            raise BadInput(
-                f"is a pickle, which can run any program when opened; convert it: {CONVERT_COMMAND}", file=pickled
-            )
         raise BadInput(f"this file is missing; unpack STaRK's processed.zip and run {CONVERT_COMMAND}", file=path)
     return path
 
