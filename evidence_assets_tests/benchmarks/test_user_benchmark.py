@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,25 +33,30 @@ def record(**changes: Any) -> dict[str, Any]:
 
 def test_a_whole_question(tmp_path: Path) -> None:
     gold = {"kind": "sentence", "source": "bees", "locator": "0:9", "text": "Bees buzz."}
-    extra_args = {
-        "split": "dev",
-        "table_id": "t1",
-        "topic_entities": ["insect"],
-        "negated": True,
-        "gold_evidence": [gold],
-    }
+    fields = {"split": "dev", "table_id": "t1", "topic_entities": ["insect"], "negated": True, "gold_evidence": [gold]}
     evidence = (GoldEvidence(**gold),)  # type: ignore[arg-type]
-    assert ask(tmp_path, record(**extra_args)) == [
+    assert ask(tmp_path, record(task=..., **fields)) == [
         QuestionRecord("mine", "q1", "dev", "mcqa", "Which?", ("ant", "bee"), ("B",), "t1", ("insect",), evidence, True)
     ]
 
 
+CLAIM = {"task": "verification", "options": ...}
+
+
 @pytest.mark.parametrize(
-    ("gold", "labels"),
-    [("B", ("B",)), ("bee", ("B",)), (1, ("B",)), (0, ("A",)), (["A", "bee"], ("A", "B")), (None, ())],
+    ("changes", "labels"),
+    [
+        *(({"gold": gold}, labels) for gold, labels in (("B", "B"), ("bee", "B"), (1, "B"), (0, "A"), (None, ""))),
+        ({"gold": ["A", "bee"]}, "AB"),
+        *((CLAIM | {"gold": spelling}, ("REFUTES",)) for spelling in ("REFUTES", "Refuted", 1)),
+        *((CLAIM | {"gold": spelling}, CLAIM_LABELS[2:]) for spelling in ("NOT ENOUGH INFO", "nei")),
+        ({"task": "verification", "options": ["true", "false"], "gold": 1}, ("false",)),
+        ({"task": "kgqa", "options": ..., "gold": ["Paris", "Lyon"]}, ("Paris", "Lyon")),
+        ({"task": "skb_search", "options": ..., "gold": [12, "n7"]}, ("12", "n7")),
+    ],
 )
-def test_forms_of_gold(tmp_path: Path, gold: Any, labels: tuple[str, ...]) -> None:
-    assert ask(tmp_path, record(gold=gold))[0].gold == labels
+def test_forms_of_gold(tmp_path: Path, changes: dict[str, Any], labels: Iterable[str]) -> None:
+    assert ask(tmp_path, record(**changes))[0].gold == tuple(labels)
 
 
 def test_a_question_without_gold_is_graded_only_if_no_answer_is_right(tmp_path: Path) -> None:
@@ -65,49 +71,19 @@ def test_a_question_without_gold_is_graded_only_if_no_answer_is_right(tmp_path: 
     assert [row["gold"] for row in question_rows(records, "test", 0, 1)] == [None, [], None, []]
 
 
-def test_claims_have_the_usual_labels_unless_given(tmp_path: Path) -> None:
-    output = ask(
-        tmp_path,
-        record(task="verification", options=..., gold="REFUTES"),
-        record(source_id="q2", task="verification", options=["true", "false"], gold=1),
-    )
-    assert output[0].options == CLAIM_LABELS and output[0].gold == ("REFUTES",)
-    assert output[1].gold == ("false",)
-
-
-@pytest.mark.parametrize(
-    ("gold", "label"),
-    [("supports", "SUPPORTS"), ("Refuted", "REFUTES"), ("NOT ENOUGH INFO", CLAIM_LABELS[2]), ("nei", CLAIM_LABELS[2])],
-)
-def test_labels_of_claims_may_have_the_spellings_of_other_readers(tmp_path: Path, gold: str, label: str) -> None:
-    assert ask(tmp_path, record(task="verification", options=..., gold=gold))[0].gold == (label,)
-
-
 def test_all_unknown_fields_of_a_line_are_named_at_once(tmp_path: Path) -> None:
     message = r"question: unknown field; did you mean 'text'\? Rename the others, too: 'choices' to 'options'\."
     with pytest.raises(BadInput, match=message):
         ask(tmp_path, record(question="x", choices=["x", "y"]))
 
 
-def test_graph_and_search_questions(tmp_path: Path) -> None:
-    output = ask(
-        tmp_path,
-        record(task="kgqa", options=..., gold=["Paris", "Lyon"], aliases=[["Paris, France"], []]),
-        record(source_id="q2", task="skb_search", options=..., gold=[12, "n7"]),
-    )
-    assert output[0].gold == ("Paris", "Lyon") and output[0].aliases == (("Paris, France",), ())
-    assert output[1].gold == ("12", "n7")
-
-
-def test_forms_of_locators(tmp_path: Path) -> None:
-    forms = [
-        ("bees", "4:9", "4:9"),
-        ("bees", None, ""),
-        ("graph", [["bee", "makes", "miel é"]], '[["bee", "makes", "miel é"]]'),
-    ]
+def test_forms_of_locators_and_aliases(tmp_path: Path) -> None:
+    path = [["bee", "makes", "miel é"]]
+    forms = [("bees", "4:9", "4:9"), ("bees", None, ""), ("graph", path, '[["bee", "makes", "miel é"]]')]
     evidence = [{"kind": "path", "source": source, "locator": locator, "text": "t"} for source, locator, _ in forms]
-    output = ask(tmp_path, record(gold_evidence=evidence))[0]
+    (output,) = ask(tmp_path, record(gold=["ant", "bee"], gold_evidence=evidence, aliases=[["Ant"], []]))
     assert [item.locator for item in output.gold_evidence] == [expected for _, _, expected in forms]
+    assert output.aliases == (("Ant",), ())
 
 
 @pytest.mark.parametrize(

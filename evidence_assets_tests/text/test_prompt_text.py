@@ -26,22 +26,11 @@ from evidence_assets.text.prompt_text import (
 from evidence_assets.text.sentences import sentence_spans
 
 
-def test_filling_never_mistakes_an_entity_for_a_slot() -> None:
+def test_slots_are_filled_once_and_their_errors_name_them() -> None:
     assert fill_prompt("<TAIL> holds <HEAD>", "a <TAIL> b", "c") == "c holds a <TAIL> b"
-
-
-@pytest.mark.parametrize(
-    ("prompt", "fault"),
-    [
-        ("<HEAD> is in", "no <TAIL>"),
-        ("is in <TAIL>", "no <HEAD>"),
-        ("<HEAD> and <HEAD> in <TAIL>", "<HEAD> 2 times"),
-        ("<HEAD> is in <TAIL>", ""),
-    ],
-)
-def test_a_slot_error_names_the_slot(prompt: str, fault: str) -> None:
-    assert fault in find_slot_error(prompt)
-    assert bool(find_slot_error(prompt)) == bool(fault)
+    assert "no <TAIL>" in find_slot_error("<HEAD> is in") and "no <HEAD>" in find_slot_error("is in <TAIL>")
+    assert "<HEAD> 2 times" in find_slot_error("<HEAD> and <HEAD> in <TAIL>")
+    assert find_slot_error("<HEAD> is in <TAIL>") == ""
 
 
 def test_entity_words_exclude_non_entities() -> None:

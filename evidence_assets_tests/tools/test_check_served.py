@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import re
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -116,13 +114,6 @@ def test_a_server_that_is_killed_is_reported_without_a_traceback(
         with proxy.running() as url:
             assert httpx2.post(url, content="{}").status_code == 502
     assert len(proxy.refused) == 1 and "no reply" in proxy.refused[0] and capfd.readouterr().err == ""
-
-
-def test_the_cache_is_read_as_the_product_writes_it(tmp_path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(tmp_path / "completions.sqlite")) as db, db:
-        db.execute("CREATE TABLE completions (key TEXT, value TEXT)")
-        db.execute("INSERT INTO completions VALUES ('a', ?)", [json.dumps({"prompt_tokens": 3})])
-    assert check_served.read_completions(tmp_path) == [{"prompt_tokens": 3}]
 
 
 # The campaigns find what they are for, and the one that is quick finds nothing in this project

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from evidence_assets.benchmarks.line_streams import headed_rows
+
+if TYPE_CHECKING:
+    from evidence_assets.benchmarks.graphs.formats import TripleRecord
 
 _FOLDER = Path(__file__).parent
 VOCABULARY_FILES = (_FOLDER / "biomedical_relations.tsv", _FOLDER / "conceptnet_relations.tsv")
@@ -56,24 +59,18 @@ class Vocabulary:
         """Relations of the vocabulary by the foreign names of a source."""
         return {name: translation for (origin, name), (translation, _) in self.foreign.items() if origin == source}
 
-    def translate(self, triples: pl.DataFrame, source: str) -> pl.DataFrame:
+    def translate(self, triples: Iterable[TripleRecord], source: str) -> Iterator[TripleRecord]:
         """Translate the relations of ``source`` into this vocabulary; unmapped names stay.
 
-        An inverted relation swaps head and tail, and their types if the frame has them.
+        An inverted relation swaps head and tail, and their types.
         """
-        translations = [
-            (name, *translation) for (origin, name), translation in sorted(self.foreign.items()) if origin == source
-        ]
-        translation_table = pl.DataFrame(
-            translations, schema={"relation": pl.String, "_known": pl.String, "_inverted": pl.Boolean}, orient="row"
-        )
-        translated = triples.join(translation_table, on="relation", how="left", maintain_order="left")
-        swap = pl.col("_inverted").fill_null(False)
-        changes = [pl.coalesce("_known", "relation").alias("relation")]
-        for a, b in (("head", "tail"), ("head_type", "tail_type")):
-            if a in triples.columns:
-                changes += [pl.when(swap).then(b).otherwise(a).alias(a), pl.when(swap).then(a).otherwise(b).alias(b)]
-        return translated.with_columns(changes).select(triples.columns)
+        for triple in triples:
+            relation, is_inverted = self.foreign.get((source, triple.relation), (triple.relation, False))
+            triple = triple._replace(relation=relation)
+            if is_inverted:
+                head, tail, head_type, tail_type = triple.head, triple.tail, triple.head_type, triple.tail_type
+                triple = triple._replace(head=tail, tail=head, head_type=tail_type, tail_type=head_type)
+            yield triple
 
 
 def load_vocabulary() -> Vocabulary:

@@ -66,25 +66,17 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
     """Rows of ``triples`` of one source, in frames."""
     files = source.files(raw)
     graph_format = find_format(source.format, files)
-    names = pl.DataFrame(
-        list(read_names(raw / source.names).items()) if source.names else [],
-        schema={"id": pl.String, "node_name": pl.String},
-        orient="row",
-    )
-    for rows in record_frames(graph_format.read(*files)):
-        if graph_format.vocabulary:
-            rows = vocabulary.translate(rows, graph_format.vocabulary)
-        for end in ("head", "tail") if source.names else ():
-            rows = rows.join(names, left_on=end, right_on="id", how="left", maintain_order="left")
-            rows = rows.with_columns(pl.coalesce("node_name", end).alias(end)).drop("node_name")
+    triples = graph_format.read(*files)
+    if graph_format.vocabulary:
+        triples = vocabulary.translate(triples, graph_format.vocabulary)
+    if source.names:
+        names = read_names(raw / source.names)
+        triples = (t._replace(head=names.get(t.head, t.head), tail=names.get(t.tail, t.tail)) for t in triples)
+    for rows in record_frames(triples):
         ids = [triple_id(*row) for row in rows.select("head", "relation", "tail").iter_rows()]
         location = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
         yield rows.select(
-            "head",
-            "relation",
-            "tail",
-            "head_type",
-            "tail_type",
+            pl.exclude("line"),
             pl.Series("triple_id", ids, dtype=pl.String),
             location.alias("source"),
             pl.lit(source.licence).alias("licence"),

@@ -13,7 +13,7 @@ import pytest
 from evidence_assets.benchmarks.graphs import rows
 from evidence_assets.benchmarks.graphs.formats import FORMATS, TripleRecord, find_format
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
-from evidence_assets.benchmarks.graphs.rows import GraphSource, record_frames
+from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets_tests.graphs.small_graph import graph_of_rows, merge_triples
@@ -228,19 +228,15 @@ def test_the_shipped_vocabularies() -> None:
 
 
 def test_foreign_names_are_translated_and_inverted() -> None:
-    (triples,) = record_frames(
-        [
-            TripleRecord("a", "CtD", "b", 1, "Compound", "Disease"),
-            TripleRecord("class", "PCiC", "drug", 2, "Class", "Compound"),
-            TripleRecord("a", "odd", "b", 3),
-            TripleRecord("a", "may_treat", "b", 4),
-        ]
-    )
-    rows = load_vocabulary().translate(triples, "hetionet").rows()
-    assert rows == [
-        ("a", "may_treat", "b", 1, "Compound", "Disease"),
-        ("drug", "belongs_to_the_drug_family_of", "class", 2, "Compound", "Class"),
-        ("a", "odd", "b", 3, None, None),
-        ("a", "may_treat", "b", 4, None, None),
+    triples = [
+        TripleRecord("a", "CtD", "b", 1, "Compound", "Disease"),
+        TripleRecord("class", "PCiC", "drug", 2, "Class", "Compound"),
+        TripleRecord("a", "odd", "b", 3),
+        TripleRecord("a", "may_treat", "b", 4),
     ]
-    assert load_vocabulary().translate(triples, "umls")["relation"].to_list() == ["CtD", "PCiC", "odd", "may_treat"]
+    assert list(load_vocabulary().translate(triples, "hetionet")) == [
+        TripleRecord("a", "may_treat", "b", 1, "Compound", "Disease"),
+        TripleRecord("drug", "belongs_to_the_drug_family_of", "class", 2, "Compound", "Class"),
+        *triples[2:],
+    ]
+    assert list(load_vocabulary().translate(triples, "umls")) == triples
