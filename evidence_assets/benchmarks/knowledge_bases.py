@@ -34,8 +34,7 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
         row.check_field_names(NODE_FIELDS)
         node_id = row.label("node_id")
         ids.add(node_id, row)
-        aliases = row.texts("aliases") if row.values.get("aliases") is not None else ()
-        document = row.text_or_none("document") or ""
+        aliases, document = row.texts("aliases", optional=True), row.text_or_none("document") or ""
         nodes[node_id] = node_id, row.text("name"), list(aliases), row.text("type"), document
     if not nodes:
         raise BadInput("contains no nodes; a knowledge base needs at least one", file=nodes_file)

@@ -145,20 +145,25 @@ class Row:
             raise self.error(f"{shorten(value)} is not an integer", field)
         return value
 
-    def list(self, field: str) -> Sequence[Any]:
+    def list(self, field: str, *, optional: bool = False) -> Sequence[Any]:
+        """A list; an optional one is empty if the field is missing or null."""
+        if optional and self.values.get(field) is None:
+            return []
         value = self.get(field)
         if not isinstance(value, list):
             raise self.error(f"{shorten(value)} is not a list", field)
         return value
 
-    def texts(self, field: str, *, blank: bool = False) -> tuple[str, ...]:
-        return tuple(self._text(item, f"{field}[{i}]", blank) for i, item in enumerate(self.list(field)))
+    def texts(self, field: str, *, blank: bool = False, optional: bool = False) -> tuple[str, ...]:
+        items = self.list(field, optional=optional)
+        return tuple(self._text(item, f"{field}[{i}]", blank) for i, item in enumerate(items))
 
     def row(self, field: str) -> Row:
         return self._row(self.get(field), field)
 
-    def rows(self, field: str) -> tuple[Row, ...]:
-        return tuple(self._row(item, f"{field}[{i}]") for i, item in enumerate(self.list(field)))
+    def rows(self, field: str, *, optional: bool = False) -> tuple[Row, ...]:
+        items = self.list(field, optional=optional)
+        return tuple(self._row(item, f"{field}[{i}]") for i, item in enumerate(items))
 
     def _row(self, value: Any, field: str) -> Row:
         if not isinstance(value, dict):

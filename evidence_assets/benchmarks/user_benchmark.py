@@ -61,7 +61,7 @@ def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
 def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
     for row in jsonl_rows(file):
         row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
-        options = _optional_texts(row, "options")
+        options = row.texts("options", optional=True)
         if "task" not in row.values and not options:
             raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
         task = row.text("task") if "task" in row.values else "mcqa"
@@ -86,16 +86,12 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
             options=options,
             gold=gold,
             table_id=row.text_or_none("table_id"),
-            topic_entities=_optional_texts(row, "topic_entities"),
+            topic_entities=row.texts("topic_entities", optional=True),
             gold_evidence=_read_evidence(row),
             negated=negated,
             aliases=_read_aliases(row),
             unanswerable=answerable is False and not gold,
         )
-
-
-def _optional_texts(row: Row, field: str) -> tuple[str, ...]:
-    return row.texts(field) if row.values.get(field) is not None else ()
 
 
 def _read_gold(row: Row, task: str, options: tuple[str, ...]) -> tuple[str, ...]:
@@ -129,7 +125,7 @@ def _find_label(row: Row, value: Any, task: str, options: tuple[str, ...]) -> st
 
 def _read_evidence(row: Row) -> tuple[GoldEvidence, ...]:
     evidence = []
-    for item in row.rows("gold_evidence") if row.values.get("gold_evidence") is not None else ():
+    for item in row.rows("gold_evidence", optional=True):
         item.check_field_names(("kind", "source", "locator", "text", "fact"))
         kind = item.text("kind")
         if kind not in EVIDENCE_KINDS:
@@ -143,9 +139,7 @@ def _read_evidence(row: Row) -> tuple[GoldEvidence, ...]:
 
 
 def _read_aliases(row: Row) -> tuple[tuple[str, ...], ...]:
-    if row.values.get("aliases") is None:
-        return ()
-    fields = {f"aliases[{position}]": forms for position, forms in enumerate(row.list("aliases"))}
+    fields = {f"aliases[{position}]": forms for position, forms in enumerate(row.list("aliases", optional=True))}
     lists = Row(fields, row.file, row.line)
     return tuple(lists.texts(name) for name in fields)
 
@@ -157,8 +151,8 @@ def read_tables(file: Path, name: str) -> Iterator[Table]:
         row.check_field_names(TABLE_FIELDS)
         table_id = row.label("table_id")
         ids.add(table_id, row)
-        header = read_cell_row(row, "header") if row.get("header") is not None else ()
-        yield Table(name, table_id, row.text_or_none("caption") or "", header, read_cell_rows(row, "rows"))
+        header, rows = read_cell_row(row, "header", optional=True), read_cell_rows(row, "rows")
+        yield Table(name, table_id, row.text_or_none("caption") or "", header, rows)
 
 
 def read_table_file(path: Path, benchmark: str = "own") -> Table:

@@ -72,7 +72,7 @@ def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located
         for parse in row.rows("Parses"):
             if topic := parse.text_or_none("TopicEntityMid"):
                 topics[topic] = None
-            for answer in parse.rows("Answers") if parse.values.get("Answers") else ():
+            for answer in parse.rows("Answers", optional=True):
                 argument, name = answer.text("AnswerArgument"), answer.text_or_none("EntityName")
                 forms = gold.get(name or argument, ())
                 gold[name or argument] = tuple(dict.fromkeys((*forms, argument))) if name else forms
@@ -109,7 +109,7 @@ def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 def _read_mintaka_answers(row: Row) -> dict[str, tuple[str, ...]]:
     """Read the answers of Mintaka with their aliases."""
     gold: dict[str, tuple[str, ...]] = {}
-    answers = row.list("answer") if row.get("answer") is not None else ()
+    answers = row.list("answer", optional=True)
     mention = row.text_or_none("mention")
     for position, answer in enumerate(answers):
         forms = _answer_forms(row, answer, f"answer[{position}]")

@@ -74,7 +74,7 @@ def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
 def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """Read MuSiQue with its supporting paragraphs; unanswerable questions have no gold."""
     for row in info.read_each(folder, split, _read_objects):
-        aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
+        aliases = row.texts("answer_aliases", optional=True)
         unanswerable = row.values.get("answerable") is False
         answer: dict[str, Any] = {"unanswerable": unanswerable}
         if split not in info.hidden and not unanswerable:

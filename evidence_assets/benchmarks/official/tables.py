@@ -40,8 +40,8 @@ def find_claim_label(value: object) -> str | None:
     return next((label for label, spellings in LABEL_SPELLINGS.items() if spelling in spellings), None)
 
 
-def read_cell_row(row: Row, field: str) -> tuple[str, ...]:
-    return _cell_texts(row, row.list(field), field)
+def read_cell_row(row: Row, field: str, *, optional: bool = False) -> tuple[str, ...]:
+    return _cell_texts(row, row.list(field, optional=optional), field)
 
 
 def read_cell_rows(row: Row, field: str) -> tuple[tuple[str, ...], ...]:
@@ -94,13 +94,9 @@ def _read_headed_table(table: Row) -> tuple[tuple[str, ...], tuple[tuple[str, ..
         read_cell_row(table, name) if table.values.get(name) else ()
         for name in ("header_horizontal", "header_vertical")
     )
-    named_rows = list(zip(row_names, rows, strict=False))
-    if (
-        any(row_names)
-        and len(row_names) == len(rows)
-        and any(not cells or cells[0] != name for name, cells in named_rows)
-    ):
-        rows = tuple((name, *cells) for name, cells in named_rows)
+    has_names = any(row_names) and len(row_names) == len(rows)
+    if has_names and any(not cells or cells[0] != name for name, cells in zip(row_names, rows, strict=True)):
+        rows = tuple((name, *cells) for name, cells in zip(row_names, rows, strict=True))
         header = ("", *header) if header and len(header) < max(map(len, rows)) else header
     return header, rows[1:] if rows and header == rows[0] else rows
 
