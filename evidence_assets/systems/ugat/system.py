@@ -123,37 +123,15 @@ class UgatSettings:
 
 
 @dataclass(frozen=True)
-class PathPassage:
-    """One verbalised path: a row of `evidence` of kind `path`.
-
-    ``option``, ``score``: Option at the end of the path, and ranking score; see `UgatSettings.rank`.
-    ``locator``: Edges with their directions; see `reasoning.paths.path_locator`.
-    ``edge_ids``, ``nodes``: Distinct edges, and the node numbers along the path.
-    ``text``: One sentence per edge, from head to tail in either direction of the path.
-    ``attention``: Edge id, attention from head to tail, and from tail to head, for edges of the scored subgraph.
-    ``contradictory``: Whether two edges state opposite relations between the same two nodes.
-    """
-
-    option: str
-    score: float
-    locator: str
-    edge_ids: tuple[str, ...]
-    nodes: tuple[int, ...]
-    text: str
-    attention: tuple[tuple[str, float, float], ...]
-    contradictory: bool
-
-
-@dataclass(frozen=True)
 class PathSelection:
     """Passages, subgraph and node scores of one question.
 
-    ``passages``: Passages of each option label, best first; empty for an option without paths.
+    ``passages``: The paths of each option label by their text, best first; empty for an option without paths.
     ``scores``: Node scores; None if nodes are not scored.
     """
 
     question_id: str
-    passages: Mapping[str, tuple[PathPassage, ...]]
+    passages: Mapping[str, Mapping[str, GraphPath]]
     subgraph: Subgraph
     scores: NodeScores | None
 
@@ -193,7 +171,7 @@ class PathSelector:
             }
             if self._settings.whole:
                 self.notes["nodes_cut"] += sum(len(selection.subgraph.dropped) for selection in selections.values())
-            yield from (self._evidence_rows(selections[q]) if q in selections else [] for q in group)
+            yield from (list(self._evidence_rows(selections[q])) if q in selections else [] for q in group)
 
     def select_paths(self, questions: Sequence[QuestionSubgraph]) -> list[PathSelection]:
         """Ranked paths of each question; the node scorers of all questions are trained together."""
@@ -213,8 +191,7 @@ class PathSelector:
             paths = self._rank_by_words(questions, paths)
         selections = []
         for question, subgraph, scores, option_paths in zip(questions, subgraphs, node_scores, paths, strict=True):
-            weights = dict(zip(subgraph.edges.tolist(), scores.attention.tolist(), strict=False)) if scores else {}
-            passages = {label: self._passages(label, ranked, weights) for label, ranked in option_paths.items()}
+            passages = {label: self._passages(ranked) for label, ranked in option_paths.items()}
             selections.append(PathSelection(question.links.question_id, passages, subgraph, scores))
         return selections
 
@@ -273,28 +250,14 @@ class PathSelector:
             for question, option_paths in zip(questions, paths, strict=True)
         ]
 
-    def _passages(
-        self, label: str, paths: Sequence[GraphPath], weights: Mapping[int, list[float]]
-    ) -> tuple[PathPassage, ...]:
-        """Verbalise the best paths, without duplicate texts."""
-        edge_ids, passages = self._graph.edge_ids, dict[str, PathPassage]()
+    def _passages(self, paths: Sequence[GraphPath]) -> dict[str, GraphPath]:
+        """The best paths by their text: one sentence per edge, from head to tail in either direction of the path."""
+        passages: dict[str, GraphPath] = {}
         for path in paths:
-            text, edges = self._text(path.edges), list(dict.fromkeys(path.edges))
-            if text in passages:
-                continue
+            passages.setdefault(self._text(path.edges), path)
             if len(passages) == self._settings.passages:
                 break
-            passages[text] = PathPassage(
-                option=label,
-                score=path.score,
-                locator=path_locator((edge_ids[edge], along) for step in path.steps for edge, along in step),
-                edge_ids=tuple(edge_ids[edge] for edge in edges),
-                nodes=path.nodes,
-                text=text,
-                attention=tuple((edge_ids[e], weights[e][0], weights[e][1]) for e in edges if e in weights),
-                contradictory=any(self._is_contradictory(step) for step in path.steps),
-            )
-        return tuple(passages.values())
+        return passages
 
     def _is_contradictory(self, step: Sequence[tuple[int, bool]]) -> bool:
         """Whether two edges of a step have the same direction and opposite relations."""
@@ -309,40 +272,48 @@ class PathSelector:
             facts.append(PathFact(str(arrays.heads[edge]), relation, str(arrays.tails[edge]), head, tail))
         return path_text(facts, self._vocabulary.template)
 
-    def _evidence_rows(self, selection: PathSelection) -> list[SelectedEvidence]:
-        relevance: dict[int, float] = {}
-        if selection.scores is not None:
-            scored = zip(selection.subgraph.nodes.tolist(), selection.scores.scores.tolist(), strict=True)
-            relevance = {node: round(score, SCORE_DIGITS) for node, score in scored}
-        return [self._evidence_row(p, selection, relevance) for ranked in selection.passages.values() for p in ranked]
+    def _evidence_rows(self, selection: PathSelection) -> Iterator[SelectedEvidence]:
+        """A row of kind ``path`` for each passage.
 
-    def _evidence_row(
-        self, passage: PathPassage, selection: PathSelection, relevance: Mapping[int, float]
-    ) -> SelectedEvidence:
-        links = self._subgraphs[selection.question_id].links
-        ends = [_link_of(links.concepts, passage.nodes[0]), _link_of(links.options[passage.option], passage.nodes[-1])]
-        reasons = {
-            "nodes": [{"name": self._graph.names[n], "relevance": relevance.get(n)} for n in passage.nodes],
-            "links": [link for link in ends if link],
-            "attention": {
-                edge: [round(forward, SCORE_DIGITS), round(backward, SCORE_DIGITS)]
-                for edge, forward, backward in passage.attention
-            },
-            "contradictory": passage.contradictory,
-            "relevant_by": selection.scores.rule if selection.scores else "all",
-            "spread": round(selection.scores.spread, SCORE_DIGITS) if selection.scores else None,
-            "kept": len(selection.scores.relevant if selection.scores else selection.subgraph.nodes),
-            "of": len(selection.subgraph.nodes),
-        }
-        return SelectedEvidence(
-            passage.option,
-            "path",
-            tuple(Parent("edge", edge, edge) for edge in passage.edge_ids),
-            passage.locator,
-            passage.text,
-            round(passage.score, SCORE_DIGITS),
-            json.dumps(reasons, ensure_ascii=False, sort_keys=True),
-        )
+        Its reasons have the attention of each edge, from head to tail and from tail to head, and whether two edges
+        state opposite relations between the same two nodes.
+        """
+        links, scores, nodes = self._subgraphs[selection.question_id].links, selection.scores, selection.subgraph.nodes
+        relevance: dict[int, float] = {}
+        attention: dict[int, list[float]] = {}
+        if scores is not None:
+            relevance = dict(zip(nodes.tolist(), scores.scores.tolist(), strict=True))
+            attention = dict(zip(selection.subgraph.edges.tolist(), scores.attention.tolist(), strict=False))
+        edge_ids, names = self._graph.edge_ids, self._graph.names
+        paths = [(label, text, path) for label, ranked in selection.passages.items() for text, path in ranked.items()]
+        for label, text, path in paths:
+            edges = list(dict.fromkeys(path.edges))
+            ends = [_link_of(links.concepts, path.nodes[0]), _link_of(links.options[label], path.nodes[-1])]
+            reasons = {
+                "nodes": [{"name": names[n], "relevance": _round(relevance.get(n))} for n in path.nodes],
+                "links": [link for link in ends if link],
+                "attention": {
+                    edge_ids[e]: [_round(weight) for weight in attention[e]] for e in edges if e in attention
+                },
+                "contradictory": any(self._is_contradictory(step) for step in path.steps),
+                "relevant_by": scores.rule if scores else "all",
+                "spread": _round(scores.spread if scores else None),
+                "kept": len(scores.relevant if scores else nodes),
+                "of": len(nodes),
+            }
+            yield SelectedEvidence(
+                label,
+                "path",
+                tuple(Parent("edge", edge_ids[edge], edge_ids[edge]) for edge in edges),
+                path_locator((edge_ids[edge], along) for step in path.steps for edge, along in step),
+                text,
+                round(path.score, SCORE_DIGITS),
+                json.dumps(reasons, ensure_ascii=False, sort_keys=True),
+            )
+
+
+def _round(score: float | None) -> float | None:
+    return None if score is None else round(score, SCORE_DIGITS)
 
 
 def _link_of(phrases: Sequence[LinkedPhrase], node: int) -> dict[str, object] | None:

@@ -110,37 +110,29 @@ QUESTION = question_subgraph(
 def test_paths_lead_from_the_question_to_each_option() -> None:
     selection = relevant_paths(QUESTION)
     assert list(selection.passages) == ["A", "C", "D"]
-    texts = [passage.text for passage in selection.passages["C"]]
-    assert "Hydronephrosis may cause parenchymal thinning. Parenchymal thinning is a risk factor for atrophy." in texts
-    long_passage = next(passage for passage in selection.passages["C"] if len(passage.nodes) == 4)
-    assert [NAMES[node] for node in long_passage.nodes] == [
-        "urethral obstruction",
-        "hydronephrosis",
-        "parenchymal thinning",
-        "atrophy",
-    ]
-    assert parse_path_locator(long_passage.locator) == [(edge, True) for edge in long_passage.edge_ids]
-    assert selection.passages["D"] == ()
+    paths = selection.passages["C"]
+    assert "Hydronephrosis may cause parenchymal thinning. Parenchymal thinning is a risk factor for atrophy." in paths
+    walks = [[NAMES[node] for node in path.nodes] for path in paths.values()]
+    assert ["urethral obstruction", "hydronephrosis", "parenchymal thinning", "atrophy"] in walks
+    assert selection.passages["D"] == {}
 
 
 def test_paths_are_ranked_by_the_cosine_of_edge_texts_and_question() -> None:
     def random_vector(text: str) -> FloatArray:
         return np.random.default_rng(len(text)).standard_normal(WIDTH)
 
-    by_relevance = {passage.text: passage for passage in relevant_paths(QUESTION).passages["C"]}
+    by_relevance = relevant_paths(QUESTION).passages["C"]
     graph = replace(
         GRAPH, stored_vectors=replace(GRAPH.vectors, encode=lambda texts: np.array([*map(random_vector, texts)]))
     )
-    selection = relevant_paths(QUESTION, replace(SETTINGS, rank="words"), graph)
-    assert {passage.text for passage in selection.passages["C"]} == by_relevance.keys() and len(by_relevance) > 1
-    for passage in selection.passages["C"]:
-        total = np.sum(
-            [random_vector(sentence + ".") for sentence in passage.text.removesuffix(".").split(". ")], axis=0
-        )
+    by_words = relevant_paths(QUESTION, replace(SETTINGS, rank="words"), graph).passages["C"]
+    assert by_words.keys() == by_relevance.keys() and len(by_relevance) > 1
+    for text, path in by_words.items():
+        total = np.sum([random_vector(sentence + ".") for sentence in text.removesuffix(".").split(". ")], axis=0)
         cosine = total @ VECTOR / np.linalg.norm(total) / np.linalg.norm(VECTOR)
-        assert passage.score == pytest.approx(cosine, abs=1e-5)
-    scores = [passage.score for passage in selection.passages["C"]]
-    assert scores == sorted(scores, reverse=True) != [by_relevance[p.text].score for p in selection.passages["C"]]
+        assert path.score == pytest.approx(cosine, abs=1e-5)
+    scores = [path.score for path in by_words.values()]
+    assert scores == sorted(scores, reverse=True) != [by_relevance[text].score for text in by_words]
 
 
 def test_layers_and_heads_are_those_of_the_variant() -> None:
@@ -153,16 +145,15 @@ def test_layers_and_heads_are_those_of_the_variant() -> None:
 
 
 def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
-    selection = relevant_paths(question_subgraph(["aspirin"], {"A": ["fever"]}))
-    (passage,) = selection.passages["A"]
-    assert passage.contradictory
-    assert passage.text == "Aspirin may contraindicate fever. Aspirin may treat fever. Fever resembles oddly aspirin."
-    assert parse_path_locator(passage.locator) == [
-        (passage.edge_ids[0], True),
-        (passage.edge_ids[1], True),
-        (passage.edge_ids[2], False),
-    ]
-    assert not relevant_paths(QUESTION).passages["C"][0].contradictory
+    aspirin = question_subgraph(["aspirin"], {"A": ["fever"]}, "q1")
+    subgraphs = {"q": QUESTION, "q1": aspirin}
+    questions = [Question(name, "b", "mcqa", "?", ("x", "y", "z", "w")) for name in subgraphs]
+    other, (row,) = PathSelector(GRAPH, subgraphs, load_vocabulary(), SETTINGS).select(questions)
+    assert row.text == "Aspirin may contraindicate fever. Aspirin may treat fever. Fever resembles oddly aspirin."
+    edges = [parent.id for parent in row.parents]
+    assert parse_path_locator(row.locator) == list(zip(edges, (True, True, False), strict=True))
+    assert json.loads(row.why or "")["contradictory"]
+    assert not any(json.loads(each.why or "")["contradictory"] for each in other)
 
 
 def drawn_graph(nodes: int, edges: int, seed: int = 0) -> KnowledgeGraph:
@@ -213,7 +204,9 @@ def test_the_published_variants_threshold_as_printed() -> None:
 
 def test_published_paths_start_at_relevant_nodes_alone() -> None:
     names_of = lambda settings: {  # noqa: E731
-        NAMES[passage.nodes[0]] for ranked in relevant_paths(QUESTION, settings).passages.values() for passage in ranked
+        NAMES[path.nodes[0]]
+        for ranked in relevant_paths(QUESTION, settings).passages.values()
+        for path in ranked.values()
     }
     concepts = {"urethral obstruction", "hydronephrosis"}
     assert names_of(replace(PUBLISHED, threshold=1.0)) == set(), "no node is relevant"
@@ -244,7 +237,7 @@ def test_published_paths_do_not_leave_the_subgraph_of_d_hops() -> None:
     many = make_question_subgraph("q", [3, 8], {"A": tuple(reached[::2]), "B": (299, 7)}, graph)
     for D in (1, 2, 3):
         selection = relevant_paths(many, replace(PUBLISHED, D=D, threshold=-1.0), graph)
-        used = {node for ranked in selection.passages.values() for passage in ranked for node in passage.nodes}
+        used = {node for ranked in selection.passages.values() for path in ranked.values() for node in path.nodes}
         assert used and used <= set(selection.subgraph.nodes.tolist())
 
 
@@ -260,10 +253,11 @@ def test_without_node_filtering_all_nodes_of_the_raw_subgraph_anchor_paths() -> 
     world.add_edges_from((a, b) for a, b in pairs if {a, b} <= inside)
     for label, target in (("A", first), ("B", last)):
         reached = networkx.single_source_shortest_path_length(world, target, cutoff=3) if target in world else {}
-        starts = {passage.nodes[0] for passage in selection.passages[label]}
+        paths = selection.passages[label].values()
+        starts = {path.nodes[0] for path in paths}
         assert starts == reached.keys() - {first, last} and len(starts) > 3
-        lengths = [len(passage.nodes) for passage in selection.passages[label]]
-        assert lengths == sorted(lengths) and {passage.score for passage in selection.passages[label]} <= {0.0}
+        lengths = [len(path.nodes) for path in paths]
+        assert lengths == sorted(lengths) and {path.score for path in paths} <= {0.0}
     assert selection.scores is None and any(selection.passages.values())
     other = replace(question, vector=-question.vector)
     assert relevant_paths(other, unfiltered, graph).passages == selection.passages, "no cosine ranks them"
