@@ -18,44 +18,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens
 from evidence_assets.transport.divergence import jensen_shannon
 
+N_FALLBACK = 2
+"""Columns that are kept if no rule keeps one."""
 Measure = Literal["cosine", "jsd", "all"]
 Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header"]
-
-
-@dataclass(frozen=True)
-class LineSettings:
-    """Settings of a selection of columns or rows."""
-
-    measure: Measure
-    jaccard: float = 0.0  # tau, minimum Jaccard index of tokens
-    gate: float = 0.0  # theta, minimum cosine of text and cluster, or eta, maximum divergence in nats
-    clusters: int = 2
-    temperature: float = 1.0
-    eta_bounds: Literal["divergence", "distance"] = "divergence"
-    normalize: bool = True  # whether vectors have unit length before the softmax; always so for the cosine
-    fallback: int = 2
-    seed: int = 0
-
-
-_MEASURES = {
-    "clusters": ("cosine", "jsd"),
-    "theta": ("cosine",),
-    "eta": ("jsd",),
-    "eta_bounds": ("jsd",),
-    "temperature": ("jsd",),
-    "normalize": ("jsd",),
-}
-"""The measures that each parameter applies to."""
-_RANGES = {"clusters": (1, 1000), "tau": (0, 1), "theta": (-1, 1), "eta": (0, 1), "temperature": (1e-6, 1e6)}
 
 
 @dataclass(frozen=True)
@@ -66,49 +42,17 @@ class UcretSettings:
     """
 
     measure: Measure = "cosine"
-    tau: float = 0.25  # minimum Jaccard index of the tokens of a column and the text
-    clusters: int | None = None  # k, by default 2
-    theta: float | None = None  # minimum cosine of the text and its nearest cluster, by default 0.60
-    eta: float | None = None  # maximum divergence of both in nats, by default 0.30
-    eta_bounds: Literal["divergence", "distance"] | None = None  # or its square root; by default the divergence
-    temperature: float | None = None  # of the softmax before the divergence, by default 1
-    normalize: bool | None = None  # whether the softmax reads vectors of unit length, by default true
+    tau: Annotated[float, Field(ge=0, le=1)] = 0.25  # minimum Jaccard index of the tokens of a column and the text
+    clusters: PositiveInt = 2  # k
+    theta: Annotated[float, Field(ge=-1, le=1)] = 0.60  # minimum cosine of the text and its nearest cluster
+    eta: Annotated[float, Field(ge=0, le=1)] = 0.30  # maximum divergence of both in nats
+    eta_bounds: Literal["divergence", "distance"] = "divergence"  # the distance is the divergence's square root
+    temperature: PositiveFloat = 1.0  # of the softmax before the divergence
+    normalize: bool = True  # whether the softmax reads vectors of unit length; always so for the cosine
     column_text: Literal["header_and_cells", "header"] = "header_and_cells"  # encoded; cells without a header
     with_options: bool = False  # whether columns are compared with the options too
     repair: bool = False  # whether columns with numbers, names and options of the text are restored
     whole_claims: bool = False  # whether a claim keeps every column, as any may contradict it
-
-    def __post_init__(self) -> None:
-        for name, measures in _MEASURES.items():
-            if getattr(self, name) is not None and self.measure not in measures:
-                raise ValueError(f"{name} has no effect with measure {self.measure}: remove it")
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                raise ValueError(f"{name} is {value}: give a number from {low:g} to {high:g}")
-
-    @property
-    def for_columns(self) -> LineSettings:
-        """Settings of the column selection."""
-        gate = (0.60 if self.theta is None else self.theta) if self.measure == "cosine" else 0.0
-        if self.measure == "jsd":
-            gate = 0.30 if self.eta is None else self.eta
-        return LineSettings(
-            self.measure,
-            self.tau,
-            gate,
-            self.clusters or 2,
-            self.temperature or 1.0,
-            self.eta_bounds or "divergence",
-            self.normalize is not False,
-        )
-
-
-@dataclass(frozen=True)
-class BridgeSettings(UcretSettings):
-    """Settings of the cells, and the number of passages from outside the table."""
-
-    passages: int = 3
 
 
 class KeptLine(NamedTuple):
@@ -168,8 +112,7 @@ def split_column_text(header: str, cells: Sequence[str], limit: int) -> list[str
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     """Jaccard index ``|A ∩ B| / |A ∪ B|``, 0 for two empty sets."""
-    union = len(a | b)
-    return len(a & b) / union if union else 0.0
+    return len(a & b) / len(a | b) if a or b else 0.0
 
 
 def keep_all_lines(width: int) -> Selection:
@@ -182,7 +125,7 @@ def select_lines(
     text_vectors: Floats,
     table_of: Sequence[int],
     tables: Sequence[Lines],
-    settings: LineSettings,
+    settings: UcretSettings,
 ) -> list[Selection]:
     """Select columns or rows for many texts; ``table_of`` has the index of each text's table in ``tables``.
 
@@ -193,13 +136,13 @@ def select_lines(
     overlaps = [[jaccard(w, c) for c in tables[t].tokens] for w, t in zip(text_tokens, table_of, strict=True)]
     texts = _transform(text_vectors, settings)
     points = [_transform(table.vectors, settings) for table in tables]
-    remainders = [tuple(j for j, score in enumerate(scores) if score < settings.jaccard) for scores in overlaps]
+    remainders = [tuple(j for j, score in enumerate(scores) if score < settings.tau) for scores in overlaps]
     keys = list(zip(table_of, remainders, strict=True))
     clusters = {key: _cluster_points(points[key[0]][list(key[1])], settings) for key in dict.fromkeys(keys) if key[1]}
     selections = []
     for i, key in enumerate(keys):
         scores, (table, remaining) = overlaps[i], key
-        kept_lines = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
+        kept_lines = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.tau]
         if remaining:
             labels, centroids = clusters[key]
             nearness = _nearness(texts[i], centroids, settings)
@@ -212,35 +155,35 @@ def select_lines(
                 ]
         if not kept_lines and scores:
             nearness = _nearness(texts[i], points[table], settings)
-            order = np.argsort(-nearness, kind="stable")[: settings.fallback]
+            order = np.argsort(-nearness, kind="stable")[:N_FALLBACK]
             kept_lines = [KeptLine(int(j), "fallback", abs(float(nearness[j]))) for j in order]
         selections.append(Selection(tuple(sorted(kept_lines)), len(scores)))
     return selections
 
 
-def _passes_gate(nearness: float, settings: LineSettings) -> bool:
+def _passes_gate(nearness: float, settings: UcretSettings) -> bool:
     if settings.measure != "jsd":
-        return nearness >= settings.gate
-    return (math.sqrt(-nearness) if settings.eta_bounds == "distance" else -nearness) <= settings.gate
+        return nearness >= settings.theta
+    return (math.sqrt(-nearness) if settings.eta_bounds == "distance" else -nearness) <= settings.eta
 
 
-def _transform(vectors: Floats, settings: LineSettings) -> Floats:
+def _transform(vectors: Floats, settings: UcretSettings) -> Floats:
     exact = np.asarray(vectors, dtype=np.float64)
     if settings.measure != "jsd":
         return unit_rows(exact)
     return softmax(unit_rows(exact) if settings.normalize else exact, settings.temperature)
 
 
-def _nearness(text: Floats, points: Floats, settings: LineSettings) -> Floats:
+def _nearness(text: Floats, points: Floats, settings: UcretSettings) -> Floats:
     """Cosine, or the negative divergence, rounded so that ties do not depend on the last bits."""
     raw: Floats = -jensen_shannon(text[None], points) if settings.measure == "jsd" else points @ text
     return raw.round(12)
 
 
-def _cluster_points(points: Floats, settings: LineSettings) -> tuple[NDArray[np.int64], Floats]:
+def _cluster_points(points: Floats, settings: UcretSettings) -> tuple[NDArray[np.int64], Floats]:
     """Labels and centroids of the non-empty clusters; clusters may be empty if columns are equal."""
     geometry: Literal["cosine", "jsd"] = "jsd" if settings.measure == "jsd" else "cosine"
-    assignment, centroids = cluster(points, settings.clusters, geometry=geometry, seed=settings.seed)
+    assignment, centroids = cluster(points, settings.clusters, geometry=geometry)
     indices, labels = np.unique(assignment, return_inverse=True)
     return labels, centroids[indices]
 

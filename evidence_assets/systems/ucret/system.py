@@ -14,7 +14,7 @@ import numpy as np
 
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
-from evidence_assets.experiment.evidence.sources import Bm25Chunks, open_benchmark_corpus, read_tables
+from evidence_assets.experiment.evidence.sources import read_tables
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.lake.errors import BadInput
@@ -29,10 +29,8 @@ from evidence_assets.reasoning.tasks import CAPTION, TABLE_VALUES
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, restore_columns
 from evidence_assets.systems.ucret.columns import (
-    BridgeSettings,
     Floats,
     Lines,
-    Measure,
     Rule,
     Selection,
     UcretSettings,
@@ -59,7 +57,6 @@ class TableQuestion:
 class EvidenceCell:
     """A cell as evidence: its location and text, and the rule that kept its column."""
 
-    table_id: str
     location: CellLocation
     text: str
     score: float
@@ -127,6 +124,11 @@ def _find_pooling_encoder(encoder: Encoder) -> PoolingEncoder:
     raise BadInput(f"{encoder.model_id} returns vectors of unit length only: use another encoder or normalize: true")
 
 
+def _normalizes(settings: UcretSettings) -> bool:
+    """Whether vectors of texts and columns have unit length."""
+    return settings.normalize or settings.measure != "jsd"
+
+
 def _encode_pieces(encoder: Encoder, lines: Sequence[list[str]], normalize: bool) -> Floats:
     """One vector per line: the mean of the vectors of its pieces, normalized unless ``normalize`` is false."""
     vectors = encode_unique(encoder, [piece for pieces in lines for piece in pieces], normalize)
@@ -158,14 +160,12 @@ def collapse_tables(
     texts = [" ".join([question.text, *(question.options if settings.with_options else ())]) for question in questions]
     tokens = [collect_tokens([text]) for text in texts]
     keeps_all = [settings.whole_claims and not question.options for question in questions]
-    column_settings = replace(settings.for_columns, measure="all") if all(keeps_all) else settings.for_columns
-    is_encoded = column_settings.measure != "all"
-    normalize = column_settings.normalize
+    column_settings = replace(settings, measure="all") if all(keeps_all) else settings
     vectors = np.zeros((len(texts), 1))
-    if is_encoded:
+    if column_settings.measure != "all":
         text_lines = [("", [strip_markup(text)]) for text in texts]
-        vectors = _encode_pieces(encoder, _split_texts(encoder, text_lines), normalize)
-    lines = _build_column_lines(parsed, column_settings.measure, settings, encoder)
+        vectors = _encode_pieces(encoder, _split_texts(encoder, text_lines), _normalizes(settings))
+    lines = _build_column_lines(parsed, column_settings, encoder)
     columns = [
         keep_all_lines(selection.width) if keep_all else selection
         for selection, keep_all in zip(
@@ -185,7 +185,7 @@ def collapse_tables(
             for selection, t, question in zip(columns, table_of, questions, strict=True)
         ]
     for question, t, kept_columns in zip(questions, table_of, columns, strict=True):
-        cells = _collect_cells(question.table_id, parsed[t], kept_columns)
+        cells = _collect_cells(parsed[t], kept_columns)
         relevant_rows = _find_relevant_rows(parsed[t], question, kept_columns)
         yield TableEvidence(question, kept_columns, cells, relevant_rows)
 
@@ -198,27 +198,25 @@ def _find_relevant_rows(table: _ParsedTable, question: TableQuestion, columns: S
     return {i + 1: rule for i, rule in rows.items()}
 
 
-def _build_column_lines(
-    tables: Sequence[_ParsedTable], measure: Measure, settings: UcretSettings, encoder: Encoder
-) -> list[Lines]:
+def _build_column_lines(tables: Sequence[_ParsedTable], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
     tokens = [tokenize_columns(table.header, table.columns) for table in tables]
-    if measure == "all":
+    if settings.measure == "all":
         return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
     lines = [
         (name, () if settings.column_text == "header" and name else cells)
         for table in tables
         for name, cells in zip(table.header, table.columns, strict=True)
     ]
-    vectors = _encode_pieces(encoder, _split_texts(encoder, lines), settings.for_columns.normalize)
+    vectors = _encode_pieces(encoder, _split_texts(encoder, lines), _normalizes(settings))
     ends = np.cumsum([len(words) for words in tokens])
     groups = np.split(vectors, ends[:-1]) if tokens else []
     return [Lines(words, group) for words, group in zip(tokens, groups, strict=True)]
 
 
-def _collect_cells(table_id: str, table: _ParsedTable, columns: Selection) -> tuple[EvidenceCell, ...]:
+def _collect_cells(table: _ParsedTable, columns: Selection) -> tuple[EvidenceCell, ...]:
     """Non-empty cells of the kept columns, with their header cells."""
     return tuple(
-        EvidenceCell(table_id, (i, j), row[j].plain, score, rule)
+        EvidenceCell((i, j), row[j].plain, score, rule)
         for i, row in enumerate(table.view.grid)
         for j, rule, score in columns.kept_lines
         if row[j].plain
@@ -284,43 +282,12 @@ class TypedTableSelector:
             yield cells + values
 
 
-class BridgedTableSelector:
-    """Selects the cells that a UCRET variant keeps, followed by evidence of another selector.
-
-    Outside evidence keeps its kind (chunk, triple …) and has the rule ``outside``.
-    """
-
-    def __init__(self, cells: CollapsedTableSelector, outside: Selector | None) -> None:
-        self._cells, self._outside = cells, outside
-        self.version = content_id("bridge", cells.version, outside.version if outside else "")
-
-    @property
-    def notes(self) -> dict[str, str]:
-        """Entries of the asset's metadata."""
-        return {} if self._outside else {"no_bridge": "The benchmark has no corpus, so there is no outside evidence."}
-
-    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
-        cells = self._cells.select(questions)
-        texts = [q.text if q.task == "verification" else " ".join([q.text, *q.options]) for q in questions]
-        queries = [replace(q, text=text, options=()) for q, text in zip(questions, texts, strict=True)]
-        passages = self._outside.select(queries) if self._outside is not None else ([] for _ in queries)
-        for cell_items, outside_items in zip(cells, passages, strict=True):
-            yield cell_items + [replace(item, why=json.dumps({"rule": "outside"})) for item in outside_items]
-
-
 def _open_collapsed(context: StageContext, settings: UcretSettings) -> CollapsedTableSelector:
     return CollapsedTableSelector(read_tables(context), settings, get_encoder(context.profile.encoder))
 
 
 def _open_typed(context: StageContext, settings: UcretSettings) -> Selector:
     return TypedTableSelector(_open_collapsed(context, settings), read_tables(context))
-
-
-def _open_bridged(context: StageContext, settings: BridgeSettings) -> Selector:
-    outside = (
-        Bm25Chunks(open_benchmark_corpus(context), settings.passages, VERSION) if context.benchmark.corpus else None
-    )
-    return BridgedTableSelector(_open_collapsed(context, settings), outside)
 
 
 _UCRET = Method(
@@ -337,13 +304,5 @@ SYSTEM = System(
         "ucret": _UCRET,
         "ucret_several": replace(_UCRET, published_style="cases_several"),
         "ucret_typed": replace(_UCRET, open_selector=_open_typed),
-        "ucret_bridge": Method(
-            settings=BridgeSettings,
-            open_selector=_open_bridged,
-            sources=("tables", "corpus"),
-            has_own_encoder=True,
-            model_kinds=("encoder",),
-            published_style="cases",
-        ),
     },
 )

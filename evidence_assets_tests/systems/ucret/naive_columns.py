@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evidence_assets.systems.ucret.columns import LineSettings
+from evidence_assets.systems.ucret.columns import N_FALLBACK, UcretSettings
 
 
 def _cosine_distance(x: list[float], y: list[float]) -> float:
@@ -59,7 +59,7 @@ def naive_select(
     vector: Sequence[float],
     column_tokens: Sequence[frozenset[str]],
     column_vectors: Sequence[Sequence[float]],
-    settings: LineSettings,
+    settings: UcretSettings,
 ) -> list[tuple[int, str]]:
     """Kept columns with the rule that kept them, in table order."""
     distance = _jsd_distance if settings.measure == "jsd" else _cosine_distance
@@ -70,12 +70,12 @@ def naive_select(
         text = _softmax(text, settings.temperature)
         columns = [_softmax(v, settings.temperature) for v in columns]
     overlap = [len(tokens & c) / len(tokens | c) if tokens | c else 0.0 for c in column_tokens]
-    lexical = [j for j, score in enumerate(overlap) if score >= settings.jaccard]
+    lexical = [j for j, score in enumerate(overlap) if score >= settings.tau]
     rest = [j for j in range(len(columns)) if j not in lexical]
     if not rest:
         return [(j, "lexical") for j in lexical]
     k = min(settings.clusters, len(rest))
-    generator = np.random.default_rng(settings.seed)
+    generator = np.random.default_rng(0)
     points = [columns[j] for j in rest]
     centres: list[list[float]] = []
     for t in range(k):
@@ -106,9 +106,9 @@ def naive_select(
     else:
         nearness = {t: round(sum(a * b for a, b in zip(text, centres[t], strict=True)), 12) for t in labels}
     best = max(labels, key=lambda t: (nearness[t], -t))
-    near_enough = nearness[best] >= settings.gate
+    near_enough = nearness[best] >= settings.theta
     if settings.measure == "jsd":
-        near_enough = -nearness[best] <= (settings.gate**2 if settings.eta_bounds == "distance" else settings.gate)
+        near_enough = -nearness[best] <= (settings.eta**2 if settings.eta_bounds == "distance" else settings.eta)
     semantic = [j for j, a in zip(rest, assignment, strict=True) if a == best] if near_enough else []
     kept_columns = [(j, "lexical") for j in lexical] + [(j, "cluster") for j in semantic]
     if not kept_columns:
@@ -116,6 +116,6 @@ def naive_select(
             near = [-round(jsd(text, c), 12) for c in columns]
         else:
             near = [round(sum(a * b for a, b in zip(text, c, strict=True)), 12) for c in columns]
-        order = sorted(range(len(columns)), key=lambda j: (-near[j], j))[: settings.fallback]
+        order = sorted(range(len(columns)), key=lambda j: (-near[j], j))[:N_FALLBACK]
         kept_columns = [(j, "fallback") for j in order]
     return sorted(kept_columns)

@@ -22,19 +22,19 @@ from evidence_assets.systems.ucret.column_repair import (
 from evidence_assets.systems.ucret.columns import (
     KeptLine,
     Lines,
-    LineSettings,
     Selection,
+    UcretSettings,
     cluster,
     select_lines,
     split_column_text,
 )
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
-PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{n}").for_columns for n in ("ucret_published", "ucret_js_published"))
-KEEP_ALL = load_settings("table/keep_all").for_columns
-LOOSE = LineSettings("cosine", jaccard=0.2, gate=0.1)
-SHARP_JS = LineSettings("jsd", jaccard=0.2, gate=0.3, temperature=0.2)
-RAW_JS, DISTANCE_JS = (load_settings(f"table/ucret_js_{name}").for_columns for name in ("raw", "distance"))
+PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{n}") for n in ("ucret_published", "ucret_js_published"))
+KEEP_ALL = load_settings("table/keep_all")
+LOOSE = UcretSettings(tau=0.2, theta=0.1)
+SHARP_JS = UcretSettings("jsd", tau=0.2, eta=0.3, temperature=0.2)
+RAW_JS, DISTANCE_JS = (load_settings(f"table/ucret_js_{name}") for name in ("raw", "distance"))
 SHARP_DISTANCE = replace(SHARP_JS, eta_bounds="distance")
 
 
@@ -49,7 +49,7 @@ def _pair(seed: int) -> tuple[frozenset[str], np.ndarray, Lines]:
     return frozenset(generator.choice(words, size=4).tolist()), generator.normal(size=6), Lines(tokens, vectors)
 
 
-def _select(pairs: list[tuple[frozenset[str], np.ndarray, Lines]], column_settings: LineSettings) -> list[Selection]:
+def _select(pairs: list[tuple[frozenset[str], np.ndarray, Lines]], column_settings: UcretSettings) -> list[Selection]:
     tokens, vectors, lines = zip(*pairs, strict=True)
     return select_lines(tokens, np.array(vectors), range(len(pairs)), lines, column_settings)
 
@@ -59,7 +59,7 @@ def _select(pairs: list[tuple[frozenset[str], np.ndarray, Lines]], column_settin
     [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS, RAW_JS, DISTANCE_JS, SHARP_DISTANCE],
     ids=["published", "published_js", "loose", "sharp_js", "raw_js", "distance_js", "sharp_distance"],
 )
-def test_equals_the_plain_loops(column_settings: LineSettings) -> None:
+def test_equals_the_plain_loops(column_settings: UcretSettings) -> None:
     pairs = [_pair(seed) for seed in range(150)]
     rules = set()
     for (tokens, vector, lines), selection in zip(pairs, _select(pairs, column_settings), strict=True):
@@ -73,8 +73,8 @@ def test_equals_the_plain_loops(column_settings: LineSettings) -> None:
 
 
 def test_published_settings_are_as_printed() -> None:
-    assert (PUBLISHED.clusters, PUBLISHED.gate, PUBLISHED.jaccard, PUBLISHED.fallback) == (2, 0.60, 0.25, 2)
-    assert (PUBLISHED_JS.clusters, PUBLISHED_JS.gate, PUBLISHED_JS.jaccard) == (2, 0.30, 0.20)
+    assert (PUBLISHED.clusters, PUBLISHED.theta, PUBLISHED.tau) == (2, 0.60, 0.25)
+    assert (PUBLISHED_JS.clusters, PUBLISHED_JS.eta, PUBLISHED_JS.tau) == (2, 0.30, 0.20)
 
 
 def test_at_temperature_one_the_gate_always_passes_and_the_nearest_cluster_is_kept() -> None:
@@ -91,7 +91,7 @@ def test_the_gate_bounds_the_divergence_or_its_root() -> None:
     text, column = np.array([[1.0, 0.0]]), Lines((frozenset({"x"}),), np.array([[0.0, 1.0]]))
     rules = {}
     for name in ("ucret_js_published", "ucret_js_distance"):
-        column_settings = load_settings(f"table/{name}").for_columns
+        column_settings = load_settings(f"table/{name}")
         (selection,) = select_lines([frozenset({"y"})], text, [0], [column], column_settings)
         rules[name] = selection.kept_lines[0].rule
     assert rules == {"ucret_js_published": "cluster", "ucret_js_distance": "fallback"}
@@ -125,8 +125,8 @@ def test_the_grids_of_figures_3_4_and_3_5_select_with_the_printed_values() -> No
                 continue
             values = {key: float(value) for key, value in (part.split("=") for part in name.variant.split(";"))}
             k, theta, tau = int(values.get("k", 2)), values.get("theta", 0.60), values.get("tau", 0.25)
-            column_settings = load_settings(variant.key).for_columns
-            assert column_settings == LineSettings("cosine", tau, theta, k), variant.name
+            column_settings = load_settings(variant.key)
+            assert column_settings == UcretSettings("cosine", tau, k, theta), variant.name
             expected = [
                 naive_select(tokens, vector.tolist(), lines.tokens, lines.vectors.tolist(), column_settings)
                 for tokens, vector, lines in pairs
