@@ -227,17 +227,6 @@ ORIGIN = "background"
 
 
 @dataclass(frozen=True)
-class RecalledKnowledge:
-    """The result of the three recall prompts for a question."""
-
-    task: TriplesTask
-    triples: tuple[Triple, ...]
-    prompt_hash: str
-    omissions: tuple[Omission, ...] = ()
-    reply: ReplyCost | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
 class RecalledTriple:
     """A recalled triple with the id of its row in ``triples``."""
 
@@ -278,33 +267,38 @@ class PromptedBackground:
         tasks = [task.version_with(model.prompts) for task in (RECALL_NAMES, RECALL_TRIPLES)]
         self.version = content_id("prompted_background", VERSION, tasks, model.version)
 
-    def recall(self, questions: Sequence[str]) -> list[RecalledKnowledge | Failure]:
+    def recall(self, questions: Sequence[str]) -> list[Chain | Failure]:
         """Recall triples for each question; the failure of one question does not affect the others.
 
-        Without entities or relations, the triples are requested without them. Without triples, the recall fails.
+        The first two steps of a chain are the entities and the relations; each other step is a triple ``head | relation
+        | tail``. Without entities or relations, the triples are requested without them. Without triples, the recall
+        fails.
         """
         kinds: tuple[Literal["entities", "relations"], ...] = ("entities", "relations")
         name_tasks = [NamesTask(question, kind) for question in questions for kind in kinds]
         replies = iter(RECALL_NAMES.ask_with_cost(self._model, name_tasks))
-        tasks, costs, omissions = list[TriplesTask](), list[list[ReplyCost | None]](), list[list[Omission]]()
-        for question in questions:
-            (entities, first), (relations, second) = next(replies), next(replies)
-            omitted = [*_find_omissions("entities", entities, first), *_find_omissions("relations", relations, second)]
-            names = [() if isinstance(result, Failure) else result.items for result in (entities, relations)]
-            tasks.append(TriplesTask(question, *names))
-            costs.append([first, second])
-            omissions.append(omitted)
-        results: list[RecalledKnowledge | Failure] = []
+        names_of_questions = [(next(replies), next(replies)) for _ in questions]
+        tasks = [
+            TriplesTask(question, *(() if isinstance(names, Failure) else names.items for names, _ in both))
+            for question, both in zip(questions, names_of_questions, strict=True)
+        ]
+        chains: list[Chain | Failure] = []
         triples_replies = RECALL_TRIPLES.ask_with_cost(self._model, tasks)
-        for task, cost, omitted, (result, third) in zip(tasks, costs, omissions, triples_replies, strict=True):
-            total = ReplyCost.total([*cost, third])
-            if isinstance(result, Failure):
-                results.append(replace(result, reply=total))
+        for task, both, (triples, cost) in zip(tasks, names_of_questions, triples_replies, strict=True):
+            total = ReplyCost.total([*(names_cost for _, names_cost in both), cost])
+            if isinstance(triples, Failure):
+                chains.append(replace(triples, reply=total))
                 continue
-            omitted += _find_omissions("triples", result, third)
-            prompt_hash = third.prompt_hash if third else ""
-            results.append(RecalledKnowledge(task, result.items, prompt_hash, tuple(omitted), total))
-        return results
+            texts = [f"things: {'; '.join(task.entities)}", f"relations: {'; '.join(task.relations)}"]
+            texts += map(" | ".join, triples.items)
+            omissions = [
+                omission
+                for part, result in zip((*kinds, "triples"), (*both, (triples, cost)), strict=True)
+                for omission in _find_omissions(part, *result)
+            ]
+            prompt_hash = cost.prompt_hash if cost else ""
+            chains.append(Chain("", tuple(map(ChainStep, texts)), None, prompt_hash, total, tuple(omissions)))
+        return chains
 
 
 def _find_omissions(part: str, result: ParsedLines[Any] | Failure, reply: ReplyCost | None) -> Iterator[Omission]:
@@ -319,24 +313,13 @@ def _find_omissions(part: str, result: ParsedLines[Any] | Failure, reply: ReplyC
 def build_recall_rows(
     source: PromptedBackground, name: str, questions: Sequence[Question], previous: PreviousOutput | None = None
 ) -> StageOutput:
-    """Rows of ``chains``: the recalled knowledge of each question, or its error.
-
-    The first two steps are the entities and the relations; each other step is a triple ``head | relation | tail``.
-    """
+    """Rows of ``chains``: the recalled knowledge of each question, or its error."""
     slots = {slot.chain_id: slot for slot in (ChainSlot(question, name, source) for question in questions)}
     inputs = {c: content_id(slot.question.question_id, slot.question.text, source.version) for c, slot in slots.items()}
     writer = RowWriter("chains", previous, inputs, "chain_id")
     todo = [slots[chain_id] for chain_id in writer.todo]
-    for slot, result in zip(todo, source.recall([slot.question.text for slot in todo]) if todo else [], strict=True):
-        chain: Chain | Failure
-        texts: list[str] = []
-        if isinstance(result, Failure):
-            chain = result
-        else:
-            entities, relations = "; ".join(result.task.entities), "; ".join(result.task.relations)
-            texts = [f"things: {entities}", f"relations: {relations}", *map(" | ".join, result.triples)]
-            steps = tuple(map(ChainStep, texts))
-            chain = Chain("", steps, None, result.prompt_hash, result.reply, result.omissions)
+    for slot, chain in zip(todo, source.recall([slot.question.text for slot in todo]) if todo else [], strict=True):
+        texts = [] if isinstance(chain, Failure) else [step.text for step in chain.steps]
         add_chain(writer, slot, chain, content=[texts])
     return writer.finish()
 

@@ -24,12 +24,7 @@ from evidence_assets.experiment.evidence.selection import (
     build_questions,
     edge_evidence,
 )
-from evidence_assets.experiment.evidence.sources import (
-    EXTERNAL_LINKS,
-    ExternallyLinkedSelector,
-    open_benchmark_graph,
-    open_graph,
-)
+from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_graph
 from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
@@ -41,7 +36,6 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import ModelKind
 from evidence_assets.systems.background import VERSION
-from evidence_assets.systems.background.path_queries import PathQueries, PathQuerySettings
 from evidence_assets.systems.background.recall import (
     RECALL_NAMES,
     RECALL_TRIPLES,
@@ -179,10 +173,6 @@ def _open_selector(context: StageContext, settings: BackgroundSettings) -> Selec
     return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
 
 
-def _open_path_queries(context: StageContext, settings: PathQuerySettings) -> Selector:
-    return PathQueries(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
-
-
 def _find_recall_problems(context: StageContext, settings: BackgroundSettings) -> PreparationProblems:
     """What recalls lack; a failed recall fails its question if nothing else would be shown."""
     if not settings.recall:
@@ -252,9 +242,6 @@ SYSTEM = System(
             extra_inputs=_extra_inputs,
             preparation_problems=_find_recall_problems,
             model_kinds=_model_kinds,
-        ),
-        "path_queries": Method(
-            settings=PathQuerySettings, open_selector=_open_path_queries, sources=("graph",), model_kinds=("encoder",)
         ),
         "recall": CustomStages(settings=NoSettings, stages=_recall_stages, model_kinds=("generator",)),
     },
