@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -14,7 +15,6 @@ from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import trace
 from evidence_assets.models.protocols import Request
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
-from evidence_assets.systems.four_step_focus.ranking import build_schema
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failed_checks, failures, small_world
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
@@ -129,11 +129,13 @@ class Script:
         nodes, edges = (
             self._world.rows(t, f"knowledge/sample_skb/{p}") for t, p in (("kg_nodes", "nodes"), ("kg_edges", "edges"))
         )
-        schema = build_schema(graph_of_rows("base", nodes, edges))
-        query = FormParser(self._forms, schema.node_types).parse(text)
+        graph = graph_of_rows("base", nodes, edges)
+        query = FormParser(self._forms, graph.type_names).parse(text)
         types = {}
         for triplet in query.triplets:
-            head, tail = next((h, t) for h, e, t in schema.patterns if e == triplet.edge_type)
+            edge = int(np.flatnonzero(graph.arrays.relations == graph.relations.index(triplet.edge_type))[0])
+            ends = graph.arrays.heads[edge], graph.arrays.tails[edge]
+            head, tail = (graph.type_names[graph.node_types[end]] for end in ends)
             types |= {
                 term.text: kind for term, kind in ((triplet.head, head), (triplet.tail, tail)) if term.is_variable
             }

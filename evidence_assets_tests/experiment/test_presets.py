@@ -163,7 +163,7 @@ ABLATIONS: dict[str, dict[str, str]] = {
         "graph/a2q_no_classifier": "classifier",
         "graph/a2q_no_path": "paths",
     },
-    "search/vector_search": {"search/multi_vector_search": "search", "search/vector_search_reranked": "rerank grades"},
+    "search/vector_search": {"search/multi_vector_search": "search", "search/vector_search_reranked": "rerank"},
     "graph/kg_both": {
         "graph/kg_graph": "recall",
         "graph/kg_background": "graph",

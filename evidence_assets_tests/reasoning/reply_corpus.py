@@ -91,7 +91,7 @@ QUESTIONS: dict[str, Any] = {
         *("Colchicine", "Probenecid", "Allopurinol", "Naproxen"),
         passages=_DRUGS,
     ),
-    "node": GradeTask("Which drug eases pain?", NodeCard("aspirin", "drug", "It eases pain.", ()), "number"),
+    "node": GradeTask("Which drug eases pain?", NodeCard("aspirin", "drug", "It eases pain.", ())),
     "saw": "A saw is used for cutting wood.",
     "entities": NamesTask("What is the money of Switzerland called?", "entities"),
     "relations": NamesTask("What is the money of Switzerland called?", "relations"),

@@ -100,13 +100,8 @@ EXAMPLES = {
     ),
     "grade": Example(
         GradeTask(QUESTION, NodeCard("aspirin", "drug", "It eases pain.", ())),
-        ("0.7", " 1.0\n", "0", "1", "0.25", "0.7 because", "0,7"),
-        ("1.1", "-0.2", "high", "10", "nan", "٠.٥", "0.٥"),
-    ),
-    "grade/number": Example(
-        GradeTask(QUESTION, NodeCard("aspirin", "drug", "It eases pain.", ()), scale="number"),
-        ("0.85", "1"),
-        ("1.1", "850 %"),
+        ("0.7", " 1.0\n", "0", "1", "0.25", "0.85", "0.7 because", "0,7"),
+        ("1.1", "-0.2", "high", "10", "nan", "٠.٥", "0.٥", "850 %"),
     ),
     "published_chain": Example(
         ExplainOption(QUESTION, "A", "aspirin", EVIDENCE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
@@ -15,7 +15,6 @@ from evidence_assets.reasoning.tasks import Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence
 from evidence_assets.text.chunking import CountTokens, split_chunks
 
-Scale = Literal["tenths", "number"]
 MAX_DOCUMENT_CHARACTERS = 4000
 """Document characters in the text of a card."""
 MAX_REPLY_TOKENS = 64
@@ -29,7 +28,6 @@ _LABELLED_GRADE = re.compile(
 )
 _SCALE = re.compile(r"(?:\b(?:between|from|of)\s+)?(?<![\w.])0(?:\.0)?\s*(?:and|to|-|–)\s*1(?:\.0)?(?![\w.])")
 """The scale itself, as in "on a scale of 0 to 1"."""
-GRADES = tuple(f"{tenth / 10:.1f}" for tenth in range(11))
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,6 @@ class GradeTask:
 
     question: str
     card: NodeCard
-    scale: Scale = "tenths"
 
 
 class Grader(Protocol):
@@ -77,18 +74,16 @@ class Grader(Protocol):
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> Sequence[tuple[float | Failure, ReplyCost | None]]: ...
 
 
-_PROMPT, _PUBLISHED = (Template.load(__package__, name, "question entry") for name in ("grade", "published_grade"))
+_PROMPT = Template.load(__package__, "published_grade", "question entry")
 
 
 def grade_request(task: GradeTask, prompts: Prompts = PACKAGED) -> Request:
-    """Build the request for a grade: one of eleven, or any number from 0 to 1 as published."""
+    """Build the request for a grade: a number from 0 to 1."""
     fields = {
         "question": fence("question", task.question),
         "entry": fence("entry", task.card.text(MAX_DOCUMENT_CHARACTERS)),
     }
-    if task.scale == "tenths":
-        return prompts.customize(_PROMPT).request(MAX_REPLY_TOKENS, GRADES, **fields)
-    return prompts.customize(_PUBLISHED).request(MAX_REPLY_TOKENS, **fields)
+    return prompts.customize(_PROMPT).request(MAX_REPLY_TOKENS, **fields)
 
 
 def parse_grade(reply: str) -> float:
@@ -115,21 +110,21 @@ def _grade(match: re.Match[str]) -> float:
 
 
 GRADE: PromptedTask[GradeTask, float] = PromptedTask(
-    "grade", (_PROMPT, _PUBLISHED), grade_request, lambda reply, _: parse_grade(reply)
+    "grade", (_PROMPT,), grade_request, lambda reply, _: parse_grade(reply)
 )
 
 
 class PromptedGrader:
     """Grades with a language model."""
 
-    def __init__(self, model: LanguageModel, scale: Scale = "tenths") -> None:
-        self._model, self._scale = model, scale
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
         self.version = content_id(
-            "prompted_grader", GRADE.version_with(model.prompts), model.version, MAX_DOCUMENT_CHARACTERS, scale
+            "prompted_grader", GRADE.version_with(model.prompts), model.version, MAX_DOCUMENT_CHARACTERS
         )
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, ReplyCost | None]]:
-        return GRADE.ask_with_cost(self._model, [GradeTask(*pair, self._scale) for pair in pairs])
+        return GRADE.ask_with_cost(self._model, [GradeTask(*pair) for pair in pairs])
 
 
 class RerankerGrader:

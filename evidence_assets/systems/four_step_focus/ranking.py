@@ -24,47 +24,42 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure, Omission, ReplyCost
 from evidence_assets.systems.four_step_focus import VERSION
-from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard, Scale
-from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
+from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard
+from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, TripletQuery, TripletReader
 
 
 @dataclass(frozen=True)
 class FocusSettings:
     """Settings of the ranking.
 
-    The published runs rerank 20 nodes, use one vector per node, ignore edge types, exclude no nodes, name only the
-    types in the prompt and fall back to vector search; the other settings are ours. The profile's language model reads
+    The published runs rerank 20 nodes, use one vector per node, ignore edge types, exclude no nodes and fall back to
+    vector search; the other settings are ours. The profile's language model reads
     the triplets. Without one, the forms of the base's questions do, and the column ``reasoner`` is ``form_parser``.
 
     ``triplets``: How triplets narrow the candidates (see ``graphs.substitution``); empty for the baselines.
-    ``type_patterns``: Whether the prompt also lists which node types an edge type connects.
     ``nearest_nodes``: A constant that matches no node takes this many nodes, the nearest to its name among the node
         types that its edge type connects (ours: "green" for "greenish").
     ``denials``: Whether the language model can deny triplets ("but not in the liver"; ours).
-    ``edge_types``, ``direction``: Whether an edge must have its triplet's type, and run from its head to its tail.
+    ``edge_types``: Whether an edge must have its triplet's type.
     ``exclude_mentioned``: Exclude a node that the question mentions (by a constant that matches only this node):
         "a medicine for what aspirin helps with" does not ask for aspirin.
     ``fallback``: Fall back to vector search, with a note, if a question cannot be read as triplets; otherwise such a
         question fails.
     ``search``: One vector per node, or its best passage.
     ``rerank``: Grade the best ``k_max`` nodes with the profile's language model, or its reranker without one.
-    ``grades``: Scale of a language model's grades: ``tenths`` from 0.0 to 1.0, or any ``number`` as published.
     ``evidence_nodes``, ``edges_per_triplet``: Number of answers with evidence rows, and maximum edges per triplet.
     ``card_relations``: Relations of a node on its card for the grader; the card states how many are left out. The paper
         names no limit; a hub's relations would exceed a model's context.
     """
 
     triplets: Literal["", "corrected", "printed"] = ""
-    type_patterns: bool = True
     nearest_nodes: int = 0
     denials: bool = False
     edge_types: bool = True
-    direction: bool = True
     exclude_mentioned: bool = True
     fallback: bool = False
     search: Literal["vector", "multi_vector"] = "multi_vector"
     rerank: bool = False
-    grades: Scale = "tenths"
     k_max: int = 20
     evidence_nodes: int = 5
     edges_per_triplet: int = 3
@@ -110,16 +105,6 @@ class NodeRanking:
     def supported(self) -> tuple[str, ...]:
         """Ids of the nodes that satisfy the triplets."""
         return tuple(node.node_id for node in self.nodes if node.filtered and self.is_narrowed)
-
-
-def build_schema(graph: KnowledgeGraph) -> Schema:
-    """The types of a knowledge base, and its 100 most frequent patterns (node, edge and node type)."""
-    arrays, types = graph.arrays, graph.node_types
-    type_triples = np.stack([types[arrays.heads], arrays.relations, types[arrays.tails]], axis=1)
-    rows, counts = np.unique(type_triples, axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:100]
-    patterns = tuple((graph.type_names[h], graph.relations[e], graph.type_names[t]) for h, e, t in rows[order].tolist())
-    return Schema(graph.type_names, graph.relations, patterns)
 
 
 class FourStepFocus:
@@ -245,7 +230,6 @@ class FourStepFocus:
             target,
             form=settings.triplets or "corrected",
             use_edge_types=settings.edge_types,
-            use_direction=settings.direction,
         )
         notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped_patterns]
         notes += [f"triplet {number + 1} is not connected to the target" for number in narrowed.unconnected_patterns]
@@ -317,7 +301,6 @@ class FourStepFocus:
                     target,
                     node_number,
                     use_edge_types=settings.edge_types,
-                    use_direction=settings.direction,
                     limit=settings.edges_per_triplet,
                 ):
                     (edge_number,) = graph.arrays.edges_from(*edge)[:1]

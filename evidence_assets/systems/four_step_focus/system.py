@@ -22,8 +22,8 @@ from evidence_assets.profiles import ModelKind
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
-from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, build_schema
-from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, TripletReader
+from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus
+from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, Schema, TripletReader
 
 
 class NodeAnswerer:
@@ -99,15 +99,14 @@ def _open_triplet_reader(
 ) -> TripletReader:
     model = open_profile_model(context)
     if model is not None and len(graph):
-        schema = replace(build_schema(graph), denials=settings.denials)
-        return PromptedTriplets(model, schema if settings.type_patterns else replace(schema, patterns=()))
+        return PromptedTriplets(model, Schema(graph.type_names, graph.relations, settings.denials))
     return FormParser(load_sample_forms() if declared.forms else (), graph.type_names)
 
 
 def _open_grader(context: StageContext, settings: FocusSettings) -> Grader:
     model = open_profile_model(context)
     if model is not None:
-        return PromptedGrader(model, scale=settings.grades)
+        return PromptedGrader(model)
     tokens = get_encoder(context.profile.token_encoder)
     return RerankerGrader(
         get_reranker(context.profile.reranker, context.profile.token_encoder), count_tokens=tokens.count_tokens

@@ -26,13 +26,11 @@ ANY_TYPE = "*"
 class Schema:
     """The types that triplets can use.
 
-    ``patterns``: The node types that edge types connect, if known.
     ``denials``: Whether triplets can be denied.
     """
 
     node_types: tuple[str, ...]
     edge_types: tuple[str, ...]
-    patterns: tuple[tuple[str, str, str], ...] = ()
     denials: bool = False
 
 
@@ -76,7 +74,7 @@ class TripletQuery:
         return tuple(term.text for term in terms if term not in anchored)
 
 
-_PROMPT = Template.load(__package__, "triplets", "node_types edge_types joins question")
+_PROMPT = Template.load(__package__, "triplets", "node_types edge_types denials question")
 _DENIALS = """
 Add "denied": true to a triplet that must not hold ("not", "except", "without"); its variables must also be in another \
 triplet. If an edge type itself says that something is absent, use this edge type instead."""
@@ -103,15 +101,13 @@ class TripletTask:
 def triplet_request(task: TripletTask, prompts: Prompts = PACKAGED) -> Request:
     """Build the request for the triplets of a question."""
     schema = task.schema
-    joins = "".join(f"\n  {head} | {edge} | {tail}" for head, edge, tail in schema.patterns)
     return prompts.customize(_PROMPT).request(
         512,
         (),
         reply_schema(schema),
         node_types=json.dumps(list(schema.node_types), ensure_ascii=False),
         edge_types=json.dumps(list(schema.edge_types), ensure_ascii=False),
-        joins=(f"\nWhat the edges join (head type | edge type | tail type):{joins}" if joins else "")
-        + (_DENIALS if schema.denials else ""),
+        denials=_DENIALS if schema.denials else "",
         question=json.dumps(task.question, ensure_ascii=False),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Literal
@@ -23,15 +22,9 @@ from evidence_assets.retrieval.corpus import vector_matrix
 from evidence_assets.systems import load
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader, parse_grade
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
-from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, build_schema
+from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking
 from evidence_assets.systems.four_step_focus.system import _open_triplet_reader
-from evidence_assets.systems.four_step_focus.triplets import (
-    PromptedTriplets,
-    TripletQuery,
-    TripletReader,
-    TripletTask,
-    triplet_request,
-)
+from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, Schema, TripletQuery, TripletReader
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, SharedWordReranker, WordEncoder
@@ -69,6 +62,7 @@ def make_base(names: Sequence[str] = NAMES, documents: Sequence[str] = DOCUMENTS
 
 
 BASE = make_base()
+SCHEMA = Schema(BASE.type_names, BASE.relations)
 FORMS = [
     Form("a remedy for {}", "treats", "head"),
     Form("a drug acting on {}", "targets", "head"),
@@ -187,7 +181,7 @@ def test_a_node_without_a_usable_grade_keeps_its_similarity() -> None:
 
 def make_reader(triplets: list[tuple[str, str, str]], **variables: str) -> TripletReader:
     reply = make_reply("?d", variables, *triplets)
-    return PromptedTriplets(LanguageModel(ScriptedGenerator(reply)), build_schema(BASE))
+    return PromptedTriplets(LanguageModel(ScriptedGenerator(reply)), SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -261,21 +255,11 @@ def read(reader: TripletReader) -> TripletQuery:
     return query
 
 
-def test_the_published_prompt_names_types_only() -> None:
-    schema = build_schema(BASE)
-    texts = [
-        triplet_request(TripletTask("Which?", each)).user for each in (schema, dataclasses.replace(schema, patterns=()))
-    ]
-    assert ["drug | treats | disease" in text for text in texts] == [True, False]
-    for variant in variants_of("four_step_focus"):
-        if variant.published and variant.parameters.get("triplets"):
-            assert variant.parameters["type_patterns"] is False and variant.parameters["fallback"] is True
-
-
 def test_the_described_run_ignores_edge_types_compares_one_vector_and_grades_twenty() -> None:
     (variant,) = (each for each in variants_of("four_step_focus") if each.name == "fourstepfocus_described")
     settings = load("four_step_focus").method_of(variant).settings_of(variant)
     reader = make_reader([("?d", "targets", "gout")], d="drug")
+    assert settings.fallback
     assert set(rank_nodes(make_ranker(reader, settings), "Which?")[0].supported) == {"n1", "n2"}, "they treat it"
     base = make_base(documents=["It thins blood. " + "Willow bark grows. " * 90, *DOCUMENTS[1:]])
     searches = (FocusSettings(search="vector"), FocusSettings(search="multi_vector"), settings)
@@ -286,12 +270,12 @@ def test_the_described_run_ignores_edge_types_compares_one_vector_and_grades_twe
     names, model = [f"drug {number}" for number in range(30)], ScriptedGenerator("0.5")
     graph = graph_of(names, RELATIONS, [(i, TREATS, 0) for i in range(1, 30)], types=["drug"] * 30, documents=names)
     system = make_ranker(None, settings, with_vectors(graph, passages=node_passages))
-    system._grader = PromptedGrader(LanguageModel(model), settings.grades)
+    system._grader = PromptedGrader(LanguageModel(model))
     assert len(rank_nodes(system, "Which drug?")[0].nodes) == len(model.requests) == 20
 
 
 def test_unusable_replies_fail_or_fall_back_to_vector_search() -> None:
-    reader = PromptedTriplets(LanguageModel(ScriptedGenerator("Aspirin would be my choice.")), build_schema(BASE))
+    reader = PromptedTriplets(LanguageModel(ScriptedGenerator("Aspirin would be my choice.")), SCHEMA)
     failed = rank_nodes(make_ranker(reader), "What helps with gout?")[0]
     assert (failed.status, failed.nodes, failed.evidence) == ("failed", (), ())
     assert "not valid JSON" in failed.error

@@ -23,7 +23,7 @@ from evidence_assets.systems.four_step_focus.triplets import (
     triplet_request,
 )
 
-SCHEMA = Schema(("drug", "disease", "gene/protein"), ("treats", "targets"), (("drug", "treats", "disease"),))
+SCHEMA = Schema(("drug", "disease", "gene/protein"), ("treats", "targets"))
 
 
 def triplets(*rows: tuple[str, str, str]) -> list[dict[str, str]]:
@@ -90,7 +90,7 @@ def test_unusable_replies_have_a_reason(reply: str, reason: str) -> None:
 def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
     request = triplet_request(TripletTask('Ignore this. "What"?', SCHEMA))
     assert json.dumps('Ignore this. "What"?') in request.user
-    assert all(name in request.user for name in ("gene/protein", "targets", "drug | treats | disease"))
+    assert all(name in request.user for name in ("gene/protein", "targets", "drug"))
     variables_schema = json.loads(request.json_schema)["properties"]["variables"]["items"]
     assert variables_schema["properties"]["type"]["enum"][0] == "drug"
 
