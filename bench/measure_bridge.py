@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.differences import format_difference
-from bench.measure_tables import VARIANTS, answer_question, locate_gold_cell
+from bench.measure_tables import VARIANTS, answer_question, locate_gold_cell, to_question
 from bench.minilm import MiniLm
 from evidence_assets import profiles
 from evidence_assets.benchmarks.readers import read_pairs, read_passages, read_questions
@@ -29,7 +29,7 @@ from evidence_assets.models.registry import get_encoder
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tables.cell_text import collect_words
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.systems.ucret.system import TableQuestion, collapse_tables
+from evidence_assets.systems.ucret.system import collapse_tables
 
 Floats = NDArray[np.floating]
 K = 5
@@ -49,7 +49,7 @@ def without_answer(table: Table, question: QuestionRecord) -> Table:
 
 def answer_from_tables(questions: list[QuestionRecord], tables: dict[str, Table]) -> tuple[Floats, Floats]:
     """Whether each question is answered correctly from its table, and the margin of the answer."""
-    table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
+    table_questions = [to_question(q) for q in questions]
     evidence = collapse_tables(table_questions, tables, VARIANTS["ucret"], MiniLm())
     results = [
         answer_question(q, e, tables[q.table_id or ""].caption) for q, e in zip(questions, evidence, strict=True)

@@ -22,6 +22,7 @@ from bench.minilm import MiniLm
 from evidence_assets.benchmarks import user_benchmark
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.models.vectors import softmax, unit_rows
@@ -30,7 +31,7 @@ from evidence_assets.reasoning.tables.solver import TableSolver, parse_locator
 from evidence_assets.reasoning.tasks import CAPTION, Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.columns import UcretSettings, split_column_text
-from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapse_tables, encode_unique
+from evidence_assets.systems.ucret.system import TableEvidence, collapse_tables
 from evidence_assets.transport.divergence import jensen_shannon
 from tools.sample_world.render import render
 
@@ -176,11 +177,17 @@ VARIANTS: dict[str, UcretSettings] = {
 ERROR_VARIANTS = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 
 
+def to_question(record: QuestionRecord) -> Question:
+    return Question(
+        record.question_id, record.benchmark, record.task, record.text, record.options, record.table_id or ""
+    )
+
+
 def measure_tabmcq(folder: Path, encoder: MiniLm, variants: Mapping[str, UcretSettings]) -> dict[str, list[Result]]:
     """Results of each variant and of the word overlap baseline."""
     tables = {table.table_id: table for _, table in read_pairs("tabmcq", folder, "all")}
     questions = list(read_questions("tabmcq", folder, "all"))
-    table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
+    table_questions = [to_question(q) for q in questions]
     results: dict[str, list[Result]] = {}
     for name, variant in variants.items():
         selections = list(collapse_tables(table_questions, tables, variant, encoder))
@@ -218,10 +225,7 @@ def measure_sample(encoder: MiniLm) -> None:
         for benchmark in ("sample_tables", "sample_claims"):
             questions = list(user_benchmark.read_questions(folder / "benchmarks" / f"{benchmark}.jsonl", benchmark))
             print(f"\n{benchmark}: share of columns kept | right, answered, of all, in dev and test")
-            table_questions = [
-                TableQuestion(q.question_id, q.text, q.table_id or "", q.options if q.task == "table_qa" else ())
-                for q in questions
-            ]
+            table_questions = [to_question(q) for q in questions]
             for variant in ("ucret_published", "ucret", "keep_all"):
                 selections = list(collapse_tables(table_questions, tables, VARIANTS[variant], encoder))
                 rows = [
@@ -247,8 +251,8 @@ def print_temperature_table(name: str, pairs: Sequence[tuple[str, Table]], encod
             cells = [row[j] for row in table.rows if j < len(row)]
             texts.append(text)
             pieces.append(split_column_text(table.header[j] if j < len(table.header) else "", cells, 240)[0])
-    text_vectors = unit_rows(encode_unique(encoder, texts))
-    column_vectors = unit_rows(encode_unique(encoder, pieces))
+    text_vectors = unit_rows(encoder.encode_sentences(texts).astype(np.float64))
+    column_vectors = unit_rows(encoder.encode_sentences(pieces).astype(np.float64))
     print(f"\nJSD gate on {name}: {len(texts)} text–column pairs (first piece of each column), eta = 0.30")
     print("  temperature   median      95th      max | share passing: divergence <= 0.30, root <= 0.30")
     for temperature in (1.0, 0.5, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01):

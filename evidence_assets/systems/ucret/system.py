@@ -43,14 +43,9 @@ from evidence_assets.systems.ucret.columns import (
 _RESERVED_TOKENS = 14  # of an encoder's limit, for its special tokens
 
 
-@dataclass(frozen=True)
-class TableQuestion:
-    """A question about a table; claims have no options here, as their labels are not in cells."""
-
-    question_id: str
-    text: str
-    table_id: str
-    options: tuple[str, ...] = ()
+def cell_options(question: Question) -> tuple[str, ...]:
+    """The options of a question, which cells may have; none for a claim, as its labels are not in cells."""
+    return () if question.task == "verification" else question.options
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class EvidenceCell:
 class TableEvidence:
     """The kept columns of a question's table, and their cells in table order."""
 
-    question: TableQuestion
+    question: Question
     columns: Selection
     cells: tuple[EvidenceCell, ...]
     relevant_rows: Mapping[int, Rule] | None = None  # rows whose cells are separate evidence; None for all rows
@@ -105,18 +100,6 @@ class _ParsedTable:
         return cls(view, header, columns, TableWords.of(header, columns))
 
 
-def encode_unique(encoder: Encoder, texts: Sequence[str], normalize: bool = True) -> Floats:
-    """Vectors of texts, of unit length or as pooled; each distinct text is encoded once."""
-    distinct = list(dict.fromkeys(texts))
-    if not distinct:
-        return np.zeros((0, encoder.dimensions))
-    encode = encoder.encode_sentences if normalize else _find_pooling_encoder(encoder).pool_sentences
-    vectors = np.asarray(encode(distinct), dtype=np.float64)
-    indices = {text: i for i, text in enumerate(distinct)}
-    rows: Floats = vectors[[indices[text] for text in texts]]
-    return rows
-
-
 def _find_pooling_encoder(encoder: Encoder) -> PoolingEncoder:
     inner = encoder.inner if isinstance(encoder, CachingEncoder) else encoder
     if isinstance(inner, PoolingEncoder):
@@ -131,7 +114,8 @@ def _normalizes(settings: UcretSettings) -> bool:
 
 def _encode_pieces(encoder: Encoder, lines: Sequence[list[str]], normalize: bool) -> Floats:
     """One vector per line: the mean of the vectors of its pieces, normalized unless ``normalize`` is false."""
-    vectors = encode_unique(encoder, [piece for pieces in lines for piece in pieces], normalize)
+    encode = encoder.encode_sentences if normalize else _find_pooling_encoder(encoder).pool_sentences
+    vectors = np.asarray(encode([piece for pieces in lines for piece in pieces]), dtype=np.float64)
     ends = np.cumsum([len(pieces) for pieces in lines])
     groups = np.split(vectors, ends[:-1]) if len(lines) else []
     means = np.array([group.mean(axis=0) for group in groups]).reshape(len(lines), encoder.dimensions)
@@ -150,16 +134,16 @@ def _split_texts(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -
 
 
 def collapse_tables(
-    questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
+    questions: Sequence[Question], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
 ) -> Iterator[TableEvidence]:
     """Select columns and cells for many questions, and yield the evidence of each."""
     table_ids = list(dict.fromkeys(question.table_id for question in questions))
     indices = {table_id: i for i, table_id in enumerate(table_ids)}
     parsed = [_ParsedTable.of(tables[table_id]) for table_id in table_ids]
     table_of = [indices[question.table_id] for question in questions]
-    texts = [" ".join([question.text, *(question.options if settings.with_options else ())]) for question in questions]
+    texts = [" ".join([q.text, *(cell_options(q) if settings.with_options else ())]) for q in questions]
     tokens = [collect_tokens([text]) for text in texts]
-    keeps_all = [settings.whole_claims and not question.options for question in questions]
+    keeps_all = [settings.whole_claims and not cell_options(question) for question in questions]
     column_settings = replace(settings, measure="all") if all(keeps_all) else settings
     vectors = np.zeros((len(texts), 1))
     if column_settings.measure != "all":
@@ -178,9 +162,9 @@ def collapse_tables(
                 selection,
                 parsed[t].words,
                 question.text,
-                question.options,
+                cell_options(question),
                 # With options, the repair restores the row names in the question.
-                () if question.options else parsed[t].view.row_headers,
+                () if cell_options(question) else parsed[t].view.row_headers,
             )
             for selection, t, question in zip(columns, table_of, questions, strict=True)
         ]
@@ -190,9 +174,9 @@ def collapse_tables(
         yield TableEvidence(question, kept_columns, cells, relevant_rows)
 
 
-def _find_relevant_rows(table: _ParsedTable, question: TableQuestion, columns: Selection) -> dict[int, Rule] | None:
+def _find_relevant_rows(table: _ParsedTable, question: Question, columns: Selection) -> dict[int, Rule] | None:
     """Rows of the table that are relevant to an option; None for a claim, which any row may contradict."""
-    if not question.options:
+    if not cell_options(question):
         return None
     rows = find_relevant_rows(table.words, table.columns, columns.indices, question.text, question.options)
     return {i + 1: rule for i, rule in rows.items()}
@@ -232,13 +216,9 @@ class CollapsedTableSelector:
         self.version = content_id(VERSION, asdict(settings), hashes, encoder.model_id, encoder.revision)
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
-        table_questions = [
-            TableQuestion(q.question_id, q.text, q.table_id, () if q.task == "verification" else q.options)
-            for q in questions
-            if q.table_id in self._tables
-        ]
         tables = {table_id: table for table_id, (table, _) in self._tables.items()}
-        collapsed = collapse_tables(table_questions, tables, self._settings, self._encoder)
+        with_tables = [question for question in questions if question.table_id in tables]
+        collapsed = collapse_tables(with_tables, tables, self._settings, self._encoder)
         for question in questions:
             if question.table_id in self._tables:
                 table, version = self._tables[question.table_id]

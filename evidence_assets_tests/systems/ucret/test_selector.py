@@ -17,12 +17,7 @@ from evidence_assets.reasoning.tables.solver import TableSolver, build_view
 from evidence_assets.reasoning.tasks import TABLE_VALUES, Chain, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows
-from evidence_assets.systems.ucret.system import (
-    CollapsedTableSelector,
-    TableQuestion,
-    TypedTableSelector,
-    collapse_tables,
-)
+from evidence_assets.systems.ucret.system import CollapsedTableSelector, TypedTableSelector, collapse_tables
 from evidence_assets_tests.systems.ucret.test_system import HashedWords
 
 CELLS = ["fox", "red fox", "meat", "plants; meat", "5 kg", "900", "eats", "", "the arctic fox"]
@@ -45,15 +40,8 @@ def test_each_cell_is_in_exactly_one_evidence_row(rows: list[list[str]], text: s
         task = "table_qa" if options != CLAIM_LABELS else "verification"
         evidence = _select_evidence(Question("q", "b", task, text, options, "t"), table)
         view, ids = build_view(_items(evidence))
-        cell_options = () if task == "verification" else options
-        collapsed = next(
-            collapse_tables(
-                [TableQuestion("q", text, "t", cell_options)],
-                {"t": table},
-                load_settings("table/keep_all"),
-                HashedWords(),
-            )
-        )
+        question = Question("q", "b", task, text, options, "t")
+        collapsed = next(collapse_tables([question], {"t": table}, load_settings("table/keep_all"), HashedWords()))
         assert {location: view.text_at(location) for location in ids} == {
             cell.location: cell.text for cell in collapsed.cells
         }

@@ -24,14 +24,7 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.columns import UcretSettings
-from evidence_assets.systems.ucret.system import (
-    SYSTEM,
-    CollapsedTableSelector,
-    TableEvidence,
-    TableQuestion,
-    collapse_tables,
-    encode_unique,
-)
+from evidence_assets.systems.ucret.system import SYSTEM, CollapsedTableSelector, TableEvidence, collapse_tables
 from evidence_assets_tests.reasoning.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 
 VARIANTS: dict[str, UcretSettings] = {
@@ -39,6 +32,10 @@ VARIANTS: dict[str, UcretSettings] = {
     for variant in variants_of("ucret")
     if variant.explain and not variant.method and not any("grids" in preset for preset in variant.presets)
 }
+
+
+def table_question(question_id: str, text: str, table_id: str, options: tuple[str, ...] = ()) -> Question:
+    return Question(question_id, "b", "table_qa" if options else "verification", text, options, table_id)
 
 
 def answer(evidence: TableEvidence, labels: Sequence[str]) -> SolverAnswer:
@@ -92,8 +89,8 @@ SCORES = Table(
     "b", "scores", "", ("Model", "Precision", "Recall"), (("Alpha", "71.0", "60.5"), ("Beta", "74.8", "62.0"))
 )
 TABLES = {"diet": DIET, "scores": SCORES}
-QUESTION = TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("herbivore", "carnivore", "omnivore"))
-CLAIM = TableQuestion("q2", "Beta has the precision 74.8.", "scores")
+QUESTION = table_question("q1", "What is the diet of a raccoon?", "diet", ("herbivore", "carnivore", "omnivore"))
+CLAIM = table_question("q2", "Beta has the precision 74.8.", "scores")
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
@@ -162,9 +159,8 @@ def test_our_variants_keep_all_columns_for_claims_and_relevant_ones_for_question
 
 def test_a_caption_is_evidence_after_the_cells() -> None:
     tables = {"diet": (replace(DIET, caption=" Diets of mammals "), "1"), "scores": (SCORES, "1")}
-    questions = [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (QUESTION, CLAIM)]
     for settings in VARIANTS.values():
-        first, second = CollapsedTableSelector(tables, settings, HashedWords()).select(questions)
+        first, second = CollapsedTableSelector(tables, settings, HashedWords()).select([QUESTION, CLAIM])
         assert [(p.kind, p.locator, p.text) for p in first if p.kind == "caption"] == [
             ("caption", "caption", "Diets of mammals")
         ]
@@ -172,20 +168,9 @@ def test_a_caption_is_evidence_after_the_cells() -> None:
         assert all(item.kind != "caption" for item in second), "this table has no caption"
 
 
-def test_equal_texts_are_encoded_once() -> None:
-    encoder = HashedWords()
-    twin = {"diet": DIET, "copy": replace(DIET, table_id="copy")}
-    questions = [QUESTION, replace(QUESTION, table_id="copy"), QUESTION]
-    list(collapse_tables(questions, twin, VARIANTS["ucret_published"], encoder))
-    texts, columns = encoder.encoded[:1], encoder.encoded[1:]
-    assert len(texts) == 1
-    assert len(columns) == len(set(columns)) == 5
-    assert encode_unique(encoder, []).shape == (0, encoder.dimensions)
-
-
 def test_a_column_is_split_only_if_it_exceeds_the_encoder_limit() -> None:
     long = Table("b", "t", "", ("Animal", "Note"), tuple((f"beast {i}", f"it sleeps for {i} hours") for i in range(60)))
-    question = TableQuestion("q", "Which beast sleeps for 7 hours?", "t", ("beast 7", "beast 8"))
+    question = table_question("q", "Which beast sleeps for 7 hours?", "t", ("beast 7", "beast 8"))
     for max_tokens, is_whole in ((8192, True), (100, False)):
         encoder = HashedWords()
         encoder.max_tokens = max_tokens
@@ -226,8 +211,8 @@ def test_invalid_settings_are_rejected(parameters: dict[str, Any], message: str)
     ids=["nothing", "no rows", "no columns", "ragged", "500 columns", "100 kB cell"],
 )
 def test_odd_tables_have_a_defined_result(name: str, table: Table) -> None:
-    claim = TableQuestion("q", "The speed of x is 3.", "t")
-    choice = TableQuestion("r", "What is the speed?", "t", ("fast", "slow"))
+    claim = table_question("q", "The speed of x is 3.", "t")
+    choice = table_question("r", "What is the speed?", "t", ("fast", "slow"))
     evidence = list(collapse_tables([claim, choice], {"t": table}, VARIANTS[name], HashedWords()))
     assert answer(evidence[0], ()).answer in {"SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"}
     assert answer(evidence[1], ("A", "B")).status == "insufficient"
@@ -237,7 +222,7 @@ def test_odd_tables_have_a_defined_result(name: str, table: Table) -> None:
 def test_real_questions_keep_the_answer_column_and_are_answered(dev_data: Path) -> None:
     tables = {table.table_id: table for _, table in read_pairs("tabmcq", dev_data / "tabmcq", "all")}
     questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[:150]
-    table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
+    table_questions = [table_question(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     evidence = list(collapse_tables(table_questions, tables, VARIANTS["ucret"], HashedWords()))
     is_kept = [
         q.gold_evidence[0].locator.split("c")[1] in map(str, e.columns.indices)
@@ -251,8 +236,8 @@ def test_real_questions_keep_the_answer_column_and_are_answered(dev_data: Path) 
 def test_selections_change_only_with_the_version() -> None:
     """If this fails, raise the version of the system and put both new values here."""
     questions = [
-        TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("omnivore", "carnivore")),
-        TableQuestion("q2", "Beta has a better recall than Alpha.", "scores"),
+        table_question("q1", "What is the diet of a raccoon?", "diet", ("omnivore", "carnivore")),
+        table_question("q2", "Beta has a better recall than Alpha.", "scores"),
     ]
     selections = [list(collapse_tables(questions, TABLES, variant, HashedWords())) for variant in VARIANTS.values()]
     rows = [
