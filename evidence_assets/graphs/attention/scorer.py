@@ -6,25 +6,22 @@ h ← h + ψ(z_i^1 ‖ … ‖ z_i^K), S_v = cos(W_q h_v, h_q). ψ is ELU; initi
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
-from torch.nn.functional import elu, normalize
+from torch.nn.functional import normalize
 
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.attention.neighbours import NeighbourPattern, neighbour_attention, neighbour_average
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import Array
-from evidence_assets.text.spelling import closest_name
 
 
 def published_loss(projected: Tensor, query: Tensor) -> Tensor:
@@ -42,8 +39,8 @@ def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, tempera
     return -((normalize(features, dim=1) @ query / temperature).softmax(0) * log_probs).sum()
 
 
-Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk", "convolution"]
-CONTRASTIVE_VARIANTS = ("contrastive", "walk", "convolution")
+Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
+CONTRASTIVE_VARIANTS = ("contrastive", "walk")
 RelevanceRule = Literal["threshold", "top"]
 
 
@@ -53,9 +50,7 @@ class AttentionSettings:
 
     ``variant``: ``gat`` as published; ``gcn`` the mean over neighbours; ``cosine`` without training; ``contrastive``
         with another objective, because the published loss does not separate nodes; ``walk`` a random walk with restart
-        from its scores, see `random_walk_scores`; ``convolution`` the contrastive objective with layers of
-        torch-geometric.
-    ``convolution``: Class of torch_geometric.nn, such as GATv2Conv.
+        from its scores, see `random_walk_scores`.
     ``layers``, ``heads``, ``steps``, ``learning_rate``: The network and its training: L, K, T.
     ``temperature``: τ of the contrastive objective; the published one has none.
     ``walk_temperature``, ``follow``: τ and α of the walk; see `random_walk_scores`.
@@ -75,7 +70,6 @@ class AttentionSettings:
     threshold: float = 0.5
     least_spread: float = 0.05
     top: int = 10
-    convolution: str = ""
 
 
 CONTRASTIVE = AttentionSettings(variant="contrastive", steps=2, temperature=0.1)
@@ -85,9 +79,7 @@ WALK = replace(CONTRASTIVE, variant="walk")
 
 
 def tuned_settings(scorer: str) -> AttentionSettings | None:
-    """Settings of a scorer with the contrastive objective, or of a convolution; None for the published scorers."""
-    if scorer.endswith("Conv"):
-        return replace(CONTRASTIVE, variant="convolution", convolution=scorer)
+    """Settings of a scorer with the contrastive objective; None for the published scorers."""
     return {"contrastive": CONTRASTIVE, "walk": WALK}.get(scorer)
 
 
@@ -99,14 +91,12 @@ class FeatureGraph:
     ``features``: One row per node.
     ``heads``, ``tails``: Positions of the ends of each edge. The network uses each pair once per direction, and a
         self-loop per node.
-    ``relations``: Relation type of each edge; only convolutions with relation types use it.
     """
 
     question_id: str
     features: FloatArray
     heads: IntArray
     tails: IntArray
-    relations: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,7 @@ class NodeScores:
     ``spread``: Standard deviation of the scores; near zero if training moved all nodes to the query.
     ``relevant``: Positions of the relevant nodes, by `threshold`, or the `top` ones if the spread is too small.
     ``attention``: Per edge the last layer's weight that the head gives to the tail, and the tail to the head, mean over
-        the attention heads. Empty for `cosine` and `convolution`.
+        the attention heads. Empty for `cosine`.
     """
 
     scores: FloatArray
@@ -209,28 +199,6 @@ def _attention_network(graph: FeatureGraph, settings: AttentionSettings, device:
     )
 
 
-def _convolution_network(graph: FeatureGraph, settings: AttentionSettings, device: torch.device) -> _Network:
-    """Layers of torch-geometric. Their own initial weights come from a global generator, so ours replace them."""
-    width = graph.features.shape[1]
-    relations = np.zeros(len(graph.heads), np.int64) if graph.relations is None else graph.relations
-    types = np.unique(relations, return_inverse=True)[1]
-    arguments = settings.convolution, width, settings.heads, 2 * (int(types.max(initial=0)) + 1)
-    convolutions = [build_convolution(*arguments).to(device) for _ in range(settings.layers)]
-    weights = [weight for convolution in convolutions for weight in convolution.parameters()]
-    sizes = [*(weight.numel() for weight in weights), width**2]
-    *initial, projection = torch.split(initial_weights(graph.question_id, width, sum(sizes)).to(device), sizes)
-    with torch.no_grad():
-        for weight, values in zip(weights, initial, strict=True):
-            weight.copy_(values.view_as(weight))
-    hidden = convolution_network(convolutions, np.stack([graph.heads, graph.tails, types]), device)
-    return _Network(
-        weights,
-        projection.view(width, width).clone().requires_grad_(),
-        lambda features: (hidden(features), torch.empty(0)),
-        lambda alpha: np.empty((0, 2), np.float32),
-    )
-
-
 def _train_and_score_graph(
     graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
 ) -> tuple[FloatArray, FloatArray]:
@@ -238,8 +206,7 @@ def _train_and_score_graph(
     features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
     if not len(features) or settings.variant == "cosine":
         return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
-    build = _convolution_network if settings.variant == "convolution" else _attention_network
-    network = build(graph, settings, device)
+    network = _attention_network(graph, settings, device)
     unit = normalize(query, dim=0)
 
     def forward() -> tuple[Tensor, Tensor]:
@@ -301,58 +268,3 @@ def random_walk_scores(
         if np.abs(visits - previous).sum() < WALK_TOLERANCE:
             break
     return np.asarray(visits / visits.max())
-
-
-# Node scorers from any convolution of torch-geometric: h ← h + ELU(conv(h)), S_v = cos(W_q h_v, h_q)
-
-
-CONVOLUTION_PATTERN = r"^[A-Z]\w*Conv$"
-"""Names of scorers that are classes of torch_geometric.nn, such as GATv2Conv, RGATConv and GCNConv."""
-
-
-def build_convolution(name: str, width: int, heads: int, relations: int) -> torch.nn.Module:
-    """One layer of equal input and output width; its heads are concatenated, relation types have own weights.
-
-    Raises BadInput if torch-geometric has no such class, or if it needs other arguments than the channels.
-    """
-    import torch_geometric.nn
-
-    known_names = [each for each in torch_geometric.nn.conv.__all__ if each.endswith("Conv")]
-    if name not in known_names:
-        near = closest_name(name, known_names)
-        raise BadInput(f"torch-geometric has no convolution {name!r}; did you mean {near!r}?", field="scorer")
-    convolution = getattr(torch_geometric.nn, name)
-    parameters = inspect.signature(convolution).parameters
-    options: dict[str, Any] = {"heads": heads} if "heads" in parameters else {}
-    if "num_relations" in parameters:
-        options["num_relations"] = relations
-    try:
-        layer: torch.nn.Module = convolution(width, width // options.get("heads", 1), **options)
-    except TypeError as error:
-        raise BadInput(
-            f"{name} needs more than input and output channels ({error}). Choose another, such as GATv2Conv",
-            field="scorer",
-        ) from error
-    return layer
-
-
-def convolution_network(
-    convolutions: Sequence[torch.nn.Module], edges: IntArray, device: torch.device
-) -> Callable[[Tensor], Tensor]:
-    """The function from node features to hidden vectors.
-
-    ``edges``: Head, tail and relation type of each edge, as three rows. Both directions of an edge are used; a reversed
-        edge has a relation type of its own.
-    """
-    heads, tails, types = (row.astype(np.int64) for row in edges)
-    inputs = {"edge_index": np.stack([np.append(heads, tails), np.append(tails, heads)])}
-    if "edge_type" in inspect.signature(convolutions[0].forward).parameters:
-        inputs["edge_type"] = np.append(types, types + types.max(initial=-1) + 1)
-    tensors = {name: torch.from_numpy(array).to(device) for name, array in inputs.items()}
-
-    def hidden_vectors(hidden: Tensor) -> Tensor:
-        for convolution in convolutions:
-            hidden = hidden + elu(convolution(hidden, **tensors))
-        return hidden
-
-    return hidden_vectors

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import StringConstraints
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary, load_vocabulary
 from evidence_assets.experiment.evidence.question_concepts import (
@@ -39,14 +38,12 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
 from evidence_assets.graphs.attention.scorer import (
-    CONVOLUTION_PATTERN,
     AttentionSettings,
     FeatureGraph,
     NodeScores,
     train_and_score,
     tuned_settings,
 )
-from evidence_assets.graphs.attention.scorer import Variant as ScorerVariant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import GraphPath, SubgraphPaths, shortest_paths
 from evidence_assets.lake.errors import BadInput
@@ -56,7 +53,6 @@ from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import PathFact, path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 
-ConvolutionName = Annotated[str, StringConstraints(pattern=CONVOLUTION_PATTERN)]
 CANDIDATES_PER_PASSAGE = 3
 
 
@@ -64,9 +60,8 @@ CANDIDATES_PER_PASSAGE = 3
 class UgatSettings:
     """Parameters of the stages; `question_concepts.Expansion` limits the stored subgraphs.
 
-    ``scorer``: Node scorer; `gat` is the published one. `GATv2Conv` or another convolution of torch_geometric.nn
-        replaces its layers, with the contrastive objective. `none` keeps the raw subgraph: no node has a score, and
-        shorter paths come first (the published ablation).
+    ``scorer``: Node scorer; `gat` is the published one. `none` keeps the raw subgraph: no node has a score, and shorter
+        paths come first (the published ablation).
     ``D``: Maximum hops from the concepts; 3 is the published best.
     ``whole``: Use all nodes within D hops, as published, without the hub caps of the stored subgraphs, up to
         ``most_nodes`` nodes: nearer ones first, then by the cosine of their names. The limit bounds the memory of
@@ -87,7 +82,7 @@ class UgatSettings:
         passages of an option.
     """
 
-    scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] | ConvolutionName = "gat"
+    scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
     rank: Literal["nodes", "words"] = "nodes"
     D: int = 3
     whole: bool = False
@@ -112,7 +107,7 @@ class UgatSettings:
         if self.scorer == "none":
             return None
         return tuned_settings(self.scorer) or AttentionSettings(
-            cast("ScorerVariant", self.scorer),
+            self.scorer,
             self.layers,
             self.heads,
             self.steps,
@@ -180,9 +175,8 @@ class PathSelector:
         features = [self._graph.node_vectors[subgraph.nodes].astype(np.float32) for subgraph in subgraphs]
         node_scores: Sequence[NodeScores | None] = [None] * len(questions)
         if settings.attention is not None:
-            relations = self._graph.arrays.relations
             graphs = [
-                FeatureGraph(q.links.question_id, vectors, part.heads, part.tails, relations[part.edges])
+                FeatureGraph(q.links.question_id, vectors, part.heads, part.tails)
                 for q, part, vectors in zip(questions, subgraphs, features, strict=True)
             ]
             node_scores = train_and_score(graphs, [q.vector for q in questions], settings.attention, self._device)
