@@ -30,15 +30,6 @@ NO_ANSWER_STATUSES = ("insufficient", "failed")
 
 
 @dataclass(frozen=True)
-class ChainView:
-    """A chain with the citations of each step, numbered as the evidence that they name."""
-
-    row: Row
-    steps: list[dict[str, Any]]
-    is_answer: bool
-
-
-@dataclass(frozen=True)
 class OptionView:
     """An option of the question with its support and its share of the solver's weights."""
 
@@ -188,39 +179,32 @@ class AnswerView:
         return f"Without its evidence {first}; with only that evidence, {second}. The evidence is {verdict}."
 
     @property
-    def chains(self) -> list[ChainView]:
+    def chains(self) -> list[Row]:
+        """The chains, with the citations of each step, numbered as the evidence that they name."""
         numbers = self.rows.numbers
         cites: dict[tuple[str, int], list[Row]] = {}
         for cite in self.rows.citations:
             cite = cite | {"number": numbers.get(cite["evidence_id"])}
             cites.setdefault((cite["chain_id"], cite["step"]), []).append(cite)
         return [
-            ChainView(
-                chain,
-                [
-                    {"text": step["text"], "cites": cites.get((chain["chain_id"], number), [])}
+            chain
+            | {
+                "is_answer": chain["hypothesis"] == self.prediction["answer"],
+                "steps": [
+                    step | {"cites": cites.get((chain["chain_id"], number), [])}
                     for number, step in enumerate(chain["steps"])
                 ],
-                chain["hypothesis"] == self.prediction["answer"],
-            )
+            }
             for chain in self.rows.chains
         ]
 
     @property
-    def shown_chains(self) -> list[ChainView]:
+    def shown_chains(self) -> list[Row]:
         """The chain of the answer; all if the question is negated or has no answer, none if no cell answers it."""
         if self.answer_text == NO_CELL:
             return []
-        answer_chains = [chain for chain in self.chains if chain.is_answer]
+        answer_chains = [chain for chain in self.chains if chain["is_answer"]]
         return answer_chains if answer_chains and not (self.question and self.question["negated"]) else self.chains
-
-    @property
-    def cited_evidence(self) -> list[EvidenceView]:
-        """The evidence that the shown chains cite; all evidence if the answer has no chains."""
-        if not self.rows.chains:
-            return self.evidence
-        numbers = {cite["number"] for chain in self.shown_chains for step in chain.steps for cite in step["cites"]}
-        return [item for item in self.evidence if item.number in numbers]
 
     @property
     def evidence_outside_tables(self) -> list[EvidenceView]:
@@ -250,7 +234,10 @@ class AnswerView:
     @property
     def key_evidence(self) -> list[EvidenceView]:
         """The evidence behind the answer: what the shown chains cite, or what a short answer was read from."""
-        return self.cited_evidence if self.rows.chains else [item for item in self.evidence if item.is_used]
+        if not self.rows.chains:
+            return [item for item in self.evidence if item.is_used]
+        numbers = {cite["number"] for chain in self.shown_chains for step in chain["steps"] for cite in step["cites"]}
+        return [item for item in self.evidence if item.number in numbers]
 
     @property
     def other_evidence(self) -> list[EvidenceView]:

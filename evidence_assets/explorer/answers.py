@@ -10,7 +10,7 @@ import duckdb
 
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import lake_root, scan_sql
-from evidence_assets.lake.row_locations import PartitionFiles, query_rows
+from evidence_assets.lake.row_locations import PartitionFiles, id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]
@@ -67,11 +67,15 @@ class PartitionRows:
         self, kind: str, children: Iterable[str], parent_kind: str, relations: Sequence[str] = (lineage.USED,)
     ) -> dict[str, list[str]]:
         """Ids of related parent rows of one kind, by child id, best first."""
+        ids = sorted(set(children))
+        if not ids:
+            return {}
+        condition, parameters = id_condition("child_id", ids)
         rows = self.connection.execute(
-            f"SELECT child_id, parent_id FROM {scan_sql('lineage_edges', self.files.lineage(kind))} "
-            "WHERE child_id IN (SELECT unnest($ids)) AND child_kind = $child AND parent_kind = $parent "
-            "AND list_contains($relations, relation) ORDER BY child_id, rank, parent_id",
-            {"ids": list(children), "child": kind, "parent": parent_kind, "relations": list(relations)},
+            f"SELECT child_id, parent_id FROM {scan_sql('lineage_edges', self.files.lineage(kind))} WHERE {condition} "
+            "AND child_kind = $child AND parent_kind = $parent AND list_contains($relations, relation) "
+            "ORDER BY child_id, rank, parent_id",
+            parameters | {"child": kind, "parent": parent_kind, "relations": list(relations)},
         ).fetchall()
         parent_ids: dict[str, list[str]] = {}
         for child, parent in rows:

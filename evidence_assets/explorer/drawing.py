@@ -9,7 +9,6 @@ from typing import Any
 
 from evidence_assets.reasoning.tasks import CAPTION
 
-_CELL = re.compile(r"r(\d+)c(\d+)")
 _SPAN = re.compile(r"(\d+):(\d+)")
 MAX_ROWS, MAX_COLUMNS = 60, 40
 """Size to which larger tables are truncated."""
@@ -44,8 +43,6 @@ class Grid:
     table_id: str
     caption: str
     rows: list[list[GridCell]]
-    evidence_columns: list[str]
-    other_columns: list[str]
     is_truncated: bool
     caption_cell: GridCell | None = None
 
@@ -89,14 +86,6 @@ def build_grid(
         ]
         for i in range(min(table["n_rows"] + 1, MAX_ROWS))
     ]
-    columns = {int(match[2]) for locator in states if (match := _CELL.fullmatch(locator))}
-    names = [texts.get((0, j), "") or f"column {j + 1}" for j in range(width)]
     return Grid(
-        table["table_id"],
-        table["caption"],
-        rows,
-        [n for j, n in enumerate(names) if j in columns],
-        [n for j, n in enumerate(names) if j not in columns],
-        width > MAX_COLUMNS or table["n_rows"] + 1 > MAX_ROWS,
-        caption_cell,
+        table["table_id"], table["caption"], rows, width > MAX_COLUMNS or table["n_rows"] + 1 > MAX_ROWS, caption_cell
     )

@@ -27,7 +27,6 @@ WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind
 ORDER BY scope_id, metric, value DESC, variant
 """
 SOURCES = {kind: KINDS[kind] for kind in ("chunk", "table", "edge", "node")}
-STALE_TABLES = ("evidence", "predictions", "questions", *(schema.name for schema in SOURCES.values()))
 _GONE_EVIDENCE = """
 SELECT string_split(asset, '/')[2] AS family, benchmark, selector FROM evidence
 WHERE source_kind = '{kind}' AND source_id NOT IN (

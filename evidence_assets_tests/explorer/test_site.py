@@ -134,7 +134,7 @@ def test_a_question_page_shows_variants_evidence_and_locations(client: TestClien
     )
     assert "<mark>Bees buzz.</mark>" in page and 'href="/source/chunk/k1"' in page
     assert "Without its evidence there would be no answer" in page
-    assert re.search(r'<td class="kept" id="a1-e2">5</td>', page) and "Columns with evidence" in page
+    assert re.search(r'<td class="kept" id="a1-e2">5</td>', page) and "not evidence" in page
     assert Page(page).text.count("verified") == 2
     assert "right" in page and "wrong" in page
 
