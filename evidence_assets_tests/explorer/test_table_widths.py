@@ -90,10 +90,3 @@ def test_no_table_scrolls_sideways(show: Callable[[str], Any], path: str) -> Non
     page = show(path)
     assert page.evaluate(SCROLLING) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-
-
-def test_many_options_share_one_column(show: Callable[[str], Any]) -> None:
-    headers = "[...document.querySelectorAll('table.answers th')].map(th => th.textContent)"
-    names = show("/question/q1").evaluate(headers)
-    assert "support" in names and "B" not in names
-    assert show("/question/q2").evaluate(headers)[4:8] == ["A", "B", "C", "D"]

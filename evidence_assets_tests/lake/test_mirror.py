@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -147,20 +146,6 @@ def test_a_stale_or_damaged_copy_is_downloaded_again(machine: Machine, damage: s
     else:
         path.unlink()
     assert reader.path("predictions", ASSET, "quiz|0").read_bytes() == original
-
-
-def test_clock_skew_between_machines_does_not_matter(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer, reader = Lake.create(machine("a")), Lake(machine("b"))
-    ahead = time.time
-    for hours in (1, -1):
-        with monkeypatch.context() as wrong:
-            wrong.setattr(time, "time", lambda hours=hours: ahead() + 3600 * hours)
-            wrong.setattr(time, "time_ns", lambda hours=hours: int((ahead() + 3600 * hours) * 1e9))
-            write(writer, f"A{hours}")
-        assert answers(reader) == [f"A{hours}"] == answers(writer)
-        assert abs(writer.path("predictions", ASSET, "quiz|0").stat().st_mtime - ahead()) < 60
-        write(reader, f"B{hours}")
-        assert answers(writer) == [f"B{hours}"]
 
 
 def test_a_step_resumes_on_another_machine_from_its_blocks(machine: Machine) -> None:
