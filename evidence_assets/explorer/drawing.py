@@ -31,7 +31,6 @@ class GridCell:
 
     text: str
     state: str
-    locator: str
     number: int | None = None
     """Number of the evidence, as in citations."""
 
@@ -65,7 +64,7 @@ def build_grid(
         number = (numbers or {}).get(item["evidence_id"])
         state = "used" if item["evidence_id"] in used_ids else "kept"
         if item["locator"] == CAPTION:
-            caption_cell, cells = GridCell(table["caption"], state, CAPTION, number), []
+            caption_cell, cells = GridCell(table["caption"], state, number), []
         elif item["locator"].startswith("r"):
             cells = [item["locator"]]
             states[item["locator"]] = state
@@ -79,9 +78,7 @@ def build_grid(
     texts |= {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
     rows = [
         [
-            GridCell(
-                texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), f"r{i}c{j}", cell_numbers.get(f"r{i}c{j}")
-            )
+            GridCell(texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), cell_numbers.get(f"r{i}c{j}"))
             for j in range(min(width, MAX_COLUMNS))
         ]
         for i in range(min(table["n_rows"] + 1, MAX_ROWS))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.mirror import fetch_folder
 from evidence_assets.lake.rows import Rows, prepare_rows, read_rows, version_of, write_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
@@ -24,7 +25,7 @@ class Blocks:
     """The blocks of one asset's partition."""
 
     def __init__(self, lake: Lake, asset: str, partition: str = "") -> None:
-        self._folder = lake.blocks_folder(asset, partition)
+        self._folder = fetch_folder(lake.blocks_folder(asset, partition))
         self._last = time.monotonic()
 
     def is_due(self) -> bool:

@@ -170,9 +170,6 @@ class Lake:
 
     def blocks_folder(self, asset: str, partition: str = "") -> Path:
         """Folder of the checkpoints of an unfinished partition; see ``lake.blocks``."""
-        return fetch_folder(self._blocks(asset, partition))
-
-    def _blocks(self, asset: str, partition: str) -> Path:
         return self.root / BLOCKS_FOLDER / asset_folder(asset) / _partition_file(partition).removesuffix(".parquet")
 
     def path(self, table: str, asset: str, partition: str = "") -> Path:
@@ -267,7 +264,7 @@ class Lake:
                 write_rows(table, rows, temporary)
                 size = temporary.stat().st_size
                 results[table] = WriteResult(path, rows.num_rows, size, versions[table] != old_version)
-        delete_path(self._blocks(asset, partition))  # only after all renames
+        delete_path(self.blocks_folder(asset, partition))  # only after all renames
         return results
 
     def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
