@@ -222,7 +222,6 @@ def main() -> None:
         console.run(f"evidence trace {predictions[0]['prediction_id']}", project)
         console.run(f"evidence card {predictions[0]['prediction_id']} --what-if", project)
         console.run("evidence impact history.md", project)
-        console.run("evidence explore --export pages", project)
         console.run("python -m dagster definitions validate", project)
         print("\nA sixth pair is added to the seed file of a relation.")
         harvest_six_pairs(console, project)

@@ -29,7 +29,7 @@ COMMANDS = {
     "trace": ("queries", "Trace a row back to its evidence and sources."),
     "impact": ("queries", "List the answers and rows that depend on a row or document."),
     "diff": ("queries", "List what changed between two runs: answers, and counts of other rows."),
-    "card": ("experiments", "Show a prediction with its evidence, as text or an HTML page."),
+    "card": ("experiments", "Show a prediction with its evidence."),
     "scoreboard": ("materialize", "Show the accuracy of every variant on every benchmark."),
     "measure": ("measure", "Measure variants on a benchmark, with paired differences."),
     "compare": ("experiments", "Compare variants on the same questions with paired tests."),

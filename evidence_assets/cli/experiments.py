@@ -28,7 +28,6 @@ from evidence_assets.experiment.variants import presets as declared_presets
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.answers import AnswerRows, Row
-from evidence_assets.explorer.export import evidence_card as card_page
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import delete_path, fetch_path
@@ -144,15 +143,12 @@ def _format_duration(seconds: float | None) -> str:
 @commands.command()
 def card(
     prediction: Annotated[str, typer.Argument(help="First characters of a prediction_id.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="HTML file to write. Default: print a short text.")
-    ] = None,
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Also answer without the cited evidence, and with only it.")
     ] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Show a prediction with its evidence, as text or an HTML page.
+    """Show a prediction with its evidence.
 
     `evidence ask` tests its answers without their evidence; --what-if does so for the answers of a benchmark.
     """
@@ -161,14 +157,9 @@ def card(
         if what_if and view.rows.counterfactual is None:
             counterfactual = compute_counterfactual(Lake(lake or find_lake()), view.rows)
             view = replace(view, rows=replace(view.rows, counterfactual=counterfactual))
-        if output is None:
-            print(strip_controls(format_answer(view)), end="")
-            if view.rows.counterfactual is None and view.rows.used_ids:
-                err.print("--what-if also answers without the cited evidence", style="dim")
-            return
-        page = card_page(connection, view)
-    output.write_text(page, encoding="utf-8")
-    out.print(f"wrote {output}", markup=False, soft_wrap=True)
+    print(strip_controls(format_answer(view)), end="")
+    if view.rows.counterfactual is None and view.rows.used_ids:
+        err.print("--what-if also answers without the cited evidence", style="dim")
 
 
 def compute_counterfactual(lake: Lake, rows: AnswerRows) -> Row:

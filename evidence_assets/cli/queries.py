@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -15,7 +14,6 @@ from rich.tree import Tree
 from evidence_assets.cli.console import (
     JsonOption,
     LakeOption,
-    err,
     out,
     print_if_json,
     print_table,
@@ -217,8 +215,6 @@ def explore(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Use 0.0.0.0 only in a container.", metavar="ADDRESS")
     ] = LOCALHOST,
-    export_to: Annotated[Path | None, typer.Option("--export", help="Write the pages to this folder instead.")] = None,
-    max_pages: Annotated[int, typer.Option("--most", min=1, help="Maximum pages to write.")] = 2_000,
     lake: LakeOption = None,
 ) -> None:
     """Browse answers, evidence and sources in a web browser.
@@ -226,17 +222,6 @@ def explore(
     The server is read-only. By default it is reachable only from this machine.
     """
     with report_errors():
-        root = Lake(lake or find_lake()).root
-        if export_to is None:
-            from evidence_assets.explorer.site import serve
+        from evidence_assets.explorer.site import serve
 
-            serve(root, host=host, port=port)
-            return
-        from evidence_assets.explorer.export import export_pages
-
-        result = export_pages(
-            root, export_to, max_pages, lambda n: err.print(f"{n:,} pages", style="dim") if n % 100 == 0 else None
-        )
-    out.print(f"{result.pages:,} pages in {export_to}; open {export_to / 'index.html'}", markup=False, soft_wrap=True)
-    if result.skipped:
-        out.print(f"{result.skipped:,} linked pages were not written; use --most to write more", style="dim")
+        serve(Lake(lake or find_lake()).root, host=host, port=port)

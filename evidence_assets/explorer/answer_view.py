@@ -1,4 +1,4 @@
-"""View of one answer for the terminal, JSON, the explorer's pages and evidence cards."""
+"""View of one answer for the terminal, JSON, and the explorer's pages."""
 
 from __future__ import annotations
 

@@ -121,11 +121,10 @@ MAX_EVIDENCE, MAX_SOURCES = 8, 12
 """Maximum rows of evidence and sources that are drawn."""
 
 
-def draw_answer(answer: AnswerView, anchor: str, *, linked: bool = True) -> Drawing | None:
+def draw_answer(answer: AnswerView, anchor: str) -> Drawing | None:
     """Curves lead from the answer to used evidence, and from the question to the other evidence; None without evidence.
 
     ``anchor``: Prefix of the ids of the evidence on the page.
-    ``linked``: Whether sources link to their pages.
     """
     if not answer.evidence:
         return None
@@ -142,7 +141,7 @@ def draw_answer(answer: AnswerView, anchor: str, *, linked: bool = True) -> Draw
         for kind, identifier, text in _sources(item):
             source = f"{kind} {identifier}"
             if source not in sources and len(sources) < MAX_SOURCES:
-                sources[source] = Box(source, 2, text, link("source", kind, identifier) if linked else "", style)
+                sources[source] = Box(source, 2, text, link("source", kind, identifier), style)
             curves.append(Curve(key, source, style))
     n_used, n_all = sum(item.is_used for item in answer.evidence), len(answer.evidence)
     limit = f"; {len(evidence)} are drawn, used ones first" if n_all > len(evidence) else ""

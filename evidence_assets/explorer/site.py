@@ -44,11 +44,11 @@ PAGES: dict[str, Callable[[LakeReader, Mapping[str, str]], Page]] = {
 
 
 class Site:
-    """Renders the pages of a lake; ``static`` pages are for export and have no forms."""
+    """Renders the pages of a lake."""
 
-    def __init__(self, lake_reader: LakeReader, *, static: bool = False) -> None:
+    def __init__(self, lake_reader: LakeReader) -> None:
         self.lake_reader = lake_reader
-        self._templates = template_environment(in_words=describe_answer, draw_answer=draw_answer, static=static)
+        self._templates = template_environment(in_words=describe_answer, draw_answer=draw_answer)
 
     def reply(self, path: str, query: Mapping[str, str]) -> tuple[int, str]:
         """Status and HTML of the page at an address; unknown addresses return 404."""

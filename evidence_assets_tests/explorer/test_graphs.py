@@ -13,12 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.answer_view import view_answer
-from evidence_assets.explorer.export import evidence_card
 from evidence_assets.explorer.layers import CHARACTER, MAX_EVIDENCE, MAX_LINES, WIDTH, Box, Curve, draw_layers
 from evidence_assets.explorer.pages.relation import MAX_PER_COLUMN
 from evidence_assets.explorer.site import application
-from evidence_assets.lake import connect
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import (
     chain,
@@ -85,11 +82,6 @@ def test_an_answer_is_drawn_from_its_question_to_its_sources(client: TestClient)
     assert not re.search(r'<svg[^>]*style=|<[^>]* on\w+="', page)
 
 
-def test_a_card_has_the_drawing_without_links_to_pages(lake: Lake) -> None:
-    with connect(lake.root) as connection:
-        card = evidence_card(connection, view_answer(connection, "p-s-1"))
-    links = {str(a.get("href")) for a in drawing_of(card).iter(f"{SVG}a")}
-    assert len(links) == MAX_EVIDENCE and all(link.startswith("#e") for link in links)
 
 
 def test_an_answer_without_evidence_has_no_drawing(client: TestClient) -> None:

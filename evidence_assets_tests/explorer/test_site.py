@@ -8,13 +8,12 @@ import re
 import socket
 from html import unescape
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import POLICY, application, listen
 from evidence_assets.lake.errors import BadInput
@@ -205,24 +204,6 @@ def test_short_answers_are_right_as_scores_count_them(lake: Lake) -> None:
     lake.write("predictions/graph/g", "short|0", {"predictions": [prediction(9, "The Aspirin.", "short", "g")]})
     with LakeReader(lake.root).opened() as reader:
         assert reader.rows("SELECT is_right FROM answers WHERE benchmark = 'short'") == [{"is_right": True}]
-
-
-def test_pages_are_written_as_files_that_lead_to_one_another(lake: Lake, tmp_path: Path) -> None:
-    result = export_pages(lake.root, tmp_path / "site")
-    assert result.pages > 8 and not result.skipped
-    names = {str(p.relative_to(tmp_path / "site")) for p in (tmp_path / "site").rglob("*") if p.is_file()}
-    assert {"index.html", "static/explorer.css", "question/q1.html"} <= names
-    for name in names:
-        if not name.endswith(".html"):
-            continue
-        page = (tmp_path / "site" / name).read_text()
-        assert "<form" not in page and "127.0.0.1" not in page
-        for to in re.findall(r'(?:href|src)="([^"#]+)', page):
-            if not to.startswith("http"):
-                path = (tmp_path / "site" / name).parent / urlsplit(unescape(to)).path
-                assert path.resolve().is_relative_to(tmp_path / "site") and path.exists(), (name, to)
-    with pytest.raises(BadInput, match="is not empty"):
-        export_pages(lake.root, tmp_path / "site")
 
 
 @pytest.mark.slow

@@ -37,7 +37,6 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
     from evidence_assets.explorer.answer_text import format_answer
     from evidence_assets.explorer.answer_view import AnswerView, view_answer
-    from evidence_assets.explorer.export import evidence_card
     from evidence_assets.lake.catalogue import connect, run_read_only_query
     from evidence_assets.lake.lineage import impact, trace
 
@@ -63,7 +62,6 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     requests: dict[str, Callable[[], str]] = {f"query {n}": partial(query, q) for n, q in enumerate(QUERIES)}
     requests |= {f"trace {i}": partial(walk, trace, i) for i in ids}
     requests |= {f"impact {i}": partial(walk, impact, i) for i in chunks}
-    requests |= {f"card {i}": partial(page, evidence_card, i) for i in ids}
     return requests | {f"reading {i}": partial(page, text, i) for i in ids}
 
 
