@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from evidence_assets.assets.run_liveness import LOCK_FILE_TAG
+from evidence_assets.assets.run_liveness import PARENT_TAG
 from evidence_assets.cli.runner import dagster_home
 
 
@@ -36,10 +36,10 @@ def read_spans(instance: dg.DagsterInstance) -> tuple[list[Span], list[Span], Co
     records = instance.get_run_records()
     if not records:
         raise SystemExit("no runs in DAGSTER_HOME: run `evidence demo` first")
-    command = records[0].dagster_run.tags.get(LOCK_FILE_TAG)
+    command = records[0].dagster_run.tags.get(PARENT_TAG)
     runs, steps, events = list[Span](), list[Span](), Counter[str]()
     for record in records:
-        if record.dagster_run.tags.get(LOCK_FILE_TAG) != command:
+        if record.dagster_run.tags.get(PARENT_TAG) != command:
             continue
         if record.start_time is not None and record.end_time is not None:
             runs.append(Span(record.dagster_run.run_id, record.start_time, record.end_time))

@@ -29,8 +29,7 @@ import dagster as dg
 import yaml
 
 from bench.measure_fresh import daemon, is_settled
-from evidence_assets.assets.change_sensors import PARENT_RUN_TAG
-from evidence_assets.assets.run_liveness import FOLLOW_JOB
+from evidence_assets.assets.run_liveness import FOLLOW_JOB, PARENT_TAG
 from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
 
@@ -165,7 +164,7 @@ def restart_daemon(console: Console, project: Path) -> None:
             return "follow_data" in log.read_text() and is_settled(repository, instance, lake)
 
         def count_propagated() -> int:
-            return sum(PARENT_RUN_TAG in run.tags for run in instance.get_runs(SUCCEEDED))
+            return sum(PARENT_TAG in run.tags for run in instance.get_runs(SUCCEEDED))
 
         with daemon(variables, log, *MODULE, python=console.python):
             print(f"\nThe daemon is started; all assets are current after {wait_until(is_current):.1f} s.", flush=True)

@@ -1,14 +1,13 @@
 """Finds stale assets: an upstream data version differs from the one that they were computed from.
 
 It also finds changes that were made while the daemon was down, and those that an interrupted run had not reached. A
-materialization without a new data version makes nothing stale (see ``docs/decisions.md``). Changes before a user
-cancelled the run that follows them make nothing stale either.
+materialization without a new data version makes nothing stale (see ``docs/decisions.md``).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -16,13 +15,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.run_liveness import (
-    PREVIOUS_KILLS_TAG,
-    UNFINISHED_STATUSES,
-    awaits_retry,
-    count_kills,
-    last_cancellation,
-)
+from evidence_assets.assets.run_liveness import PREVIOUS_KILLS_TAG, UNFINISHED_STATUSES, awaits_retry, count_kills
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
@@ -43,13 +36,6 @@ class AssetPartition(NamedTuple):
     partition: str | None
 
 
-class Materialization(NamedTuple):
-    """Tags and time of a materialization event."""
-
-    tags: Mapping[str, str]
-    timestamp: float
-
-
 class InstanceRecords:
     """Event records of the instance, joined with the asset graph; each is read at most once per tick."""
 
@@ -61,12 +47,10 @@ class InstanceRecords:
         }
         """Id of each asset's latest materialization event, over all partitions."""
         self.events, self.planned_events = cache(self._events), cache(self._planned_events)
-        self.materializations = cache(self._materializations)
+        self.tags = cache(self._tags)
         self.partitions, self.parents = cache(self._partitions), cache(self._parents)
         self.version, self.is_in_progress = cache(self._version), cache(self._is_in_progress)
         self.unfinished_runs = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))
-        self.cancelled_at = last_cancellation(instance)
-        """Changes up to this time are not followed."""
 
     def _events(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Id of the latest materialization event of each partition."""
@@ -99,13 +83,13 @@ class InstanceRecords:
                 parents.append(AssetPartition(key, None))
         return parents
 
-    def _materializations(self, key: dg.AssetKey) -> Mapping[str | None, Materialization]:
-        """The latest materialization event of each partition."""
+    def _tags(self, key: dg.AssetKey) -> Mapping[str | None, Mapping[str, str]]:
+        """Tags of the latest materialization event of each partition."""
         partitions = {event: partition for partition, event in self.events(key).items()}
         ids = list(partitions)
         batches = [ids[start : start + RECORDS_PER_FETCH] for start in range(0, len(ids), RECORDS_PER_FETCH)]
         return {
-            partitions[record.storage_id]: Materialization(_event_tags(record), record.timestamp)
+            partitions[record.storage_id]: _event_tags(record)
             for batch in batches
             for record in self.instance.fetch_materializations(
                 dg.AssetRecordsFilter(key, storage_ids=batch), limit=len(batch)
@@ -132,29 +116,25 @@ class InstanceRecords:
         latest = self.instance.get_latest_planned_materialization_info(asset.key, asset.partition)
         return self.instance.get_run_by_id(latest.run_id) if latest else None
 
-    def find_stale(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[AssetPartition, int]]:
+    def find_stale(self, key: dg.AssetKey) -> Iterable[tuple[AssetPartition, int]]:
         """An asset's stale partitions, each with the latest upstream event that changed its inputs.
 
-        Skips partitions that have no event, their own or upstream, since ``after``. A partition that was never
-        materialized is stale only if partitions are dynamic (seed files) and all its inputs exist.
+        A partition that was never materialized is stale only if partitions are dynamic (seed files) and all its inputs
+        exist.
         """
-        if all(self.last_events.get(k, 0) <= after for k in (key, *self.graph.get(key).parent_keys)):
-            return
         is_dynamic = isinstance(self.graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
-        events = self.events(key)
-        candidates = [
-            asset
-            for asset in (AssetPartition(key, name) for name in self.partitions(key) if name in events or is_dynamic)
-            if any(self.events(a.key).get(a.partition, 0) > after for a in (asset, *self.parents(asset)))
-        ]
-        for asset in candidates:
-            event = self._last_change(asset) if asset.partition in events else self._last_input(asset)
+        for asset in (AssetPartition(key, name) for name in self.partitions(key)):
+            event = 0
+            if asset.partition in self.events(key):
+                event = self._last_change(asset)
+            elif is_dynamic:
+                event = self._last_input(asset)
             if event:
                 yield asset, event
 
     def _last_change(self, asset: AssetPartition) -> int:
         """Latest event that changed the data version of an input since it was read; 0 if none did."""
-        last_change, tags = 0, self.materializations(asset.key)[asset.partition].tags
+        last_change, tags = 0, self.tags(asset.key)[asset.partition]
         for key, parents in groupby(self.parents(asset), lambda parent: parent.key):
             name = key.to_user_string()
             # Dagster records NULL for an input that did not exist; a new or unrecorded input counts if it is newer.
@@ -162,20 +142,14 @@ class InstanceRecords:
             read_event = int(pointer) if pointer.isdecimal() else 0
             newer = [parent for parent in parents if self.events(key).get(parent.partition, 0) > read_event]
             for parent in newer:
-                latest = self.materializations(key)[parent.partition]
-                has_changed = latest.tags.get(DATA_VERSION, "") != self.version(parent, read_event)
-                if has_changed and latest.timestamp > self.cancelled_at:
+                if self.tags(key)[parent.partition].get(DATA_VERSION, "") != self.version(parent, read_event):
                     last_change = max(last_change, self.events(key)[parent.partition])
         return last_change
 
     def _last_input(self, asset: AssetPartition) -> int:
-        """Latest event of the inputs; 0 if any was never materialized, or all before a cancellation."""
-        parents = self.parents(asset)
-        events = [self.events(parent.key).get(parent.partition, 0) for parent in parents]
-        if not events or not all(events):
-            return 0
-        times = (self.materializations(parent.key)[parent.partition].timestamp for parent in parents)
-        return max(events) if max(times) > self.cancelled_at else 0
+        """Latest event of the inputs; 0 if any was never materialized."""
+        events = [self.events(parent.key).get(parent.partition, 0) for parent in self.parents(asset)]
+        return max(events) if events and all(events) else 0
 
 
 def _event_tags(record: dg.EventLogRecord) -> Mapping[str, str]:
@@ -188,37 +162,6 @@ def _calls_language_model(graph: Any, key: dg.AssetKey) -> bool:
     return MODEL_POOL in graph.get(key).pools and profiles.load().generator.backend != "extractive"
 
 
-def _add_downstream(
-    records: InstanceRecords, requested: set[AssetPartition], is_waiting: Callable[[AssetPartition], bool], models: bool
-) -> None:
-    """Add downstream assets of the same partition, so that one run materializes all of them.
-
-    Adds only assets that exist already and need nothing outside the run; unchanged rows are reused.
-    """
-    graph = records.graph
-    for key in graph.toposorted_asset_keys:
-        definition = graph.get(key).partitions_def
-        if definition is None or isinstance(definition, dg.DynamicPartitionsDefinition):
-            continue
-        if not models and _calls_language_model(graph, key):
-            continue
-        for name in {asset.partition for asset in requested if graph.get(asset.key).partitions_def == definition}:
-            asset = AssetPartition(key, name)
-            if asset in requested or name not in records.events(key) or records.is_in_progress(asset):
-                continue
-            parents = records.parents(asset)
-            inside = [
-                parent
-                for parent in parents
-                if parent in requested
-                and parent.partition == name
-                and graph.get(parent.key).partitions_def == definition
-            ]
-            outside = [parent for parent in parents if parent not in inside]
-            if inside and not any(p in requested or records.is_in_progress(p) or is_waiting(p) for p in outside):
-                requested.add(asset)
-
-
 def request_stale_assets(
     repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None, models: bool = False
 ) -> dg.SensorResult:
@@ -228,21 +171,13 @@ def request_stale_assets(
     once. A failed run is not retried until its inputs change again; an interrupted or killed one is at once. Raw files
     are never requested.
 
-    The cursor saves work. It has the last event whose changes were all handled, and the last event of this tick. The
-    first stays one tick behind, because a shared database may show an event after later ones. Without a cursor, or if
-    the graph's edges have changed, all assets are checked.
+    The cursor saves work: it identifies the graph and its latest events after which nothing is left to request.
     """
     records = InstanceRecords(repository, instance)
     graph = records.graph
-    edges = content_id(
-        *sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys()), str(models)
-    )
-    newest = max(records.last_events.values(), default=0)
-    cursor_edges, _, events = (cursor or "").partition(":")
-    handled, last_seen = map(int, events.split(":")) if cursor_edges == edges else (0, 0)
-    if last_seen > newest:  # records were deleted, so event ids may repeat
-        handled = last_seen = 0
-    if handled == newest:
+    edges = sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys())
+    state = content_id(edges, sorted(map(str, records.last_events.items())), str(models))
+    if cursor == state:
         return dg.SensorResult(skip_reason="no materializations since the last tick", cursor=cursor)
     requested: set[AssetPartition] = set()
     kills: dict[AssetPartition, int] = {}
@@ -257,7 +192,7 @@ def request_stale_assets(
         for key in graph.toposorted_asset_keys:
             if key.path[0] == "raw" or (not models and _calls_language_model(graph, key)):
                 continue
-            for asset, changed_at in records.find_stale(key, handled):
+            for asset, changed_at in records.find_stale(key):
                 is_running = records.is_in_progress(asset)
                 if not is_running and records.planned_events(key).get(asset.partition, 0) > changed_at:
                     run = records.last_run(asset)
@@ -269,7 +204,6 @@ def request_stale_assets(
                 has_open_changes = True
                 if not is_running and not is_waiting(asset):
                     requested.add(asset)
-        _add_downstream(records, requested, is_waiting, models)
     runs: dict[tuple[object, str | None], list[AssetPartition]] = defaultdict(list)
     for asset in sorted(requested, key=str):
         runs[graph.get(asset.key).partitions_def, asset.partition].append(asset)
@@ -283,5 +217,5 @@ def request_stale_assets(
             for (_, partition), assets in runs.items()
         ],
         skip_reason=None if requested else "every stale asset is waiting, running, cancelled or has failed",
-        cursor=f"{edges}:{handled if has_open_changes else last_seen}:{newest}",
+        cursor="open changes" if has_open_changes else state,
     )

@@ -14,17 +14,15 @@ from evidence_assets.assets.automation import request_stale_assets
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import (
     FOLLOW_JOB,
-    UNFINISHED_STATUSES,
+    PARENT_TAG,
     fail_killed_runs,
     hold_liveness_lock,
     is_interrupted,
-    speed_up_databases,
+    sync_databases_less,
 )
 from evidence_assets.assets.seeds import RELATIONS, request_seed_runs
 from evidence_assets.lake.store import Lake
-
-PARENT_RUN_TAG = "evidence/within"
-"""Tag of a run: the run that started it."""
+from evidence_assets.systems.kbloom.seeds import list_seed_files
 
 
 def _home(instance: dg.DagsterInstance) -> Path:
@@ -74,11 +72,11 @@ def materialize_changes(
 @dg.op(description="Materializes stale assets until none is left.")
 def materialize_stale_assets(context: dg.OpExecutionContext, lake: LakeResource) -> None:
     instance = context.instance
-    speed_up_databases()
+    sync_databases_less()
     # The lock outlives this step, so that a kill before the run has ended is noticed as well.
     alive = hold_liveness_lock(_home(instance))
     instance.add_run_tags(context.run_id, alive)
-    tags = {**alive, PARENT_RUN_TAG: context.run_id}
+    tags = {**alive, PARENT_TAG: context.run_id}
     failed = materialize_changes(context.repository_def, instance, lake.open(), tags, context.log.info)
     if failed:
         raise dg.Failure("\n".join(["These assets failed:", *failed]), allow_retries=False)
@@ -91,6 +89,14 @@ def materialize_stale_assets(context: dg.OpExecutionContext, lake: LakeResource)
 )
 def follow_changes() -> None:
     materialize_stale_assets()
+
+
+def _last_change(instance: dg.DagsterInstance, lake: Lake) -> float:
+    """Time of the latest materialization or edit of a seed file, in seconds since the epoch; 0 if there is none."""
+    events = (record.asset_entry.last_materialization_record for record in instance.get_asset_records())
+    folder = lake.raw_path("seeds")
+    files = [folder, *list_seed_files(folder)] if folder.exists() else []
+    return max([*(event.timestamp for event in events if event), *(path.stat().st_ctime for path in files)], default=0)
 
 
 def _runs_on_this_machine(instance: dg.DagsterInstance) -> bool:
@@ -109,8 +115,13 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     if not _runs_on_this_machine(instance):
         return dg.SkipReason("runs start on other machines: follow_apart requests them")
     fail_killed_runs(instance, _home(instance), context.log.info)
-    if instance.get_run_ids(dg.RunsFilter(job_name=FOLLOW_JOB, statuses=UNFINISHED_STATUSES), limit=1):
-        return dg.SkipReason("a follow_changes run is in progress")
+    for last_run in instance.get_run_records(dg.RunsFilter(job_name=FOLLOW_JOB), limit=1):
+        if not last_run.dagster_run.is_finished:
+            return dg.SkipReason("a follow_changes run is in progress")
+        if last_run.dagster_run.status is dg.DagsterRunStatus.CANCELED:
+            cancelled_at = last_run.end_time or last_run.update_timestamp.timestamp()
+            if _last_change(instance, lake.open()) <= cancelled_at:
+                return dg.SkipReason("a user cancelled the last follow_changes run, and nothing has changed since")
     # No retries: the next tick requests what this run leaves stale.
     run_requests = [dg.RunRequest(tags={"dagster/max_retries": "0"})]
     if request_seed_runs(instance, lake.open())[0]:

@@ -1,4 +1,4 @@
-"""How runs ended: killed, interrupted, cancelled or failed; and fewer disk syncs.
+"""How runs ended: killed, interrupted or failed; and fewer disk syncs.
 
 Each process keeps a file locked while it lives, so that others notice when it was killed.
 """
@@ -13,7 +13,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,14 @@ from typing import Any
 import dagster as dg
 import sqlalchemy
 import yaml
-from dagster._core.storage.event_log.sqlite import sqlite_event_log
-from dagster._core.storage.runs.sqlite import sqlite_run_storage
 
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import is_abandoned, replacing_file
 
 LOCK_FILE_TAG = "evidence/alive"
 """Tag of a run: the file that its process keeps locked."""
+PARENT_TAG = "evidence/within"
+"""Tag of a run: the command or the run that started it."""
 HOST_TAG = "evidence/host"
 """Tag of a run: the machine on which its locked file is."""
 KILLED_TAG, PREVIOUS_KILLS_TAG = "evidence/killed", "evidence/killed_before"
@@ -44,33 +44,20 @@ _FINISHED_STATUSES = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, 
 UNFINISHED_STATUSES = [status for status in dg.DagsterRunStatus if status not in _FINISHED_STATUSES]
 
 
-@contextmanager
-def liveness_lock(home: Path) -> Iterator[dict[str, str]]:
-    """Tags for the runs of this process; they name a file that stays locked while the process lives."""
+@cache
+def hold_liveness_lock(home: Path) -> dict[str, str]:
+    """Tags for the runs of this process; they name a file that stays locked until the process ends."""
     folder = home / "alive"
     folder.mkdir(exist_ok=True)
     lock_file = folder / str(uuid.uuid4())
-    with _folder_lock(folder):
-        handle = lock_file.open("w")
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    with handle:
-        try:
-            yield {LOCK_FILE_TAG: lock_file.name, HOST_TAG: socket.gethostname()}
-        finally:
-            lock_file.unlink()
+    fcntl.flock(os.open(lock_file, os.O_CREAT | os.O_WRONLY), fcntl.LOCK_EX)
+    atexit.register(lock_file.unlink, missing_ok=True)
+    return {LOCK_FILE_TAG: lock_file.name, HOST_TAG: socket.gethostname()}
 
 
 def history_id(run: dg.DagsterRun) -> str:
     """Id of a run in the lake's history; all runs of one command or one backfill share theirs."""
-    return run.tags.get(LOCK_FILE_TAG) or run.tags.get("dagster/backfill") or run.run_id
-
-
-@cache
-def hold_liveness_lock(home: Path) -> dict[str, str]:
-    """Tags as of ``liveness_lock``, whose file stays locked until this process ends."""
-    stack = ExitStack()
-    atexit.register(stack.close)
-    return stack.enter_context(liveness_lock(home))
+    return run.tags.get(PARENT_TAG) or run.tags.get("dagster/backfill") or run.run_id
 
 
 def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFunction = discard_message) -> int:
@@ -84,6 +71,8 @@ def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFuncti
         if not _is_killed(instance, run, home):
             continue
         failed_runs += 1
+        if name := run.tags.get(LOCK_FILE_TAG):
+            (home / "alive" / name).unlink(missing_ok=True)
         report(f"the process of {_describe(run)} was killed: the run is marked as failed")
         if run.status is dg.DagsterRunStatus.CANCELING:
             instance.report_run_canceled(run, "The process of this cancelled run has ended.")
@@ -98,11 +87,6 @@ def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFuncti
             report(
                 f"the pool slots of {_describe(holder) if holder else f'the deleted run {run_id[:8]}'} are free again"
             )
-    if (home / "alive").is_dir():
-        with _folder_lock(home / "alive"):
-            for lock_file in (home / "alive").iterdir():
-                if is_abandoned(lock_file):  # its process was killed before its first run or after its last
-                    lock_file.unlink()
     return failed_runs
 
 
@@ -147,12 +131,12 @@ def wait_for_slots(
 
     ``tags``: Tags of the runs of this process; Dagster itself makes them wait for each other.
     """
-    reported: set[str] = set()
     for pool in sorted(pools):
+        reported: list[str] = []
         while holders := _find_holders(instance, pool, tags):
-            if new := sorted(set(holders) - reported):
-                reported.update(new)
-                report(f"waiting for pool {pool}, used by {', '.join(new)}. `evidence limits` shows the limits")
+            if holders != reported:
+                reported = holders
+                report(f"waiting for pool {pool}, used by {', '.join(holders)}. `evidence limits` shows the limits")
             time.sleep(SECONDS_BETWEEN_ATTEMPTS)
             fail_killed_runs(instance, home, report)
 
@@ -185,13 +169,6 @@ def awaits_retry(run: dg.DagsterRun) -> bool:
     return run.tags.get(_WILL_RETRY_TAG) == "true" and run.remote_job_origin is not None
 
 
-def last_cancellation(instance: dg.DagsterInstance) -> float:
-    """When a user last cancelled the run that follows changes, in seconds since the epoch; 0 if never."""
-    cancelled = dg.RunsFilter(job_name=FOLLOW_JOB, statuses=[dg.DagsterRunStatus.CANCELED])
-    records = instance.get_run_records(cancelled, limit=1)
-    return max((record.end_time or record.update_timestamp.timestamp() for record in records), default=0.0)
-
-
 @contextmanager
 def raise_interruptions() -> Iterator[None]:
     """Raise the exception of a signal handler, which DuckDB reports as "Query interrupted"."""
@@ -201,17 +178,6 @@ def raise_interruptions() -> Iterator[None]:
         if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
             raise error.__cause__ from None
         raise
-
-
-@contextmanager
-def _folder_lock(folder: Path) -> Iterator[None]:
-    """Wait for the exclusive lock under which lock files are created and deleted."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 @lru_cache(maxsize=8)
@@ -235,24 +201,10 @@ def _relax_sync(connection: Any, _record: Any) -> None:
         _open_connection(database)
 
 
-@lru_cache(maxsize=8)
-def _open_engine(url: str, connect_args: tuple[tuple[str, Any], ...], **options: Any) -> sqlalchemy.Engine:
-    return sqlalchemy.create_engine(url, connect_args=dict(connect_args), **options)
-
-
-def _reuse_engine(url: str, connect_args: Mapping[str, Any] | None = None, **options: Any) -> sqlalchemy.Engine:
-    return _open_engine(url, tuple((connect_args or {}).items()), **options)
-
-
-def speed_up_databases() -> None:
-    """Let Dagster's SQLite databases sync less often, and compile each statement once, in this process.
-
-    Dagster creates an engine for each of some 9,000 accesses, and every engine compiles its statements anew.
-    """
+def sync_databases_less() -> None:
+    """Let Dagster's SQLite databases sync to disk less often in this process."""
     if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _relax_sync):
         sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _relax_sync)
-    for module in (sqlite_event_log, sqlite_run_storage):
-        vars(module)["create_engine"] = _reuse_engine
 
 
 def open_uncaptured_instance(home: Path) -> dg.DagsterInstance:

@@ -17,7 +17,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.automation import DATA_VERSION
 from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.run_liveness import is_interrupted, last_cancellation
+from evidence_assets.assets.run_liveness import is_interrupted
 from evidence_assets.assets.table_asset import OWNER, table_asset, table_check
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.atomic import replacing_file
@@ -45,7 +45,7 @@ MAX_ATTEMPTS = 3
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _COPIED_NAMES_FILE = ".placed.json"
-_FILE, _CHANGE = "evidence/seed_file", "evidence/seed_change"
+_CHANGE = "evidence/seed_change"
 _RELATION_TABLES = ("relation_seeds", "prompts")
 """Tables that are partitioned by relation."""
 
@@ -143,20 +143,16 @@ def find_retired_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterIn
 def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
     """Run requests for relations that changed since their last materialization, and partitions to add.
 
-    Requests nothing for a file whose last requested run is unfinished, or that has not changed since a user cancelled
-    the run that follows changes.
+    Requests nothing for a change whose run is unfinished.
     """
     files = read_seeds(lake)
-    cancelled_at = last_cancellation(instance)
-    changed_files = {path.stem: path.stat().st_ctime for path in list_seed_files(lake.raw_path("seeds"))}
     run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
         version, event = _last_version(instance, SEEDS, partition)
-        if version != relation.seed_hash and changed_files.get(partition, 0.0) > cancelled_at:
+        if version != relation.seed_hash:
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
     _, event = _last_version(instance, SEED_FOLDER)
-    last_change = max((lake.raw_path("seeds").stat().st_ctime, *changed_files.values()))
-    if (files.present or event) and last_change > cancelled_at:
+    if files.present or event:
         retired = find_retired_partitions(files, lake, instance)
         if retired or _last_folder_state(instance) != files.state:
             run_requests += _request_run(instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired)}:{event}")
@@ -165,18 +161,16 @@ def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg
 
 
 def _request_run(instance: dg.DagsterInstance, key: dg.AssetKey, name: str | None, change: str) -> list[dg.RunRequest]:
-    """A run request for a change, unless a run is unfinished or MAX_ATTEMPTS runs failed.
+    """A run request for a change, unless a run for it is unfinished or MAX_ATTEMPTS runs failed.
 
     ``change`` identifies the content and the event before it, so that restored content is requested again.
     """
-    file = f"{key.path[0]}:{name or ''}"
-    runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
-    if any(not run.is_finished for run in runs):
+    tags = {_CHANGE: f"{key.path[0]}:{name or ''}:{change}"}
+    runs = instance.get_runs(dg.RunsFilter(tags=tags))
+    failed = [run for run in runs if run.is_finished and not run.is_success and not is_interrupted(run)]
+    if len(failed) >= MAX_ATTEMPTS or any(not run.is_finished for run in runs):
         return []
-    failed = [run for run in runs if not run.is_success and not is_interrupted(run)]
-    if sum(run.tags.get(_CHANGE) == change for run in failed) >= MAX_ATTEMPTS:
-        return []
-    return [dg.RunRequest(partition_key=name, asset_selection=[key], tags={_FILE: file, _CHANGE: change})]
+    return [dg.RunRequest(partition_key=name, asset_selection=[key], tags=tags)]
 
 
 def _last_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:

@@ -32,11 +32,11 @@ import dagster as dg
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.resources import LakeResource, set_pool_limits
 from evidence_assets.assets.run_liveness import (
-    LOCK_FILE_TAG,
+    PARENT_TAG,
     fail_killed_runs,
-    liveness_lock,
+    hold_liveness_lock,
     open_uncaptured_instance,
-    speed_up_databases,
+    sync_databases_less,
     wait_for_slots,
 )
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG
@@ -132,7 +132,7 @@ def make_unit_runner(
     """A function that runs units in this process, with a line for each materialization to print or to return."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    speed_up_databases()
+    sync_databases_less()
     job, instance = definitions.resolve_implicit_global_asset_job_def(), open_uncaptured_instance(dagster_home())
     graph = definitions.resolve_asset_graph()
 
@@ -229,7 +229,8 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
     start = time.monotonic()
     home = dagster_home()
     delete_abandoned_files(LakeResource().open())
-    with dg.DagsterInstance.get() as instance, liveness_lock(home) as tags, ExitStack() as stack:
+    tags = hold_liveness_lock(home) | {PARENT_TAG: str(uuid.uuid4())}
+    with dg.DagsterInstance.get() as instance, ExitStack() as stack:
         pool = stack.enter_context(_children(processes, tags)) if processes > 1 else None
         definitions = defs()
         graph = definitions.resolve_asset_graph()
@@ -250,7 +251,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
                 return future
 
             run_queue.work(run_here, 1)
-    run_queue.report.seconds, run_queue.report.run_id = time.monotonic() - start, tags[LOCK_FILE_TAG]
+    run_queue.report.seconds, run_queue.report.run_id = time.monotonic() - start, tags[PARENT_TAG]
     return run_queue.report
 
 

@@ -13,20 +13,20 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import run_liveness
-from evidence_assets.assets.run_liveness import fail_killed_runs, liveness_lock, wait_for_slots
+from evidence_assets.assets.run_liveness import LOCK_FILE_TAG, fail_killed_runs, hold_liveness_lock, wait_for_slots
 
 STARTS_A_RUN_AND_DIES = """
 import os, signal, sys
 from pathlib import Path
 import dagster as dg
-from evidence_assets.assets.run_liveness import liveness_lock
+from evidence_assets.assets.run_liveness import hold_liveness_lock
 
 @dg.asset(pool="gpu")
 def killed(): os.kill(os.getpid(), signal.SIGKILL)
 
 home = Path(os.environ["DAGSTER_HOME"])
-with dg.DagsterInstance.get() as instance, liveness_lock(home) as tags:
-    dg.materialize([killed], instance=instance, tags=tags)
+with dg.DagsterInstance.get() as instance:
+    dg.materialize([killed], instance=instance, tags=hold_liveness_lock(home))
 """
 
 
@@ -42,7 +42,8 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", STARTS_A_RUN_AND_DIES], env=dict(os.environ), check=False)
     assert killed.returncode == -signal.SIGKILL
     started_filter = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
-    with dg.DagsterInstance.get() as instance, liveness_lock(tmp_path) as tags:
+    tags = hold_liveness_lock(tmp_path)
+    with dg.DagsterInstance.get() as instance:
         assert len(instance.get_runs(started_filter)) == 1
         assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 1
 
@@ -60,7 +61,7 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path) -> None:
         assert fail_killed_runs(instance, tmp_path) == 0
         failed = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert len(failed) == 1
-    assert list((tmp_path / "alive").iterdir()) == []
+    assert [file.name for file in (tmp_path / "alive").iterdir()] == [tags[LOCK_FILE_TAG]]
 
 
 HOLDS_A_SLOT = """
@@ -86,7 +87,6 @@ def test_a_slot_of_another_process_is_waited_for_with_a_message_until_its_proces
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process,
         dg.DagsterInstance.get() as instance,
-        liveness_lock(tmp_path) as tags,
     ):
         assert process.stdout is not None and process.stdout.readline() == "holding\n"
         assert fail_killed_runs(instance, tmp_path) == 0
@@ -96,7 +96,7 @@ def test_a_slot_of_another_process_is_waited_for_with_a_message_until_its_proces
             process.kill()
             process.wait()
 
-        wait_for_slots(instance, tmp_path, ["gpu"], tags, report)
+        wait_for_slots(instance, tmp_path, ["gpu"], hold_liveness_lock(tmp_path), report)
         assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 0
     waiting, killed, free = (re.sub(r"run \w{8} \(\w+\)", "run …", message) for message in messages)
     assert waiting == "waiting for pool gpu, used by run …. `evidence limits` shows the limits"
@@ -105,7 +105,8 @@ def test_a_slot_of_another_process_is_waited_for_with_a_message_until_its_proces
 
 
 def test_a_slot_of_the_own_process_is_not_waited_for(tmp_path: Path) -> None:
-    with dg.DagsterInstance.get() as instance, liveness_lock(tmp_path) as tags:
+    tags = hold_liveness_lock(tmp_path)
+    with dg.DagsterInstance.get() as instance:
 
         @dg.asset(pool="gpu")
         def holds() -> None:
