@@ -1,4 +1,4 @@
-"""The cost of a preset before it runs: questions, model calls, and time as in earlier runs."""
+"""The cost of a run before it starts: questions, model calls, and time as in earlier runs."""
 
 from __future__ import annotations
 
@@ -13,93 +13,49 @@ from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Key, figures_of
-from evidence_assets.experiment.system import CustomStages, model_combinations
-from evidence_assets.experiment.variants import Variant, check_preset_names, presets, variants
-from evidence_assets.lake.errors import BadInput
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
-from evidence_assets.profiles import MODEL_KINDS
 from evidence_assets.reproduction.cells import CellSource, MeasuredScore
-from evidence_assets.text.spelling import closest_name
 
 SECONDS_PER_QUESTION = "seconds_per_question"
-SECONDS_PER_RELATION = "seconds"
-"""Metadata of every materialization; for a harvest, which has one partition per relation, seconds per relation."""
+"""Metadata of materializations that computed rows of questions."""
 MATERIALIZATIONS_READ = 10
 """Latest materializations to search for one that computed rows."""
 
 
 @dataclass(frozen=True)
 class PlanRow:
-    """The cost of one variant on one benchmark, or on all relations; None if unknown."""
+    """The cost of one variant on a benchmark; None if unknown."""
 
     variant: str
-    benchmark: str
     questions: int | None
     calls: int | None
     seconds: float | None
 
 
-def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str = "") -> list[PlanRow]:
-    """The cost of each variant of a preset on each benchmark, for all its models or for ``model``.
-
-    Raises BadInput if the preset or the model does not exist.
-    """
-    check_preset_names([name], "preset")
-    profile, preset = profiles.load(), presets()[name]
-    kinds = [kind for kind in MODEL_KINDS if model in profile.model_names(kind)]
-    if model and not kinds:
-        suggestion = closest_name(model, [n for kind in MODEL_KINDS for n in profile.model_names(kind)])
-        raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {suggestion!r}?")
-    selected = [
-        combination
-        for variant in variants()
-        if name in variant.presets
-        for combination in model_combinations(systems.load(variant.system), variant, frozenset([name]))
-        if not model or any(combination.profile.model_names(kind)[0] == model for kind in kinds)
-    ]
-    return plan_variants(selected, preset.benchmarks, lake, instance, preset.relations)
-
-
 def plan_variants(
-    selected: Sequence[Variant],
-    benchmarks: Sequence[str],
-    lake: Lake | None,
-    instance: dg.DagsterInstance,
-    relations: int = 0,
+    selected: Sequence[Variant], benchmark: Benchmark, lake: Lake, instance: dg.DagsterInstance
 ) -> list[PlanRow]:
-    """The cost of each variant on each benchmark; a lake without seeds counts as ``relations`` relations."""
+    """The cost of each variant on a benchmark."""
+    questions, options = benchmark_size(benchmark, lake)
     rows = []
     for variant in selected:
-        if variant.family == "knowledge":
-            seeds = lake.read("relation_seeds", columns=["relation_id"])["relation_id"].n_unique() if lake else 0
-            pace = measured_seconds(instance, [f"{variant.key}/harvest"], metadata=SECONDS_PER_RELATION)
-            n_relations, label = seeds or relations, f"knowledge/{variant.label}"
-            rows.append(PlanRow(label, "all relations", n_relations, 0, pace and pace * n_relations))
-            continue
-        method = systems.load(variant.system).method_of(variant)
-        if isinstance(method, CustomStages) and variant.method != RECORDED_ANSWERS:
-            continue  # builds sources for other variants and answers no questions
         pace = measured_seconds(instance, list_steps(variant))
-        for benchmark in (all_benchmarks()[name] for name in benchmarks):
-            if benchmark.family == variant.family:
-                questions, options = benchmark_size(benchmark, lake)
-                calls = _model_calls(variant, questions, options) if questions else None
-                seconds = pace * questions if pace and questions else None
-                rows.append(PlanRow(variant.label, benchmark.name, questions or None, calls, seconds))
+        calls = _model_calls(variant, questions, options) if questions else None
+        rows.append(PlanRow(variant.label, questions or None, calls, pace * questions if pace and questions else None))
     return rows
 
 
-def benchmark_size(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
+def benchmark_size(benchmark: Benchmark, lake: Lake) -> tuple[int, int]:
     """Numbers of questions and of all their options, from the lake, as declared or from the files; 0 if unknown."""
-    if lake is not None:
-        rows = lake.read("questions", f"questions/{benchmark.family}", columns=["benchmark", "options"])
-        options = rows.filter(rows["benchmark"] == benchmark.name)["options"].list.len()
-        if len(options):
-            return len(options), int(options.sum())
-        if not benchmark.expected.questions and all(lake.raw_path(file).exists() for file in benchmark.files):
-            questions = (q for q in read_benchmark_questions(lake, benchmark) if q.split == benchmark.split)
-            counts = [len(question.options) for question in questions]
-            return len(counts), sum(counts)
+    rows = lake.read("questions", f"questions/{benchmark.family}", columns=["benchmark", "options"])
+    options = rows.filter(rows["benchmark"] == benchmark.name)["options"].list.len()
+    if len(options):
+        return len(options), int(options.sum())
+    if not benchmark.expected.questions and all(lake.raw_path(file).exists() for file in benchmark.files):
+        questions = (q for q in read_benchmark_questions(lake, benchmark) if q.split == benchmark.split)
+        counts = [len(question.options) for question in questions]
+        return len(counts), sum(counts)
     return benchmark.expected.questions, benchmark.expected.questions * benchmark.expected.options
 
 
@@ -159,10 +115,7 @@ def pace_metadata(rows: pa.Table, reused: int, seconds: float) -> dict[str, floa
 
 
 def measured_seconds(
-    instance: dg.DagsterInstance,
-    assets: Sequence[str],
-    partitions: Sequence[str] | None = None,
-    metadata: str = SECONDS_PER_QUESTION,
+    instance: dg.DagsterInstance, assets: Sequence[str], partitions: Sequence[str] | None = None
 ) -> float | None:
     """Latest seconds per question, summed over these steps; None if any step was never measured."""
     total = 0.0
@@ -170,8 +123,8 @@ def measured_seconds(
         records_filter = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset.split("/")), asset_partitions=partitions)
         records = instance.fetch_materializations(records_filter, limit=MATERIALIZATIONS_READ).records
         events = [record.asset_materialization for record in records if record.asset_materialization]
-        values = [event.metadata[metadata].value for event in events if metadata in event.metadata]
-        if not values:
+        paces = [event.metadata[SECONDS_PER_QUESTION] for event in events if SECONDS_PER_QUESTION in event.metadata]
+        if not paces:
             return None
-        total += float(str(values[0]))
+        total += float(str(paces[0].value))
     return total

@@ -35,7 +35,6 @@ COMMANDS = {
     "compare": ("experiments", "Compare variants on the same questions with paired tests."),
     "reproduce": ("reproduce", "List the papers' tables, or compare one table with our scores."),
     "presets": ("experiments", "List the presets of published tables with their variants."),
-    "plan": ("experiments", "Estimate questions, model calls and time of a preset."),
     "prompts": ("ask", "Show the prompts for one question without sending them."),
     "get": ("project", "Download the official files of a benchmark or graph."),
     "doctor": ("project", "Check the packages, models and devices that a profile needs."),

@@ -1,17 +1,17 @@
-"""Commands about experiments: ``compare``, ``presets``, ``plan``, ``card`` and ``add``."""
+"""Commands about experiments: ``compare``, ``presets``, ``card`` and ``add``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evidence_assets import profiles, systems
+from evidence_assets import systems
 from evidence_assets.cli.console import (
     JsonOption,
     LakeOption,
@@ -34,7 +34,7 @@ from evidence_assets.lake.mirror import delete_path, fetch_path
 from evidence_assets.lake.store import Lake
 
 if TYPE_CHECKING:
-    from evidence_assets.assets.planning import PlanRow
+    pass
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add your own data to the lake.")
@@ -88,56 +88,6 @@ def presets() -> None:
         'materialize their assets; the Dagster UI finds them by tag:"preset/name"',
         markup=False,
     )
-
-
-@commands.command()
-def plan(
-    preset: Annotated[str, typer.Argument(help="Name of a preset; `evidence presets` lists all.")],
-    model: Annotated[str, typer.Option(help="Plan only for this model of the profile.")] = "",
-    as_json: JsonOption = False,
-    lake: LakeOption = None,
-) -> None:
-    """Estimate questions, model calls and time of a preset."""
-    with report_errors():
-        from dagster import DagsterInstance
-
-        from evidence_assets.assets.planning import plan as plan_preset
-        from evidence_assets.cli.runner import dagster_home
-
-        lake_root = lake or find_lake()
-        dagster_home()
-        with DagsterInstance.get() as instance:
-            opened_lake = Lake(lake_root) if (lake_root / "format.json").exists() else None
-            rows = plan_preset(preset, opened_lake, instance, model)
-    if print_if_json(as_json, [asdict(row) for row in rows]):
-        return
-    print_plan(rows, preset)
-
-
-def print_plan(rows: Sequence[PlanRow], name: str) -> None:
-    """Print the questions, model calls and time of each variant on each benchmark."""
-    headers = ("variant", "benchmark", "questions", "model calls", "time")
-    lines = []
-    for row in rows:
-        numbers = (UNKNOWN_VALUE if n is None else f"{n:,}" for n in (row.questions, row.calls))
-        lines.append((row.variant, row.benchmark, *numbers, _format_duration(row.seconds)))
-    print_table(headers, lines, title=f"{name} with profile {profiles.load().name}")
-    out.print(
-        f"time: from the latest runs of the variant's steps here, with evidence; {UNKNOWN_VALUE}: unknown, "
-        "because the benchmark declares no size or the number of calls depends on replies",
-        style="dim",
-    )
-
-
-UNKNOWN_VALUE = "?"
-
-
-def _format_duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "not measured here"
-    if seconds >= 3600:
-        return f"{seconds / 3600:,.1f} h"
-    return f"{seconds / 60:,.1f} min" if seconds >= 60 else f"{seconds:,.1f} s"
 
 
 @commands.command()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.explorer.answer_text import format_answer
@@ -16,6 +18,7 @@ from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.row_locations import query_rows
 from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import load
 
 if TYPE_CHECKING:
     from evidence_assets.cli.run_selection import RunSelection
@@ -63,7 +66,7 @@ def run(
 
         selection = select_assets(defs().resolve_asset_graph(), declared, variants)
         if plan:
-            _print_plan(selection, benchmark, variants)
+            _print_plan(selection, declared, variants)
             return
         report = run_all(selection)
     scoreboard(benchmark)
@@ -147,19 +150,29 @@ def _print_training(benchmark: str) -> None:
     )
 
 
-def _print_plan(selection: RunSelection, benchmark: str, variants: Sequence[Variant]) -> None:
+def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequence[Variant]) -> None:
     """Print the cost of a run: assets, questions, model calls and time."""
     import dagster as dg
 
     from evidence_assets.assets.planning import plan_variants
     from evidence_assets.assets.resources import LakeResource
-    from evidence_assets.cli.experiments import print_plan
     from evidence_assets.cli.runner import dagster_home
 
     dagster_home()
     with dg.DagsterInstance.get() as instance:
-        planned = plan_variants(variants, [benchmark], LakeResource().open(), instance)
-    print_plan(planned, benchmark)
+        rows = plan_variants(variants, benchmark, LakeResource().open(), instance)
+    lines = []
+    for row in rows:
+        numbers = ("?" if n is None else f"{n:,}" for n in (row.questions, row.calls))
+        seconds = "not measured here" if row.seconds is None else f"{timedelta(seconds=round(row.seconds))}"
+        lines.append((row.variant, *numbers, seconds))
+    title = f"{benchmark.name} with profile {load().name}"
+    print_table(("variant", "questions", "model calls", "time"), lines, title=title)
+    out.print(
+        "time: from the latest runs of the variant's steps here, with evidence; ?: unknown, because the benchmark "
+        "declares no size or the number of calls depends on replies",
+        style="dim",
+    )
     out.print(f"{len(selection.keys or ())} assets will be materialized or reused.")
 
 

@@ -180,7 +180,9 @@ def _print_list(summaries: Sequence[Mapping[str, Any]], total: Mapping[str, Any]
         "{printed:,} cells are printed, {fillable:,} can be filled, {filled:,} are filled.\n{from_records:,} cells of "
         "other systems need files of their recorded answers in raw/recorded.".format(**total)
     )
-    out.print("`evidence reproduce TABLE` compares its cells with our scores; `evidence plan PRESET` shows the cost.")
+    out.print(
+        "`evidence reproduce TABLE` compares its cells with our scores; `evidence run NAME --plan` shows the cost."
+    )
 
 
 def _print_cells(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:

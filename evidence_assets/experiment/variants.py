@@ -39,8 +39,6 @@ class Preset(BaseModel):
     """Tables for comparison, without cells for its results."""
     benchmarks: tuple[str, ...] = ()
     """Benchmarks of the table; empty for tables without questions."""
-    relations: int = 0
-    """Number of relations, for tables about harvests."""
     models: ModelSelection = {}
     """Models to combine with its variants, by kind; by default the profile's first."""
 
