@@ -32,7 +32,6 @@ COMMANDS = {
     "card": ("experiments", "Show a prediction with its evidence."),
     "scoreboard": ("materialize", "Show the accuracy of every variant on every benchmark."),
     "measure": ("measure", "Measure variants on a benchmark, with paired differences."),
-    "compare": ("experiments", "Compare variants on the same questions with paired tests."),
     "reproduce": ("reproduce", "List the papers' tables, or compare one table with our scores."),
     "presets": ("experiments", "List the presets of published tables with their variants."),
     "prompts": ("ask", "Show the prompts for one question without sending them."),

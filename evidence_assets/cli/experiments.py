@@ -1,4 +1,4 @@
-"""Commands about experiments: ``compare``, ``presets``, ``card`` and ``add``."""
+"""Commands about experiments: ``presets``, ``card`` and ``add``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence_assets import systems
-from evidence_assets.cli.console import (
-    JsonOption,
-    LakeOption,
-    err,
-    out,
-    print_if_json,
-    print_table,
-    report_errors,
-    strip_controls,
-)
-from evidence_assets.experiment.scores import comparison
+from evidence_assets.cli.console import LakeOption, err, out, print_table, report_errors, strip_controls
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, enabled_presets, variants
 from evidence_assets.experiment.variants import presets as declared_presets
 from evidence_assets.explorer.answer_text import format_answer
@@ -39,36 +29,6 @@ if TYPE_CHECKING:
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add your own data to the lake.")
 commands.add_typer(adding, name="add")
-
-
-@commands.command()
-def compare(
-    variant_a: Annotated[str, typer.Argument(help="Such as bm25, mcqa/bm25 or bm25@model.")],
-    variants_b: Annotated[list[str], typer.Argument(help="One or more variants to compare with.")],
-    benchmark: Annotated[str | None, typer.Option(help="Compare only on this benchmark.")] = None,
-    as_json: JsonOption = False,
-    lake: LakeOption = None,
-) -> None:
-    """Compare variants on the same questions with paired tests.
-
-    Prints the paired bootstrap interval of the difference and McNemar's exact test.
-    """
-    with report_errors(), connect(lake) as connection:
-        results = [(b, row) for b in variants_b for row in comparison.compare(connection, variant_a, b, benchmark)]
-    if print_if_json(as_json, [{"b": b, **row.as_dict()} for b, row in results]):
-        return
-    headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
-    rows = []
-    for name, row in results:
-        values = (row.n, f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{row.difference.value:+.3f}")
-        interval = f"{row.difference.low:+.3f} – {row.difference.high:+.3f}"
-        tests = (row.only_a, row.only_b, f"{row.p_value:.3g}", row.verdict)
-        rows.append((name, row.benchmark, *values, interval, *tests))
-    print_table(headers, rows, title=f"A = {variant_a}")
-    left_out = sum(row.left_out for _, row in results)
-    if left_out:
-        out.print(f"{left_out:,} questions were ignored, because only one variant has a prediction for them")
-    out.print("better: the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
 
 
 @commands.command()

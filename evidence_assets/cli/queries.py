@@ -33,30 +33,15 @@ commands = typer.Typer(rich_markup_mode=None)
 def query(
     sql: Annotated[str, typer.Argument(help="Such as \"SELECT * FROM scores WHERE metric = 'accuracy'\".")],
     format: Annotated[Literal["table", "csv", "json"], typer.Option(help="Output format.")] = "table",
-    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of the query.")] = 60,
-    unsafe: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe",
-            help="Run without restrictions: the SQL can read and write any of your files, load extensions and "
-            "change settings. Use it only for SQL that you trust.",
-        ),
-    ] = False,
     lake: LakeOption = None,
 ) -> None:
     """Query the lake with SQL.
 
     Every table is a view: "SHOW TABLES" lists them, "DESCRIBE predictions" lists columns. Queries are read-only and
-    see only the lake: one SELECT, DESCRIBE, SUMMARIZE or SHOW, with at most 2 GB of memory and a million rows. COPY,
-    ATTACH, SET, EXPLAIN and all other statements need --unsafe.
+    see only the lake: one SELECT, DESCRIBE, SUMMARIZE or SHOW, with at most a minute, 2 GB of memory and a million rows.
     """
-    with report_errors(), connect(lake, unsafe=unsafe) as connection:
-        if unsafe:
-            cursor = connection.execute(sql)
-            names = [description[0] for description in cursor.description or []]
-            rows = cursor.fetchall()
-        else:
-            names, rows = run_read_only_query(connection, sql, seconds)
+    with report_errors(), connect(lake) as connection:
+        names, rows = run_read_only_query(connection, sql)
     if format == "json":
         print_if_json(True, [dict(zip(names, row, strict=True)) for row in rows])
     elif format == "csv":
@@ -84,7 +69,7 @@ def _format_node(node: Any) -> Any:
     return line
 
 
-def _build_tree(root: Any, max_children: int) -> Tree:
+def _build_tree(root: Any) -> Tree:
     """The rows as a tree; a row that occurs twice is expanded at its first place, and cited rows come first."""
     tree = Tree(_format_node(root))
     stack = [(root, tree)]
@@ -95,14 +80,15 @@ def _build_tree(root: Any, max_children: int) -> Tree:
             continue
         visited.add(id(node.next))
         ordered = sorted(node.next, key=lambda child: _FIRST_RELATIONS.get(child.relation, 2))
-        stack += reversed([(child, branch.add(_format_node(child))) for child in ordered[:max_children]])
-        if len(node.next) > max_children:
-            branch.add(f"… and {len(node.next) - max_children} more (use --most or --json)")
+        stack += reversed([(child, branch.add(_format_node(child))) for child in ordered[:MAX_CHILDREN]])
+        if len(node.next) > MAX_CHILDREN:
+            branch.add(f"… and {len(node.next) - MAX_CHILDREN} more (use --json)")
     return tree
 
 
 IdArgument = Annotated[str, typer.Argument(help="Id of a row or its first characters, such as a prediction_id.")]
-MostOption = Annotated[int, typer.Option("--most", help="Maximum answers to show, and rows below each row.")]
+MAX_CHILDREN, MAX_ANSWERS = 5, 20
+"""Maximum rows below each row of a tree, and answers to show."""
 
 
 def _print_counts(label: str, root: lineage.Node) -> None:
@@ -111,9 +97,7 @@ def _print_counts(label: str, root: lineage.Node) -> None:
 
 
 @commands.command()
-def trace(
-    identifier: IdArgument, as_json: JsonOption = False, max_children: MostOption = 5, lake: LakeOption = None
-) -> None:
+def trace(identifier: IdArgument, as_json: JsonOption = False, lake: LakeOption = None) -> None:
     """Trace a row back to its evidence and sources.
 
     For example from a prediction to its chains, evidence, and documents, cells or seeds.
@@ -121,7 +105,7 @@ def trace(
     with report_errors(), connect(lake, lazy=True) as connection:
         root = lineage.trace(connection, identifier)
     if not print_if_json(as_json, root.as_dict()):
-        out.print(_build_tree(root, max_children))
+        out.print(_build_tree(root))
         _print_counts("upstream", root)
 
 
@@ -132,7 +116,6 @@ def impact(
     ],
     show_all: Annotated[bool, typer.Option("--all", help="Also print the tree of all rows.")] = False,
     as_json: JsonOption = False,
-    max_children: MostOption = 20,
     lake: LakeOption = None,
 ) -> None:
     """List the answers and rows that depend on a row or document.
@@ -145,13 +128,13 @@ def impact(
     if print_if_json(as_json, root.as_dict()):
         return
     citing = [row for row in answers if row["cites"]]
-    for row in answers if show_all else citing[:max_children]:
+    for row in answers if show_all else citing[:MAX_ANSWERS]:
         use = "" if row["cites"] else ", not cited"
         _print_answer_line(row, _format_short(row, row["answer"], row["status"]), f"{row['benchmark']}{use}")
     if show_all or not answers:
-        out.print(_build_tree(root, max_children))
+        out.print(_build_tree(root))
     else:
-        limit = f" ({max_children} shown: --most)" if len(citing) > max_children else ""
+        limit = f" ({MAX_ANSWERS} shown: --all)" if len(citing) > MAX_ANSWERS else ""
         others = len(answers) - len(citing)
         out.print(f"answers that cite it: {len(citing):,}{limit}; others that received it: {others:,} (--all)")
     _print_counts("downstream", root)

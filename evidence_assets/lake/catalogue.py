@@ -62,21 +62,19 @@ def sql_literal(text: str) -> str:
 
 
 def connect(
-    root: Path | str | None = None, *, lazy: bool = False, unsafe: bool = False, memory: str | None = QUERY_MEMORY_LIMIT
+    root: Path | str | None = None, *, lazy: bool = False, memory: str | None = QUERY_MEMORY_LIMIT
 ) -> duckdb.DuckDBPyConnection:
     """A connection with a view for every table of the lake; a table without files is an empty view.
 
     Each view has the table's columns and, last, ``asset``: the asset that a row belongs to.
 
     ``lazy``: `create_views` creates views on demand, because creating one opens every file of its table.
-    ``unsafe``: Allow everything that DuckDB can do: any file, extension or setting.
     ``memory``: Memory limit of a query, such as ``2GB``; above it the query fails. None uses DuckDB's default.
     """
     lake = Lake(find_lake() if root is None else root)
-    connection = duckdb.connect(config={"allow_persistent_secrets": "false"} if not unsafe else {})
+    connection = duckdb.connect(config={"allow_persistent_secrets": "false"})
     connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {sql_literal(str(lake.root.resolve()))}")
-    if not unsafe:
-        _restrict(connection, lake.root.resolve(), memory)
+    _restrict(connection, lake.root.resolve(), memory)
     if not lazy:
         create_views(connection, *TABLES)
     return connection
@@ -194,12 +192,12 @@ def _check_read_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     if parsed["error"]:
         if parsed["error_type"] == "parser":
             raise BadInput(parsed["error_message"])
-        raise BadInput("a query must be one SELECT, DESCRIBE, SUMMARIZE or SHOW; --unsafe allows all of DuckDB")
+        raise BadInput("a query must be one SELECT, DESCRIBE, SUMMARIZE or SHOW")
     if len(parsed["statements"]) != 1:
         raise BadInput(f"a query must be one statement, not {len(parsed['statements'])}: run them one by one")
     for function in _table_functions(parsed):
         if function not in TABLE_FUNCTIONS:
-            raise BadInput(f"a query must not call {function}(), which can read other files; --unsafe allows it")
+            raise BadInput(f"a query must not call {function}(), which can read other files")
 
 
 def _table_functions(node: Any) -> Iterator[str]:

@@ -56,13 +56,8 @@ def test_every_row_has_its_model_revision_cost_and_stop_reason(world: SmallWorld
     assert ("model", "was_generated_by") in edges
 
 
-def test_both_are_on_one_scoreboard_and_compared(world: SmallWorld) -> None:
+def test_both_are_on_one_scoreboard(world: SmallWorld) -> None:
     world.make(f"scores/{FIRST}", f"scores/{SECOND}", partition="sample_claims")
     scoreboard = CliRunner().invoke(app, ["scoreboard", "--lake", str(world.lake.root)])
     assert "without_explanations@tiny_b" in scoreboard.output, scoreboard.output
     assert "(stale)" not in scoreboard.output
-    variants = [f"without_explanations@tiny_{letter}" for letter in "ab"]
-    compared = CliRunner().invoke(app, ["compare", *variants, "--lake", str(world.lake.root), "--json"])
-    assert compared.exit_code == 0, compared.output
-    accuracy = world.rows("scores", f"scores/{SECOND}").filter(pl.col("metric") == "accuracy")["value"][0]
-    assert f'"accuracy_b": {accuracy}' in compared.output

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from evidence_assets.cli import app
-from evidence_assets.cli.queries import _build_tree
+from evidence_assets.cli import app, queries
 from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.scoring import metric_rows
@@ -23,11 +23,12 @@ from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, pr
 PREDICTIONS, EVIDENCE = "predictions/mcqa/s", "evidence/mcqa/s"
 
 
-def test_a_cited_row_comes_first_and_leads_to_the_shared_source() -> None:
+def test_a_cited_row_comes_first_and_leads_to_the_shared_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "MAX_CHILDREN", 2)
     document = [Node("document", "doc1")]
     children = [Node("evidence", f"{relation}-row", relation, next=document) for relation in (WAS_SHOWN, USED, CITED)]
     console = Console(record=True, width=80)
-    console.print(_build_tree(Node("prediction", "p1", next=children), 2))
+    console.print(queries._build_tree(Node("prediction", "p1", next=children)))
     lines = [line.strip(" └├│─") for line in console.export_text().splitlines()]
     assert [line.split()[0] for line in lines] == ["prediction", "cited", "document", "used", "…"]
 

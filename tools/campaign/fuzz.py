@@ -195,15 +195,13 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("query", "SELECT 1"),
     ("query", "SELECT * FROM questions", "--format", "json"),
     ("trace", "abc"),
-    ("impact", "abc", "--most", "3"),
+    ("impact", "abc", "--all"),
     ("diff", "a", "b"),
     ("scoreboard",),
-    ("compare", "a", "b"),
     ("card", "abc"),
     ("presets",),
     ("add", "benchmark", "own", "--questions", "FOLDER/q.jsonl"),
     ("--help",),
-    ("query", "SELECT 1", "--seconds", "1"),
 )
 
 

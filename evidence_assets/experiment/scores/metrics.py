@@ -181,18 +181,6 @@ def class_f1(gold: Sequence[str], predicted: Sequence[str | None], label: str) -
     return 2 * correct / total if total else 0.0
 
 
-def mcnemar_exact(first_correct: Sequence[bool], second_correct: Sequence[bool]) -> float:
-    """Two-sided exact McNemar test: p value of the discordant pairs under Binomial(b + c, 1/2).
-
-    ``min(1, 2·Σ_{i ≤ min(b,c)} C(b+c, i) / 2^(b+c))``; without discordant pairs 1.
-    """
-    b = sum(x and not y for x, y in zip(first_correct, second_correct, strict=True))
-    c = sum(y and not x for x, y in zip(first_correct, second_correct, strict=True))
-    tail = sum(math.comb(b + c, i) for i in range(min(b, c) + 1))
-    # Integer arithmetic: 2^(b+c) overflows a float at about a thousand discordant pairs.
-    return 1.0 if 2 * tail >= 2 ** (b + c) else (2 * tail) / (2 ** (b + c))
-
-
 MOST_CONFIDENT_PERCENT = (25, 50, 75)
 """Percentages of the most confident answers whose accuracy is reported."""
 BINS = 10

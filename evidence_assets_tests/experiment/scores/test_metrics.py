@@ -76,14 +76,6 @@ def test_f1_of_a_class_equals_scikit_learn(pairs: list[tuple[str, str]]) -> None
     assert np.allclose([metrics.class_f1(gold, predicted, label) for label in "abc"], expected)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40))
-@settings(max_examples=40, deadline=None)
-def test_mcnemar_equals_the_binomial_test(pairs: list[tuple[bool, bool]]) -> None:
-    b, c = sum(x and not y for x, y in pairs), sum(y and not x for x, y in pairs)
-    expected = stats.binomtest(b, b + c).pvalue if b + c else 1.0
-    assert metrics.mcnemar_exact([x for x, _ in pairs], [y for _, y in pairs]) == pytest.approx(expected)
-
-
 def test_paired_bootstrap_is_close_to_scipy_and_deterministic() -> None:
     generator = np.random.default_rng(3)
     first, second = generator.random(200) < 0.6, generator.random(200) < 0.5
