@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from evidence_assets import profiles
@@ -33,7 +31,6 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import reject_outside_links
-from evidence_assets.lake.mirror import delete_path
 from evidence_assets.lake.store import Lake
 from evidence_assets.text.spelling import closest_name
 
@@ -273,44 +270,23 @@ def _read_table_files(path: Path, name: str) -> list[Table]:
     return [user_benchmark.read_table_file(file, name) for file in files]
 
 
-def write_benchmark(
-    plan: BenchmarkPlan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None
-) -> None:
-    """Copy the files to the lake, declare the benchmark, and ``check`` it; undo all on an error.
+def write_benchmark(plan: BenchmarkPlan, lake: Lake, folder: Path | None = None) -> None:
+    """Copy the files to the lake and declare the benchmark, or replace one that was added before.
 
-    Replaces a benchmark that was added before. Writes the YAML last and atomically: after a kill, a retry reuses the
-    copied files.
+    Writes the YAML last: after a kill, a retry reuses the copied files.
     """
-    declarations_folder = folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")
-    raw, declaration = lake.raw_path(plan.folder), declarations_folder / plan.name
-    is_update, old = declaration.exists(), file_hashes(raw)
-    with TemporaryDirectory() as backup:
-        backups = {raw: Path(backup) / "raw", declaration: Path(backup) / "declaration"} if is_update else {}
-        for path, copy in backups.items():
-            shutil.copytree(path, copy)
-        try:
-            with replacing_folder(raw) as temporary:
-                for name, source in plan.copies.items():
-                    (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(source, temporary / name)
-                for name, text in plan.texts.items():
-                    (temporary / name).write_text(text, encoding="utf-8")
-                if not is_update and old not in ({}, file_hashes(temporary)):
-                    raise BadInput("exists already with other files: move it away, or choose another name", file=raw)
-            write_declarations(declaration, *plan.components())
-            clear_declaration_caches()
-            check()
-        except BaseException:
-            for path in [declaration] if old else [declaration, raw]:
-                delete_path(path)
-            for path, copy in backups.items():
-                with replacing_folder(path) as temporary:
-                    shutil.copytree(copy, temporary, dirs_exist_ok=True)
-            clear_declaration_caches()
-            raise
-        finally:
-            for path in (raw, declaration):
-                (path.parent / f".{path.name}.lock").unlink(missing_ok=True)
+    declaration = (folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")) / plan.name
+    raw = lake.raw_path(plan.folder)
+    with replacing_folder(raw) as temporary:
+        for name, source in plan.copies.items():
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, temporary / name)
+        for name, text in plan.texts.items():
+            (temporary / name).write_text(text, encoding="utf-8")
+        if not declaration.exists() and file_hashes(raw) not in ({}, file_hashes(temporary)):
+            raise BadInput("exists already with other files: move it away, or choose another name", file=raw)
+    write_declarations(declaration, *plan.components())
+    clear_declaration_caches()
 
 
 def clear_declaration_caches() -> None:

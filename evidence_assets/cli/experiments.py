@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +18,6 @@ from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.answers import AnswerRows, Row
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.mirror import delete_path, fetch_path
 from evidence_assets.lake.store import Lake
 
 if TYPE_CHECKING:
@@ -109,11 +106,13 @@ def add_corpus(
     `evidence ask --corpus NAME` then answers from it.
     """
     with report_errors():
+        from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_corpus import add_corpus as add_documents
         from evidence_assets.cli.ask import make_progress_printer, update_corpus
 
-        with _open_lake(lake) as opened_lake:
-            added = add_documents(opened_lake, name, folder, make_progress_printer(name))
+        _select_lake(lake)
+        opened_lake = LakeResource().open()
+        added = add_documents(opened_lake, name, folder, make_progress_printer(name))
         update_corpus(opened_lake, name, added.raw, added.tokens)
     out.print(
         f"{name}: {added.documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,",
@@ -146,16 +145,17 @@ def add_benchmark(
     A second time, it replaces the files of the benchmark. On any error nothing is changed.
     """
     with report_errors():
+        from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_benchmark import plan_benchmark, plan_published_benchmark, write_benchmark
 
-        with _open_lake(lake) as opened_lake:
-            if reader and tables:
-                raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
-            if reader:
-                plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
-            else:
-                plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-            write_benchmark(plan, opened_lake, _check_definitions_load)
+        _select_lake(lake)
+        if reader and tables:
+            raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
+        if reader:
+            plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
+        else:
+            plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
+        write_benchmark(plan, LakeResource().open())
     counts = ", ".join(f"{n:,} {kind}" for kind, n in plan.counts.items())
     out.print(f"{name}: {counts}; task {plan.task}, split {plan.split}")
     for note in plan.notes:
@@ -163,27 +163,6 @@ def add_benchmark(
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 
-@contextmanager
-def _open_lake(root: Path | None) -> Iterator[Lake]:
-    """The lake, whose declarations this process then loads; on an error, no new lake stays."""
-    from evidence_assets.assets.resources import LakeResource
-
-    folder = root or find_lake()
-    is_new = not fetch_path(folder / "format.json").exists()
-    lake = LakeResource(root=str(folder)).open()
-    os.environ[LAKE_VARIABLE] = lake.address
-    try:
-        yield lake
-    except Exception:
-        if is_new:
-            delete_path(folder / "format.json")
-            with suppress(OSError):  # it has other files
-                folder.rmdir()
-        raise
-
-
-def _check_definitions_load() -> None:
-    """Load the asset graph, which raises if a declaration is invalid."""
-    from evidence_assets.definitions import defs
-
-    defs().resolve_asset_graph()
+def _select_lake(root: Path | None) -> None:
+    """Select the lake whose declarations this process reads."""
+    os.environ[LAKE_VARIABLE] = Lake(root or find_lake()).address

@@ -38,7 +38,7 @@ def query(
     """Query the lake with SQL.
 
     Every table is a view: "SHOW TABLES" lists them, "DESCRIBE predictions" lists columns. Queries are read-only and
-    see only the lake: one SELECT, DESCRIBE, SUMMARIZE or SHOW, with at most a minute, 2 GB of memory and a million rows.
+    see only the lake: one SELECT, DESCRIBE, SUMMARIZE or SHOW, with at most a minute, 2 GB of memory, a million rows.
     """
     with report_errors(), connect(lake) as connection:
         names, rows = run_read_only_query(connection, sql)
