@@ -44,18 +44,10 @@ def test_an_answer_is_shown_and_traced_to_its_question(lake: Path) -> None:
     assert "question" in trace.output and "evidence" in trace.output
 
 
-def test_removed_keys_of_a_profile_are_ignored_with_a_warning_that_names_the_replacement() -> None:
-    with pytest.warns(FutureWarning) as warnings:
-        profile = load(str(EARLIER / "profile.yaml"))
-    messages = [str(warning.message) for warning in warnings]
-    assert any("calls_a_day" in message and "automation" in message for message in messages)
-    assert any("seed_folders" in message and "raw/seeds" in message for message in messages)
-    assert (profile.retrieval.R, profile.ugat.D, profile.automation, profile.generator.name) == (
-        200,
-        2,
-        True,
-        "qwen2.5",
-    )
+def test_a_profile_is_read() -> None:
+    profile = load(str(EARLIER / "profile.yaml"))
+    settings = (profile.retrieval.R, profile.ugat.D, profile.automation, profile.generator.name)
+    assert settings == (200, 2, True, "qwen2.5")
 
 
 @pytest.mark.parametrize(("kind", "component"), [("corpus", Corpus), ("benchmarks", Benchmark)])

@@ -1,4 +1,4 @@
-"""The images and compose files: what they name exists, and their commands start a server in a bare folder."""
+"""The images and compose files: their commands start a server in a bare folder; linters check the rest."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import io
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,11 +25,9 @@ from dockerfile_parse import DockerfileParser
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
 
 DEPLOY = REPOSITORY / "deploy"
-DOCKERFILES = sorted(DEPLOY.rglob("*Dockerfile*"))
-COMPOSE_FILES = sorted(DEPLOY.rglob("*compose*.yaml"))
 SERVICES = {
     (path.name, name): service
-    for path in COMPOSE_FILES
+    for path in sorted(DEPLOY.rglob("*compose*.yaml"))
     for name, service in yaml.safe_load(path.read_text())["services"].items()
 }
 START_TIMEOUT_S = 300.0
@@ -44,52 +40,7 @@ def instructions(path: Path) -> list[tuple[str, str]]:
     return [(row["instruction"], row["value"]) for row in rows if row["instruction"] != "COMMENT"]
 
 
-def stages(path: Path) -> dict[str, list[tuple[str, str]]]:
-    """Instructions of each stage, by its name."""
-    named: dict[str, list[tuple[str, str]]] = {}
-    for instruction, value in instructions(path):
-        if instruction == "FROM":
-            current = named.setdefault(value.split()[-1], [])
-        current.append((instruction, value))
-    return named
-
-
-def shell_commands(line: str) -> Iterator[list[str]]:
-    """The commands of a shell line, split at ``&&``."""
-    for part in line.split("&&"):
-        words = shlex.split(part)
-        yield words[1:] if words[0] == "exec" else words
-
-
-def all_commands() -> dict[str, list[str]]:
-    """Commands of RUN, CMD and compose services, by a readable id."""
-    commands: list[list[str]] = []
-    for path in DOCKERFILES:
-        for instruction, value in instructions(path):
-            if instruction == "RUN":
-                commands += shell_commands(value)
-            elif instruction in ("CMD", "ENTRYPOINT"):
-                words = json.loads(value)
-                commands += shell_commands(words[2]) if words[:2] == ["sh", "-c"] else [words]
-    commands += [service["command"] for service in SERVICES.values() if service.get("image") == "evidence-assets"]
-    return {" ".join(words)[:60]: words for words in commands}
-
-
-COMMANDS = all_commands()
-
-
-@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
-def test_base_images_have_a_tag_and_no_stage_that_starts_runs_as_root(path: Path) -> None:
-    named = stages(path)
-    for stage, rows in named.items():
-        base = rows[0][1].split()[0]
-        assert base in named or re.fullmatch(r"[\w./-]+:(?!latest)[\w.-]+", base), f"{stage}: {base} has no tag"
-        users = [value for instruction, value in rows if instruction == "USER"]
-        if any(instruction in ("CMD", "ENTRYPOINT", "ENV") for instruction, _ in rows):
-            assert users and users[-1] not in ("root", "0"), f"{stage} runs as root"
-
-
-@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(DEPLOY.rglob("*Dockerfile*")), ids=lambda path: path.name)
 def test_copied_files_exist_and_private_folders_are_not_copied(path: Path) -> None:
     for instruction, value in instructions(path):
         if instruction == "COPY":
@@ -101,52 +52,10 @@ def test_copied_files_exist_and_private_folders_are_not_copied(path: Path) -> No
 
 
 @pytest.mark.parametrize("key", sorted(SERVICES), ids=lambda key: key[1])
-def test_services_have_tagged_images_and_ports_of_this_machine_only(key: tuple[str, str]) -> None:
+def test_services_have_ports_of_this_machine_only(key: tuple[str, str]) -> None:
     service = SERVICES[key]
-    image = str(service["image"])
-    assert "build" in service or re.fullmatch(r"[\w./-]+:(?!latest)[\w.-]+", image), f"{image} has no tag"
     assert all(str(port).startswith("127.0.0.1:") for port in service.get("ports", [])), service["ports"]
     assert not service.get("privileged") and "network_mode" not in service
-
-
-def test_our_variables_exist_in_the_code() -> None:
-    names = {name for service in SERVICES.values() for name in service.get("environment", {})}
-    for path in DOCKERFILES:
-        for instruction, value in instructions(path):
-            names |= set(re.findall(r"(\w+)=", value)) if instruction == "ENV" else set()
-    code = "".join(path.read_text() for path in (REPOSITORY / "evidence_assets").rglob("*.py"))
-    settings = "".join(path.read_text() for path in DEPLOY.glob("*.yaml") if path not in COMPOSE_FILES)
-    ours = sorted(name for name in names if name.startswith("EVIDENCE_"))
-    assert ours and [name for name in ours if name not in code + settings] == []
-
-
-def test_installed_extras_exist() -> None:
-    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    installs = [words for words in COMMANDS.values() if words[:2] == ["pip", "install"]]
-    assert len(installs) == 2
-    for words in installs:
-        match = re.fullmatch(r"\.(?:\[([\w,]+)\])?", words[-1])
-        assert match, words
-        assert set(filter(None, (match[1] or "").split(","))) <= set(extras)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
-def test_options_of_commands_exist(name: str) -> None:
-    words = COMMANDS[name]
-    options = [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
-    program = shutil.which(words[0], path=f"{BIN}:{os.environ['PATH']}")
-    if not options:
-        return
-    if program is None:
-        pytest.skip(f"{words[0]} is not installed")
-    subcommands = words[1 : words.index(options[0])]
-    environment = os.environ | {"COLUMNS": "200"}
-    result = subprocess.run(
-        [program, *subcommands, "--help"], capture_output=True, text=True, env=environment, check=True
-    )
-    for option in options:
-        assert re.search(rf"(?<![\w-]){option}(?![\w-])", result.stdout), f"{words[0]} has no option {option}"
 
 
 def free_port() -> int:
@@ -204,7 +113,8 @@ def wait_for_reply(address: str, process: subprocess.Popen[bytes], log: Path, da
 
 @pytest.mark.long
 def test_the_image_of_the_demo_shows_its_answers(start: Start, tmp_path: Path) -> None:
-    rows = dict(stages(DEPLOY / "Dockerfile")["demo"])
+    image = instructions(DEPLOY / "Dockerfile")
+    rows = dict(image[image.index(("FROM", "source AS demo")) : image.index(("FROM", "source AS cluster"))])
     command = json.loads(rows["CMD"])
     exposed, port = rows["EXPOSE"], str(free_port())
     assert f"--port {exposed}" in command[-1] and "--host 0.0.0.0" in command[-1]

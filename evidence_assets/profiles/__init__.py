@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -257,30 +256,9 @@ def _merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-REMOVED_KEYS = {
-    ("calls_a_day",): "`automation: true` alone lets changed inputs call language models; set budgets at the server",
-    ("calibration",): "confidence is fitted on graded answers (`evidence train confidence`)",
-    ("harvesting", "seed_folders"): "copy the seed files to raw/seeds of the lake",
-}
-"""Paths of keys that earlier releases read, each with its replacement."""
-
-
-def _drop_removed_keys(settings: dict[str, Any], path: Path) -> None:
-    """Delete removed keys from the settings in place, with a warning for each."""
-    for (*parents, key), replacement in REMOVED_KEYS.items():
-        section: Any = settings
-        for parent in parents:
-            section = section.get(parent) if isinstance(section, dict) else None
-        if isinstance(section, dict) and key in section:
-            del section[key]
-            name = ".".join([*parents, key])
-            warnings.warn(f"{path}: {name} is ignored: {replacement}. Remove the key.", FutureWarning, stacklevel=2)
-
-
 def _read_settings(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Merged settings of a profile and its bases; ``extending`` are the profiles that extend it."""
     settings = read_yaml_mapping(path)
-    _drop_removed_keys(settings, path)
     if isinstance(settings.get("prompts"), str):
         settings["prompts"] = str((path.parent / settings["prompts"]).resolve())
     base = _read_base(str(settings.pop("extends")), path, extending) if "extends" in settings else {}
