@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,7 @@ import yaml
 
 from evidence_assets.assets import seeds
 from evidence_assets.assets.automation import InstanceRecords, request_stale_assets
-from evidence_assets.assets.partitions import question_partitions
-from evidence_assets.assets.system import build_variant_defs
-from evidence_assets.assets.table_asset import depends_on, table_asset, table_check
 from evidence_assets.definitions import defs
-from evidence_assets.experiment.evidence.selection import (
-    Parent,
-    Question,
-    SelectedEvidence,
-    build_questions,
-    evidence_rows,
-)
-from evidence_assets.experiment.stage import StageContext, StageOutput
-from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 
 RELATIONS: dict[str, tuple[str, list[list[str]]]] = {
@@ -50,76 +37,19 @@ def write_seed(lake: Path, name: str, prompt: str, pairs: Sequence[Sequence[str]
     return path
 
 
-class ByRelation:
-    """Selects the best triple of one relation per question, so that editing a relation changes known questions."""
-
-    name = "by_relation"
-
-    def __init__(self, triples: pl.DataFrame) -> None:
-        self._best = triples.filter(pl.col("rank") == 1).sort("relation_id").to_dicts()
-        self.version = "|".join(row["triple_id"] for row in self._best)
-
-    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        selected = []
-        for question in questions:
-            row = self._best[int(question.question_id[:8], 16) % len(self._best)]
-            text = f"{row['head']} {row['relation']} {row['tail']}"
-            parent = Parent("triple", row["triple_id"], row["triple_id"])
-            selected.append(
-                [SelectedEvidence(option, "triple", (parent,), "", text, 1.0) for option, _ in question.hypotheses]
-            )
-        return selected
-
-
-def question_assets() -> dg.Definitions:
-    """Evidence from the collection for multiple-choice questions, with the assets downstream of it."""
-
-    def make(step: StageContext) -> StageOutput:
-        questions = build_questions(step.read("questions", "questions/mcqa", step.partition))
-        selector = ByRelation(step.read("triples", COLLECTION))
-        return evidence_rows("by_relation", selector, questions, step.previous_output)
-
-    evidence = table_asset(
-        "evidence/mcqa/by_relation",
-        "evidence",
-        make,
-        description="Evidence of the test.",
-        group="test",
-        code_version="1",
-        deps=[depends_on("questions/mcqa"), depends_on(COLLECTION)],
-        partitions=question_partitions("mcqa"),
-    )
-    variant = Variant(system="baselines", family="mcqa", name="by_relation", method="bm25", evidence="by_relation")
-    variant_definitions = build_variant_defs(variant)
-    return dg.Definitions.merge(
-        dg.Definitions(assets=[evidence], asset_checks=[table_check(evidence)]), variant_definitions
-    )
-
-
-@cache
-def definitions(questions: bool) -> dg.Definitions:
-    """The package's definitions, optionally with the test's question assets."""
-    return dg.Definitions.merge(defs(), question_assets()) if questions else defs()
-
-
 @dataclass
 class SensorWorld:
     """A lake, a Dagster instance and the sensors over them."""
 
     root: Path
     instance: dg.DagsterInstance
-    loaded_definitions: dg.Definitions
     repository: dg.RepositoryDefinition
-    with_questions: bool = False
     cursor: str | None = None
     queue: list[dg.DagsterRun] = field(default_factory=list)
 
     @classmethod
-    def open(cls, root: Path, *, questions: bool = False) -> SensorWorld:
-        loaded_definitions = definitions(questions)
-        return cls(
-            root, dg.DagsterInstance.get(), loaded_definitions, loaded_definitions.get_repository_def(), questions
-        )
+    def open(cls, root: Path) -> SensorWorld:
+        return cls(root, dg.DagsterInstance.get(), defs().get_repository_def())
 
     @property
     def lake(self) -> Lake:
@@ -144,17 +74,15 @@ class SensorWorld:
         return list(result.run_requests or [])
 
     def tick(self) -> list[Asset]:
-        """A tick over both; the requested runs are queued."""
+        """A tick over both; the requested runs are queued, except those of the graph of the sample."""
         new = [*self.tick_seeds(), *self.tick_follow()]
-        if not self.with_questions:
-            # only the end-to-end test includes the graph
-            new = [request for request in new if not _names(request)[0].startswith("knowledge/sample/")]
+        new = [request for request in new if not _names(request)[0].startswith("knowledge/sample/")]
         self.queue += [self._queued(request) for request in new]
         return sorted((name, request.partition_key) for request in new for name in _names(request))
 
     def _queued(self, request: dg.RunRequest) -> dg.DagsterRun:
         selection = frozenset(request.asset_selection or ())
-        job = self.loaded_definitions.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
+        job = defs().resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
         tags = dict(request.tags)
         if request.partition_key and "dagster/partition" not in tags:
             tags |= job.get_tags_for_partition_key(request.partition_key, selection)
@@ -166,12 +94,16 @@ class SensorWorld:
         """Execute one queued run."""
         # No public function executes a queued run, so a new run replaces it.
         self.instance.delete_run(run.run_id)
-        result = self.loaded_definitions.resolve_implicit_global_asset_job_def().execute_in_process(
-            instance=self.instance,
-            asset_selection=list(run.asset_selection or ()),
-            tags=run.tags,
-            run_config=_QUIET,
-            raise_on_error=False,
+        result = (
+            defs()
+            .resolve_implicit_global_asset_job_def()
+            .execute_in_process(
+                instance=self.instance,
+                asset_selection=list(run.asset_selection or ()),
+                tags=run.tags,
+                run_config=_QUIET,
+                raise_on_error=False,
+            )
         )
         failed = [e.step_failure_data.error_display_string for e in result.all_events if e.is_step_failure]
         assert result.success is succeeds, failed
@@ -216,11 +148,6 @@ class SensorWorld:
         with dg.partition_loading_context(dynamic_partitions_store=self.instance):
             changed = [asset for key in records.last_events for asset, _ in records.find_stale(key)]
         return {("/".join(key.path), partition) for key, partition in changed}
-
-    def last_metadata(self, name: str, partition: str | None = None) -> dict[str, Any]:
-        record = self.instance.get_latest_data_version_record(dg.AssetKey(name.split("/")), partition_key=partition)
-        assert record is not None and record.asset_materialization is not None
-        return {key: value.value for key, value in record.asset_materialization.metadata.items()}
 
     def runs(self, name: str, partition: str | None = None) -> int:
         """Number of runs that selected an asset partition."""

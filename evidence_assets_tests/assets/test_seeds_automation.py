@@ -10,7 +10,6 @@ import shutil
 from pathlib import Path
 
 import dagster as dg
-import polars as pl
 import pytest
 
 from evidence_assets.assets import seeds
@@ -19,9 +18,7 @@ from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS,
 from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
 
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
-QUESTIONS = "sample_mcqa|0"
 SEEDS, HARVEST = "knowledge/seeds", "knowledge/kbloom/harvest"
-GRAPH = [("knowledge/sample/edges", None), ("knowledge/sample/nodes", None)]
 MERGED = [(COLLECTION, None), ("knowledge/kbloom/commonsense", None), ("scores/knowledge/kbloom", None)]
 
 
@@ -33,7 +30,7 @@ def environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def built_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with three harvested relations and answered questions."""
+    """A lake with three harvested relations."""
     root = tmp_path_factory.mktemp("house")
     (root / "dagster_home").mkdir()
     (root / "dagster_home" / "dagster.yaml").write_bytes(DAGSTER_SETTINGS.read_bytes())
@@ -42,20 +39,16 @@ def built_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         environment(root, patch)
         for name, (prompt, pairs) in RELATIONS.items():
             write_seed(root / "data_lake", name, prompt, pairs)
-        sensor_world = SensorWorld.open(root, questions=True)
+        sensor_world = SensorWorld.open(root)
         sensor_world.make("raw/sample")
         sensor_world.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
         sensor_world.make("corpus/sample/index", "models/masked_lm", "raw/seeds", "knowledge/sample/triples")
-        sensor_world.make("questions/mcqa", partition=QUESTIONS)
         requested = sensor_world.settle()
         assert requested == [
             [(SEEDS, name) for name in sorted(RELATIONS)],
             [(HARVEST, name) for name in sorted(RELATIONS)],
         ]
-        sensor_world.make(*(name for name, _ in [*MERGED, *GRAPH]), "knowledge/sample/csr")
-        names = ["evidence", "chains", "predictions", "citations"]
-        sensor_world.make(*(f"{name}/mcqa/by_relation" for name in names), partition=QUESTIONS)
-        sensor_world.make("scores/mcqa/by_relation", partition="sample_mcqa")
+        sensor_world.make(*(name for name, _ in MERGED))
         assert sensor_world.settle() == []
         sensor_world.instance.dispose()
     return root
@@ -74,32 +67,14 @@ def sensor_world(copy: Path) -> SensorWorld:
     return SensorWorld.open(copy)
 
 
-def test_an_edit_requests_its_relation_and_then_all_downstream_assets_once(copy: Path) -> None:
-    sensor_world = SensorWorld.open(copy, questions=True)
+def test_an_edit_requests_its_relation_and_then_all_downstream_assets_once(sensor_world: SensorWorld) -> None:
     sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]], prompt="<HEAD> can respond well to <TAIL>")
     assert sensor_world.tick() == [(SEEDS, "leads_to")]
     assert sensor_world.stale() == set()
     sensor_world.work()
     assert sensor_world.stale() == {(HARVEST, "leads_to"), *MERGED}, "of the relations, only the edited one is stale"
-    requested = sensor_world.settle()
-    by_relation = "mcqa/by_relation"
-    assert requested == [
-        [(HARVEST, "leads_to")],
-        MERGED,
-        [
-            *((f"{table}/{by_relation}", QUESTIONS) for table in ("chains", "citations", "evidence")),
-            *GRAPH,
-            (f"predictions/{by_relation}", QUESTIONS),
-        ],
-        [("knowledge/sample/csr", None), (f"scores/{by_relation}", "sample_mcqa")],
-    ]
+    assert sensor_world.settle() == [[(HARVEST, "leads_to")], MERGED]
     assert sensor_world.stale() == set()
-    chains = sensor_world.last_metadata(f"chains/{by_relation}", QUESTIONS)
-    assert chains["rows_reused"] > 0 and chains["rows_computed"] > 0, "only questions whose evidence changed"
-    evidence = sensor_world.lake.read("evidence", f"evidence/{by_relation}")
-    touched_ids = evidence.filter(pl.col("text").str.contains(" leads_to "))["question_id"].unique()
-    chains_rows = sensor_world.lake.read("chains", f"chains/{by_relation}")
-    assert chains["rows_computed"] == chains_rows.filter(pl.col("question_id").is_in(touched_ids.to_list())).height
 
 
 def test_a_new_timestamp_or_layout_requests_nothing(sensor_world: SensorWorld) -> None:

@@ -90,7 +90,6 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     assert "All six pairs of may_treat are used." in output and "by one run of its first tick" in output
     project = tmp_path / "my_library"
     assert (project / "data_lake" / "format.json").exists() and (project / ".dagster" / "history").exists()
-    assert (project / "pages" / "index.html").exists()
 
     [wheel], [sdist] = (list((tmp_path / "source" / "dist").glob(f"*.{end}")) for end in ("whl", "tar.gz"))
     sources = {str(p.relative_to(tmp_path / "source")) for p in (tmp_path / "source").glob("evidence_assets/**/*.*")}
