@@ -168,23 +168,14 @@ def select_variant(family: str, source: QuestionSource, system: str, model: str)
     by_name = {v.name: v for v in variants() if v.family == family}
     name = system or (DEFAULT_SYSTEMS if source.corpus or source.table else GRAPH_ONLY_SYSTEMS)[family]
     if name not in by_name:
-        question_kinds = {
-            "mcqa": "questions with options",
-            "graph": "questions without options",
-            "table": "questions on tables",
-        }
         raise BadInput(
-            f"no variant {name!r} answers {question_kinds[family]}; did you mean {closest_name(name, by_name)!r}? "
+            f"no variant {name!r} answers {family} questions; did you mean {closest_name(name, by_name)!r}? "
             f"There are: {', '.join(sorted(by_name))}"
         )
-    generator = profiles.load().generator.name
     if model and f"{name}@{model}" in by_name:
         name = f"{name}@{model}"
-    elif model and model != generator:
-        raise BadInput(
-            f"profile {profiles.load().name} has no model {model!r}, only {generator!r}: add the model under "
-            "`generator` in a profile and select it with EVIDENCE_PROFILE; `evidence doctor` checks it"
-        )
+    elif model and model != profiles.load().generator.name:
+        profiles.load().check_name("generator", model)
     variant = by_name[name]
     return variant.model_copy(update={"counterfactual": variant.explain})
 
@@ -228,12 +219,6 @@ def _answer_and_print(
         for variant in selected
     )
     _print_answer(lake, answer, time.monotonic() - start, json_format, show_all, bool(options))
-    if question.task == "kgqa" and not text.rstrip().endswith("?") and answer.prediction["status"] != "answered":
-        err.print(
-            "A statement is checked as a claim only against a --table. Ask documents a question.",
-            style="dim",
-            soft_wrap=True,
-        )
 
 
 def select_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:

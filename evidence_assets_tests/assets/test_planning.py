@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import dagster as dg
 import pyarrow as pa
@@ -13,12 +14,14 @@ from evidence_assets.assets.planning import (
     SECONDS_PER_QUESTION,
     PlanRow,
     measured_seconds,
+    measured_times,
     pace_metadata,
     plan_variants,
 )
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.store import Lake
+from evidence_assets.reproduction.cells import find_cell_sources
 from evidence_assets_tests.lake_rows import question
 
 
@@ -92,3 +95,35 @@ def test_the_seconds_of_a_variant_are_the_sum_of_its_steps(instance: dg.DagsterI
     assert measured_seconds(instance, ["evidence/x", "predictions/x"], ["b|0"]) == pytest.approx(1.5)
     assert measured_seconds(instance, ["evidence/x", "chains/x"], ["b|0"]) is None
     assert measured_seconds(instance, ["evidence/x"], ["never|0"]) is None
+
+
+# Printed times beside those of steps, worked out by hand
+
+
+STEPS = {
+    "evidence/mcqa/uscrake_jsd_chunks": 900.0,
+    "evidence/mcqa/uscrake_published_graph": 90.0,
+    "evidence/mcqa/uscrake_published": 1000.0,
+    "chains/mcqa/uscrake_published/qwen2_5_14b": 40.0,
+    "predictions/mcqa/uscrake_published/qwen2_5_14b": 5.0,
+}
+
+
+def test_chunks_and_graph_are_timed_apart_and_a_generator_by_its_own_steps(
+    paper: None, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    lake = Lake.create(tmp_path / "lake", question_shards=8)
+    lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(4)]})
+    sources = [source for source in find_cell_sources() if source.benchmark == "obqa"]
+    for asset, seconds in STEPS.items():
+        record_pace(instance, asset, "obqa|3", seconds)
+    times = measured_times(instance, sources, lake)
+    values = {(key[2], key[3], key[4]): [score.value for score in scores] for key, scores in times.items()}
+    assert values == {
+        ("chunk_retrieval_stage", "", "hours"): [pytest.approx(1.0)],
+        ("kg_reasoning_stage", "", "hours"): [pytest.approx(0.1)],
+        ("answer_generator_stage", "qwen2.5-14b", "hours"): [pytest.approx(0.05)],
+        ("total_average", "", "hours"): [pytest.approx(4 * 1045 / 3600)],
+        ("total_average", "", "minutes_per_question"): [pytest.approx(1045 / 60)],
+    }
+    assert {score.n for scores in times.values() for score in scores} == {4}

@@ -30,18 +30,3 @@ def test_everything_is_fresh_after_a_whole_run(world: World) -> None:
     code_versions = instance.get_latest_materialization_code_versions(list(graph.get_all_asset_keys()))
     assert code_versions == {key: graph.get(key).code_version for key in graph.get_all_asset_keys()}
     assert find_stale_names(instance) == set()
-
-
-@pytest.mark.long
-def test_unchanged_data_makes_nothing_stale_and_changed_data_its_downstream_assets(world: World) -> None:
-    instance = dg.DagsterInstance.get()
-    job = defs().resolve_implicit_global_asset_job_def()
-    assert job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey(["raw", "sample"])]).success
-    assert find_stale_names(instance) == set()
-    instance.report_runless_asset_event(
-        dg.AssetMaterialization(["tables"], partition="sample_tables", tags={"dagster/data_version": "another"})
-    )
-    stale = find_stale_names(instance)
-    assert any(name.startswith("evidence/table/") for name in stale)
-    assert all("sample_tables" in name for name in stale), stale
-    assert not any(name.startswith(("corpus", "raw", "questions", "tables")) for name in stale)

@@ -317,7 +317,7 @@ def test_missing_sources_are_reported(lake: Lake, tmp_path: Path) -> None:
         ad_hoc_questions.check_corpus(empty, "notes")
     with pytest.raises(BadInput, match="did you mean 'uscrake'"):
         select_variant("mcqa", QuestionSource("notes"), "uscrak", "")
-    with pytest.raises(BadInput, match="has no model 'qwen'"):
+    with pytest.raises(BadInput, match="no generator 'qwen'"):
         select_variant("mcqa", QuestionSource("notes"), "", "qwen")
 
 

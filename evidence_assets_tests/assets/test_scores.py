@@ -1,10 +1,12 @@
-"""Scores come from stored predictions: scoring never calls a solver."""
+"""Scores come from stored predictions, without a solver; the table of printed figures is written after them."""
 
 from __future__ import annotations
 
+import dagster as dg
 import pytest
 
-from evidence_assets.assets.system import build_variant_defs
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.system import Scoreboard, build_variant_defs
 from evidence_assets.experiment import solvers
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import StaleInput
@@ -36,3 +38,13 @@ def test_missing_predictions_are_an_error_and_not_scored_as_wrong(lake: Lake) ->
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
     with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):
         materialize(lake, build_variant_defs(PLAIN), "scores/mcqa/x", partition_key="sample_mcqa")
+
+
+def test_the_printed_figures_are_written_and_counted(lake: Lake) -> None:
+    (asset,) = Scoreboard().build_defs(dg.ComponentTree.for_test().load_context).assets or []
+    assert isinstance(asset, dg.AssetsDefinition)
+    result = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
+    (materialization,) = result.asset_materializations_for_node("report__scoreboard")
+    rows = lake.read("published_figures", "report/scoreboard")
+    counts = [materialization.metadata[name].value for name in ("printed", "fillable", "filled")]
+    assert counts == [rows.height, rows["reason"].null_count(), 0] and rows.height == 1248
