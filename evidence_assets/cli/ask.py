@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
     from evidence_assets.experiment.corpus_building import TokenStorage
 
-JsonFormat = Literal["none", "indented", "lines"]
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
 GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
@@ -57,9 +56,7 @@ def ask(
     show_all: Annotated[
         bool, typer.Option("--all", help="Also print unused evidence and options from a table.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON; for questions from standard input, one object per line.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and question.")] = False,
     lake: LakeOption = None,
 ) -> None:
     """Answer a question from documents, a graph or a table.
@@ -84,9 +81,8 @@ def ask(
         if source.corpus and not corpus and others:
             err.print(f"corpus {source.corpus}; choose another by --corpus: {', '.join(others)}", style="dim")
         all_options = [*(options or []), *(texts or [])[1:]]
-        json_format: JsonFormat = "none" if not as_json else "indented" if texts else "lines"
         for text in (texts or [])[:1] or _read_questions():
-            _answer_and_print(opened_lake, text, all_options, source, question_table, system, json_format, show_all)
+            _answer_and_print(opened_lake, text, all_options, source, question_table, system, as_json, show_all)
 
 
 def _parse_folder(corpus: str) -> Path | None:
@@ -194,7 +190,7 @@ def _answer_and_print(
     source: QuestionSource,
     table: Table | None,
     system: str,
-    json_format: JsonFormat,
+    as_json: bool,
     show_all: bool = False,
 ) -> None:
     start = time.monotonic()
@@ -218,7 +214,7 @@ def _answer_and_print(
         )
         for variant in selected
     )
-    _print_answer(lake, answer, time.monotonic() - start, json_format, show_all, bool(options))
+    _print_answer(lake, answer, time.monotonic() - start, as_json, show_all, bool(options))
 
 
 def select_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
@@ -232,12 +228,12 @@ def select_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
 
 
 def _print_answer(
-    lake: Lake, answer: AdHocAnswer, seconds: float, json_format: JsonFormat, show_all: bool, has_options: bool
+    lake: Lake, answer: AdHocAnswer, seconds: float, as_json: bool, show_all: bool, has_options: bool
 ) -> None:
     with connect(lake.root, lazy=True) as connection:
         view = view_answer(connection, answer.prediction["prediction_id"])
     timings = {"seconds": round(seconds, 3), "seconds_by_stage": dict(answer.seconds)}
-    if print_if_json(json_format != "none", view.as_dict() | timings, indent=None if json_format == "lines" else 1):
+    if print_if_json(as_json, view.as_dict() | timings, indent=None):
         return
     text = format_answer(view, options=has_options, everything=show_all)
     out.print(strip_controls(text), end="", markup=False, soft_wrap=True)

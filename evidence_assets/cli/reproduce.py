@@ -87,11 +87,11 @@ def _load_tables(lake: Path | None) -> dict[str, list[Cell]]:
     return dict(tables)
 
 
-def _list_runs(cells: Iterable[Cell], recorded: bool = False) -> list[tuple[str, str]]:
+def _list_runs(cells: Iterable[Cell]) -> list[tuple[str, str]]:
     """Arguments of ``evidence run`` that fill these cells: benchmarks with their variants."""
     labels: dict[str, set[str]] = defaultdict(set)
     for source in (source for cell in cells for source in cell.sources):
-        if source.scope is None and source.is_recorded == recorded:
+        if source.scope is None and not source.is_recorded:
             labels[source.benchmark].add(source.variant.label)
     return [(benchmark, ",".join(sorted(names))) for benchmark, names in sorted(labels.items())]
 
@@ -99,11 +99,6 @@ def _list_runs(cells: Iterable[Cell], recorded: bool = False) -> list[tuple[str,
 def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
     """Counts, reasons and requirements of a table."""
     sources = [source for cell in cells for source in cell.sources]
-    runs, recorded_runs = (
-        [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _list_runs(cells, is_recorded)]
-        for is_recorded in (False, True)
-    )
-    harvest = [f"evidence reproduce {name} --run"] if any(source.scope for source in sources) else []
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for cell in cells:
         if not cell.fillable:
@@ -121,7 +116,7 @@ def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
         "presets": [preset.name for preset in presets().values() if published_in in (*preset.tables, *preset.beside)],
         "data": paper_cells.required_data(sources),
         "models": sorted({s.model_id for s in sources if not s.is_recorded} - {""}),
-        "run": [*runs, *harvest, *recorded_runs],
+        "run": [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _list_runs(cells)],
     }
 
 
@@ -195,5 +190,5 @@ def _print_cells(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
     out.print("{printed} printed, {fillable} can be filled, {filled} are filled".format(**summary))
     out.print("difference: ours − printed; *: our 95 % interval excludes the printed figure", style="dim")
     if summary["fillable"]:
-        steps = [f"To fill it, with profile {load().name}:", *summary["run"]]
-        out.print("\n  ".join(steps), markup=False, soft_wrap=True)
+        out.print(f"`evidence reproduce {summary['table']} --run` fills it with profile {load().name}; in parts:")
+        out.print("".join(f"  {command}\n" for command in summary["run"]), end="", markup=False, soft_wrap=True)

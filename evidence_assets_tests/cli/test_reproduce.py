@@ -44,7 +44,7 @@ def test_all_tables_are_listed_with_their_state() -> None:
     for table in tables:
         assert table["fillable"] + sum(r["cells"] for r in table["reasons"]) == table["printed"]
         assert table["filled"] <= table["fillable"]
-        assert bool(table["data"]) == bool(table["run"]) == bool(table["fillable"])
+        assert bool(table["data"]) == bool(table["fillable"])
     (table,) = [t for t in tables if t["table"] == "thesis-7.3"]
     assert table["filled"] == 2 and "openbookqa" in table["data"]["obqa"].lower().replace("-", "")
     labels = ("uscrake_published", "uscrake_published@llama3_3_70b", "uscrake_published@qwen2_5_14b")

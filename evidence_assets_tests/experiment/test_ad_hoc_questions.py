@@ -282,15 +282,6 @@ def test_answers_to_questions_from_standard_input_are_json_lines(lake: Lake) -> 
     arguments = ["ask", "--corpus", "notes", "--lake", str(lake.root), "--json"]
     result = CliRunner().invoke(app, arguments, input="\n".join(texts))
     assert [json.loads(line)["question"] for line in result.stdout.splitlines()] == texts
-    result = CliRunner().invoke(app, [*arguments, texts[0]])
-    assert json.loads(result.stdout)["question"] == texts[0] and "\n" in result.stdout.strip()
-
-
-def test_a_statement_without_a_table_says_how_claims_are_checked(lake: Lake) -> None:
-    for text, is_statement in (("Cows rented two bicycles in Oslo.", True), ("Who rented bicycles in Oslo?", False)):
-        result = CliRunner().invoke(app, ["ask", text, "--corpus", "notes", "--lake", str(lake.root)])
-        assert result.exit_code == 0 and "No answer found" in result.output
-        assert ("checked as a claim only against a --table" in result.output) == is_statement
 
 
 def test_names_are_suggested_from_what_the_lake_has(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
