@@ -5,7 +5,6 @@ Each process keeps a file locked while it lives, so that others notice when it w
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import os
 import socket
@@ -47,12 +46,14 @@ UNFINISHED_STATUSES = [status for status in dg.DagsterRunStatus if status not in
 @cache
 def hold_liveness_lock(home: Path) -> dict[str, str]:
     """Tags for the runs of this process; they name a file that stays locked until the process ends."""
-    folder = home / "alive"
+    folder, name = home / "alive", str(uuid.uuid4())
     folder.mkdir(exist_ok=True)
-    lock_file = folder / str(uuid.uuid4())
-    fcntl.flock(os.open(lock_file, os.O_CREAT | os.O_WRONLY), fcntl.LOCK_EX)
-    atexit.register(lock_file.unlink, missing_ok=True)
-    return {LOCK_FILE_TAG: lock_file.name, HOST_TAG: socket.gethostname()}
+    for lock_file in folder.iterdir():
+        if is_abandoned(lock_file):
+            lock_file.unlink(missing_ok=True)
+    fcntl.flock(os.open(home / name, os.O_CREAT | os.O_WRONLY), fcntl.LOCK_EX)
+    (home / name).rename(folder / name)  # every file in the folder of a living process is locked
+    return {LOCK_FILE_TAG: name, HOST_TAG: socket.gethostname()}
 
 
 def history_id(run: dg.DagsterRun) -> str:
@@ -71,8 +72,6 @@ def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFuncti
         if not _is_killed(instance, run, home):
             continue
         failed_runs += 1
-        if name := run.tags.get(LOCK_FILE_TAG):
-            (home / "alive" / name).unlink(missing_ok=True)
         report(f"the process of {_describe(run)} was killed: the run is marked as failed")
         if run.status is dg.DagsterRunStatus.CANCELING:
             instance.report_run_canceled(run, "The process of this cancelled run has ended.")
