@@ -82,8 +82,6 @@ def test_an_answer_is_drawn_from_its_question_to_its_sources(client: TestClient)
     assert not re.search(r'<svg[^>]*style=|<[^>]* on\w+="', page)
 
 
-
-
 def test_an_answer_without_evidence_has_no_drawing(client: TestClient) -> None:
     assert "<svg" not in client.get("/question/q2").text
 

@@ -15,7 +15,7 @@ from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.lineage import history_rows
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.explorer.test_cards import Page
+from evidence_assets_tests.explorer.test_site import Page
 from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"

@@ -7,6 +7,7 @@ import json
 import re
 import socket
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,7 +21,6 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
-from evidence_assets_tests.explorer.test_cards import Page
 from evidence_assets_tests.lake_rows import (
     chain,
     chunk,
@@ -31,6 +31,23 @@ from evidence_assets_tests.lake_rows import (
     question,
     write_answers,
 )
+
+
+class Page(HTMLParser):
+    """Elements and text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
 NAMES = (
