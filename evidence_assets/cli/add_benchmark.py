@@ -108,7 +108,6 @@ def plan_benchmark(
     tables: Path | None = None,
     graph: Path | None = None,
     split: str | None = None,
-    folder: Path | None = None,
 ) -> BenchmarkPlan:
     """Read and validate all inputs and plan what to write, without writing.
 
@@ -116,7 +115,7 @@ def plan_benchmark(
     is a file in the format of ``benchmarks.user_benchmark``, one table file, or a folder of table files, whose names
     are the table ids. Raises BadInput with file, line and field of the first error.
     """
-    check_new_name(name, folder)
+    check_new_name(name)
     numbered_questions = _read_questions(questions, name)
     task = numbered_questions[0][1].task
     plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _select_split(numbered_questions, questions, split))
@@ -143,12 +142,12 @@ def add_question_counts(plan: BenchmarkPlan, questions: list[QuestionRecord]) ->
         )
 
 
-def check_new_name(name: str, folder: Path | None) -> None:
+def check_new_name(name: str) -> None:
     """Raise BadInput if the name is invalid, or belongs to what `evidence add benchmark` did not add."""
     check_name(name, "benchmark")
-    own_folder = (folder or find_lake() / DECLARATIONS_FOLDER / "benchmarks") / name
-    others = [c for kind in ("Corpus", "Graph", "KnowledgeBase") for c in declarations_of(kind)]
-    for other in [*others, *declarations_of("Benchmark", folder)]:
+    own_folder = find_lake() / DECLARATIONS_FOLDER / "benchmarks" / name
+    kinds = ("Benchmark", "Corpus", "Graph", "KnowledgeBase")
+    for other in (declaration for kind in kinds for declaration in declarations_of(kind)):
         if other.attributes.get("name") == name and other.file.parent != own_folder:
             message = f"a benchmark, corpus or graph {name!r} exists already: choose another name, or delete this file"
             raise BadInput(message, file=other.file)
@@ -270,12 +269,12 @@ def _read_table_files(path: Path, name: str) -> list[Table]:
     return [user_benchmark.read_table_file(file, name) for file in files]
 
 
-def write_benchmark(plan: BenchmarkPlan, lake: Lake, folder: Path | None = None) -> None:
+def write_benchmark(plan: BenchmarkPlan, lake: Lake) -> None:
     """Copy the files to the lake and declare the benchmark, or replace one that was added before.
 
     Writes the YAML last: after a kill, a retry reuses the copied files.
     """
-    declaration = (folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")) / plan.name
+    declaration = lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks") / plan.name
     raw = lake.raw_path(plan.folder)
     with replacing_folder(raw) as temporary:
         for name, source in plan.copies.items():
@@ -307,7 +306,6 @@ def plan_published_benchmark(
     corpus: str | None = None,
     graph: Path | None = None,
     split: str | None = None,
-    folder: Path | None = None,
 ) -> BenchmarkPlan:
     """Read all questions of the published files in a folder and plan to copy it, without writing.
 
@@ -315,7 +313,7 @@ def plan_published_benchmark(
     need one are then scored as retrieval. Raises BadInput with file, line and
     field of the first error; an unknown reader's error lists all.
     """
-    check_new_name(name, folder)
+    check_new_name(name)
     info = find_dataset(reader)
     if info.task is None:
         raise BadInput(f"{info.title} has no questions: use another --reader, or --corpus or --graph for its files")

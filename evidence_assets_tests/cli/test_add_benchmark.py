@@ -35,12 +35,12 @@ CLAIM = {
 
 
 class Folder:
-    """Files of a user, a lake, and a folder for declarations."""
+    """Files of a user, and a lake with its folder for declarations."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.defs, self.tables = root, root / "defs", root / "tables"
-        self.defs.mkdir()
+        self.root, self.tables = root, root / "tables"
         self.lake = Lake.create(root / "data_lake")
+        self.defs = self.lake.root / "declarations" / "benchmarks"
         self.write_file("docs/bees.txt", "Bees buzz.")
         self.write_file("tables/n.csv", "name,value\nRiver,1\n")
 
@@ -53,16 +53,16 @@ class Folder:
     def plan(self, name: str, *rows: dict[str, Any], **sources: Path | None) -> BenchmarkPlan:
         """The plan of a benchmark with these questions, of documents if no other sources are given."""
         corpus = None if sources else str(self.root / "docs")
-        return plan_benchmark(name, self.questions(*rows), corpus=corpus, folder=self.defs, **sources)
+        return plan_benchmark(name, self.questions(*rows), corpus=corpus, **sources)
 
     def add(self, plan: BenchmarkPlan) -> BenchmarkPlan:
-        write_benchmark(plan, self.lake, folder=self.defs)
+        write_benchmark(plan, self.lake)
         return plan
 
     def add_published(self, reader: str, files: dict[str, str], corpus: str | None = None) -> BenchmarkPlan:
         """Add the benchmark "mine" from files in a dataset's published layout."""
         published = write_files(self.root / "published", files)
-        return self.add(plan_published_benchmark("mine", reader, published, corpus=corpus, folder=self.defs))
+        return self.add(plan_published_benchmark("mine", reader, published, corpus=corpus))
 
     def read_questions(self, name: str) -> list[QuestionRecord]:
         return list(read_benchmark_questions(self.lake, benchmarks(self.defs)[name]))
@@ -74,7 +74,7 @@ class Folder:
 
 def test_a_name_that_is_no_corpus_gets_the_list_of_corpora(folder: Folder) -> None:
     with pytest.raises(BadInput, match=r"'railway' is neither a folder nor a corpus of this lake; there are: .*sample"):
-        plan_benchmark("mine", folder.questions(CHOICE), corpus="railway", folder=folder.defs)
+        plan_benchmark("mine", folder.questions(CHOICE), corpus="railway")
 
 
 def test_questions_without_known_answers_are_counted(folder: Folder) -> None:
@@ -84,16 +84,17 @@ def test_questions_without_known_answers_are_counted(folder: Folder) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path, other_settings: pytest.MonkeyPatch) -> Folder:
+    other_settings.setenv(LAKE_VARIABLE, str(tmp_path / "data_lake"))
     return Folder(tmp_path)
 
 
 def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) -> None:
     folder.add(folder.plan("bees", CHOICE))
     assert folder.list_files() == [
+        "data_lake/declarations/benchmarks/bees/defs.yaml",
         "data_lake/raw/benchmarks/bees/corpus/bees.txt",
         "data_lake/raw/benchmarks/bees/questions.jsonl",
-        "defs/bees/defs.yaml",
     ]
     assert [q.gold for q in folder.read_questions("bees")] == [("A",)]
     (corpus,) = declared.declarations_of("Corpus", folder.defs)
