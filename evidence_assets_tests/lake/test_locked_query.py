@@ -8,11 +8,14 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from typer.testing import CliRunner
 
+from evidence_assets.cli import app
 from evidence_assets.lake import connect
 from evidence_assets.lake.catalogue import QUERY_MEMORY_LIMIT, run_read_only_query
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.lake.test_lineage import triple
 from evidence_assets_tests.lake.test_store import citation
 
 ATTEMPTS = [
@@ -132,3 +135,20 @@ def test_memory_is_limited_without_spilling_to_disk(
     with connect(lake.root) as connection:
         [(limit,)] = run_read_only_query(connection, "SELECT current_setting('memory_limit')")[1]
     assert QUERY_MEMORY_LIMIT == "2GB" and limit == "1.8 GiB"
+
+
+def test_a_query_works_after_all_commands_were_loaded(lake: Lake) -> None:
+    assert CliRunner().invoke(app, ["--help"]).exit_code == 0
+    result = CliRunner().invoke(app, ["query", "SELECT 1 AS one", "--format", "csv", "--lake", str(lake.root)])
+    assert (result.exit_code, result.stdout) == (0, "one\n1\n"), result.exception
+
+
+def test_control_characters_never_reach_the_terminal(lake: Lake) -> None:
+    arguments = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
+    output = CliRunner().invoke(app, arguments).stdout
+    assert "\x1b" not in output and "[2J[bold]" in output
+    lake.write("triples", "", {"triples": [triple(0) | {"head": "\x1b[2J[bold]"}]})
+    for command, stream in (("trace triple0", "stdout"), ("query SELECT '\x1b[2J[bold]' FROM nowhere", "stderr")):
+        arguments = CliRunner().invoke(app, [*command.split(maxsplit=1), "--lake", str(lake.root)])
+        text = getattr(arguments, stream)
+        assert "\x1b" not in text and "[2J[bold]" in text, command
