@@ -7,9 +7,7 @@ at random, each with where it can be checked, for a second reader.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import random
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache
@@ -217,18 +215,3 @@ def load_world() -> World:
         facts.append(Fact(relation, head, tail, relations[relation]["collection"], check, hidden, in_graph, is_stated))
     doubtful = {(head, relation, tail) for head, relation, tail, _ in read_triples(INPUTS / "facts" / "unsure.tsv")}
     return World(facts, relations, lexicon["aliases"], lexicon, doubtful)
-
-
-def main() -> None:
-    """Print facts drawn at random, for a reader who checks them."""
-    parser = argparse.ArgumentParser(description="Draw facts of the sample world for checking.")
-    parser.add_argument("--draw", type=int, default=100, help="how many facts")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draw")
-    arguments = parser.parse_args()
-    facts = sorted(load_world().facts)
-    for number, fact in enumerate(random.Random(arguments.seed).sample(facts, arguments.draw), 1):
-        print(f"{number}\t{fact.head}\t{fact.relation}\t{fact.tail}\t{fact.check}")
-
-
-if __name__ == "__main__":
-    main()
