@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -16,21 +16,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.lake.array_files import (
-    ArrayWriter,
-    find_key_positions,
-    open_array,
-    open_asset_file,
-    open_description,
-)
+from evidence_assets.lake.array_files import find_key_positions, open_array, open_asset_file, open_description
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import Array
 from evidence_assets.text.words import split_words
 
 VERSION = "3"
 K1, B = 1.2, 0.75
-TEXTS_PER_BLOCK = 4096
-"""Texts whose terms are counted as one block."""
 Idf = Literal["published", "plus_one"]
 TokenWeighting = Literal["text", "corpus", "idf"]
 IntArray = NDArray[np.integer[Any]]
@@ -104,61 +96,52 @@ class TermIndexWriter:
         folder.mkdir(parents=True)
         self._folder, self._postings = folder, postings
         self._number: dict[str, int] = {}
-        self._terms = ArrayWriter(folder / "terms.tmp", np.int32)
-        self._lengths = ArrayWriter(folder / "lengths.tmp", np.int32)
+        self._counts: list[Any] = []
 
     def add(self, texts: Sequence[Sequence[str]]) -> None:
         """Append texts as token lists; empty lists are allowed."""
-        number_of_term, lengths = self._number, [len(text) for text in texts]
-        numbers = (number_of_term.setdefault(token, len(number_of_term)) for text in texts for token in text)
-        self._terms.add(np.fromiter(numbers, np.int32, sum(lengths)))
-        self._lengths.add(lengths)
+        from scipy import sparse
+
+        numbers = [self._number.setdefault(token, len(self._number)) for text in texts for token in text]
+        starts = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        values = np.ones(len(numbers), np.int32), np.array(numbers, np.int32), starts
+        counts = sparse.csr_array(values, shape=(len(texts), len(self._number)))
+        counts.sum_duplicates()
+        self._counts.append(counts)
 
     def finish(self) -> None:
         """Write the files."""
-        self._terms.finish()
-        self._lengths.finish()
-        lengths = open_array(self._folder / "lengths.tmp")
         keys = hash_terms(list(self._number))
         order = np.argsort(keys)
-        ranks = np.empty(len(keys), np.int64)
-        ranks[order] = np.arange(len(keys))
+        ranks = np.argsort(order).astype(np.int32)
+        lengths = [block.sum(axis=1) for block in self._counts]
+        texts, tokens = sum(map(len, lengths)), int(sum(map(np.sum, lengths)))
         document_frequencies, totals = np.zeros(len(keys), np.int64), np.zeros(len(keys))
-        for term, _, weight in self._read_postings(ranks, lengths):
-            np.add.at(document_frequencies, term, 1)
-            np.add.at(totals, term, weight)  # sums in the order of the texts, for reproducible digits
+        for block in self._counts:
+            block.indices = ranks[block.indices]
+            block.resize(block.shape[0], len(keys))
+            document_frequencies += np.bincount(block.indices, minlength=len(keys))
+        idf = inverse_document_frequency(texts, document_frequencies, "plus_one")
+        for block, lengths_of_block in zip(self._counts, lengths, strict=True):
+            length_of_posting = np.repeat(lengths_of_block, np.diff(block.indptr))
+            weights = term_weight(1.0, block.data.astype(np.float64), length_of_posting, tokens / texts)
+            np.add.at(totals, block.indices, weights)  # sums in the order of the texts, for reproducible digits
+            block.data = (idf[block.indices] * weights).astype(np.float32)
         for name, array in (("keys", keys[order]), ("holding", document_frequencies), ("totals", totals)):
             np.save(self._folder / f"{name}.npy", array)
         if self._postings and len(keys):
-            self._write_postings(ranks, lengths, document_frequencies)
-        metadata = {"version": VERSION, "texts": len(lengths), "tokens": self._terms.rows, "postings": self._postings}
+            self._write_postings()
+        metadata = {"version": VERSION, "texts": texts, "tokens": tokens, "postings": self._postings}
         (self._folder / "meta.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
-        for name in ("terms", "lengths"):
-            (self._folder / f"{name}.tmp").unlink()
 
-    def _read_postings(self, ranks: IntArray, lengths: IntArray) -> Iterator[tuple[IntArray, IntArray, Array]]:
-        """Postings by blocks of texts, sorted by term and text: terms, texts, and weights without idf."""
-        terms, offset = open_array(self._folder / "terms.tmp"), 0
-        average_length = len(terms) / len(lengths) if len(lengths) else 0.0
-        for start in range(0, len(lengths), TEXTS_PER_BLOCK):
-            block = lengths[start : start + TEXTS_PER_BLOCK].astype(np.int64)
-            pairs = ranks[terms[offset : offset + block.sum()]] * len(block) + np.repeat(np.arange(len(block)), block)
-            pairs, frequencies = np.unique(pairs, return_counts=True)
-            term, text = np.divmod(pairs, len(block))
-            yield term, text + start, term_weight(1.0, frequencies.astype(np.float64), block[text], average_length)
-            offset += int(block.sum())
+    def _write_postings(self) -> None:
+        """Fill the arrays of ``bm25s``; its own indexing keeps all tokens in Python lists."""
+        from scipy import sparse
 
-    def _write_postings(self, ranks: IntArray, lengths: IntArray, document_frequencies: IntArray) -> None:
-        """Fill the arrays of ``bm25s`` block by block; its own indexing keeps all tokens in Python lists."""
-        starts = np.concatenate([[0], np.cumsum(document_frequencies)])
-        next_slots, idf = starts[:-1].copy(), inverse_document_frequency(len(lengths), document_frequencies, "plus_one")
-        data, indices = np.empty(starts[-1], np.float32), np.empty(starts[-1], np.int32)
-        for term, text, weight in self._read_postings(ranks, lengths):
-            slots = next_slots[term] + np.arange(len(term)) - np.searchsorted(term, term)
-            data[slots], indices[slots] = idf[term] * weight, text
-            np.add.at(next_slots, term, 1)
+        scores = sparse.vstack(self._counts, format="csr").tocsc()
+        starts, indices = scores.indptr.astype(np.int64), scores.indices.astype(np.int32)
         ranker = _ranker()
-        ranker.scores = {"data": data, "indices": indices, "indptr": starts, "num_docs": len(lengths)}
+        ranker.scores = {"data": scores.data, "indices": indices, "indptr": starts, "num_docs": scores.shape[0]}
         ranker.vocab_dict, ranker.nonoccurrence_array = {}, None
         ranker.save(self._folder, show_progress=False)
 
