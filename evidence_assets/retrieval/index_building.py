@@ -39,27 +39,23 @@ class VectorFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-        self.n, self.d = (int(size) for size in mapped.shape)
-        self._dtype, self._start = mapped.dtype, int(mapped.offset)
+        self.n, self.d = self._map().shape
 
-    def blocks(self, size: int = VECTORS_PER_BLOCK) -> Iterator[FloatArray]:
+    def _map(self) -> np.memmap[Any, Any]:
+        mapped: np.memmap[Any, Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        return mapped
+
+    def blocks(self) -> Iterator[FloatArray]:
+        mapped = self._map()
         with self.path.open("rb") as handle:
-            handle.seek(self._start)
-            for start in range(0, self.n, size):
-                count = min(size, self.n - start) * self.d
-                yield np.fromfile(handle, self._dtype, count).astype(np.float32).reshape(-1, self.d)
+            handle.seek(mapped.offset)
+            while len(block := np.fromfile(handle, mapped.dtype, VECTORS_PER_BLOCK * self.d)):
+                yield block.astype(np.float32).reshape(-1, self.d)
 
     def sample(self, count: int, seed: int) -> FloatArray:
         """A random sample of at most ``count`` vectors, in their order."""
         positions = np.sort(np.random.default_rng(seed).choice(self.n, size=min(count, self.n), replace=False))
-        rows = np.empty((len(positions), self.d), np.float32)
-        size = self.d * self._dtype.itemsize
-        with self.path.open("rb") as handle:
-            for row, position in enumerate(positions.tolist()):
-                handle.seek(self._start + position * size)
-                rows[row] = np.frombuffer(handle.read(size), self._dtype)
-        return rows
+        return np.asarray(self._map()[positions], np.float32)
 
 
 def code_sizes(d: int) -> dict[str, int]:

@@ -1,11 +1,9 @@
-"""FAISS indexes on disk: their metadata, and search on GPU or CPU."""
+"""FAISS indexes on disk: their metadata, and search."""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,6 @@ IntArray = npt.NDArray[np.int64]
 
 VERSION = "2"
 INDEX, META = "index.faiss", "meta.json"
-MAX_GPU_NEIGHBOURS = 2048
-"""Maximum neighbours, and lists, of a FAISS search on a GPU."""
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -75,19 +70,6 @@ def read_index(path: Path) -> Any:
     return open_asset_file(path, open_mapped, "materialize the index")
 
 
-def copy_to_gpu(library: Any, index: Any, kind: str) -> Any | None:
-    """A copy of an IVF index on the GPU, with half-precision tables; None if no GPU can search it."""
-    if not kind.startswith("ivf") or not getattr(library, "get_num_gpus", int)():
-        return None
-    options = library.GpuClonerOptions()
-    options.useFloat16 = True  # in full precision, tables for codes of 48 bytes exceed a GPU's shared memory
-    try:
-        return library.index_cpu_to_gpu(library.StandardGpuResources(), 0, index, options)
-    except RuntimeError as error:
-        _LOG.warning(f"searching the index {kind} on the CPU, because the GPU copy failed: {error}")
-        return None
-
-
 class VectorIndex:
     """An opened index that threads can share."""
 
@@ -95,8 +77,6 @@ class VectorIndex:
         metadata = open_description(folder / META, VERSION, expected)
         self.meta = IndexMeta(**metadata)
         self._index = read_index(folder / INDEX)
-        self._gpu_index = copy_to_gpu(faiss(), self._index, self.meta.kind)
-        self._gpu_lock = Lock()
 
     def __len__(self) -> int:
         return self.meta.vectors
@@ -108,11 +88,7 @@ class VectorIndex:
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         nprobe = self.meta.nprobe
-        if self._gpu_index is not None and max(k, nprobe) <= MAX_GPU_NEIGHBOURS:
-            with self._gpu_lock:
-                scores, positions = search_index(self._gpu_index, queries, k, nprobe)
-        else:
-            scores, positions = search_index(self._index, queries, k, nprobe)
+        scores, positions = search_index(self._index, queries, k, nprobe)
         incomplete = np.flatnonzero((positions < 0).any(axis=1))
         while nprobe and len(incomplete):  # the searched lists have fewer than k vectors
             nprobe *= 4

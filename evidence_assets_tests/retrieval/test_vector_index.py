@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.index_building import MAX_FLAT_VECTORS, choose_kind, code_sizes, index_bytes
-from evidence_assets.retrieval.vector_index import VectorIndex, copy_to_gpu
+from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets_tests.conftest import run_python
 from evidence_assets_tests.retrieval.written import build_index
 
@@ -136,34 +135,3 @@ def test_the_peak_is_less_than_one_and_a_half_finished_indexes(tmp_path: Path) -
         file[start : start + 20_000] = chance.normal(size=(20_000, 256))
     file.flush()
     assert float(run_python("-c", PEAK, str(tmp_path))) < 1.5
-
-
-class OneGpu:
-    """As much of FAISS's GPU build as `copy_to_gpu` calls."""
-
-    def __init__(self, refuses: str = "") -> None:
-        self.refuses = refuses
-
-    class StandardGpuResources:
-        pass
-
-    class GpuClonerOptions:
-        useFloat16 = False  # noqa: N815 - as FAISS names it
-
-    def get_num_gpus(self) -> int:
-        return 1
-
-    def index_cpu_to_gpu(self, resources: Any, gpu: int, index: Any, options: Any) -> Any:
-        if self.refuses:
-            raise RuntimeError(self.refuses)
-        return index, options.useFloat16
-
-
-def test_an_inverted_file_is_copied_to_a_gpu_with_half_precision_tables() -> None:
-    assert copy_to_gpu(OneGpu(), "index", "ivf64,pq64") == ("index", True)
-    assert copy_to_gpu(OneGpu(), "index", "flat") is None and copy_to_gpu(object(), "index", "ivf64,pq64") is None
-
-
-def test_an_index_that_a_gpu_refuses_stays_on_the_cpu_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
-    assert copy_to_gpu(OneGpu("out of memory"), "index", "ivf64,pq64") is None
-    assert "on the CPU, because the GPU copy failed: out of memory" in caplog.text
