@@ -30,7 +30,7 @@ from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, Stamp
-from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVectors
+from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fill_vectors
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
@@ -250,13 +250,8 @@ def encode_texts(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
         return np.zeros((len(all_texts), encoder.dimensions), np.float32)
     number = {piece: i for i, piece in enumerate(pieces)}
 
-    def mean_vectors(vectors: FloatArray) -> FloatArray:
-        means = np.stack([np.mean([vectors[number[piece]] for piece in pieces_of[text]], axis=0) for text in all_texts])
-        norms = np.linalg.norm(means, axis=1, keepdims=True)
-        unit: FloatArray = (means / np.where(norms == 0, 1, norms)).astype(np.float32)
-        return unit
-
-    try:
-        return mean_vectors(encoder.encode_sentences(pieces))
-    except NonFiniteVectors as error:
-        raise NonFiniteVectors(str(error), mean_vectors(error.vectors)) from error
+    vectors = encoder.encode_sentences(pieces)
+    means = np.stack([np.mean([vectors[number[piece]] for piece in pieces_of[text]], axis=0) for text in all_texts])
+    norms = np.linalg.norm(means, axis=1, keepdims=True)
+    unit: FloatArray = (means / np.where(norms == 0, 1, norms)).astype(np.float32)
+    return unit

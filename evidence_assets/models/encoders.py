@@ -29,7 +29,7 @@ from evidence_assets.models.inference import (
     pretrained_options,
     resolve_device,
 )
-from evidence_assets.models.protocols import FloatArray, NonFiniteVectors, TokenVectors
+from evidence_assets.models.protocols import FloatArray, TokenVectors
 
 if TYPE_CHECKING:
     import torch
@@ -322,11 +322,10 @@ class TransformerEncoder:
         if np.isfinite(vectors).all():
             return
         bad_text = next(text for text, vector in zip(texts, vectors, strict=True) if not np.isfinite(vector).all())
-        raise NonFiniteVectors(
+        raise ModelUnavailable(
             f"{self.model_id} returned vectors that are not numbers, first for the text that begins {bad_text[:60]!r}. "
             f"Its weights are damaged or overflow in {self.revision}. Load it with dtype='float32', "
-            f"or fetch the weights again",
-            vectors,
+            f"or fetch the weights again"
         )
 
 

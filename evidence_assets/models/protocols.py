@@ -10,8 +10,6 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.lake.errors import ModelUnavailable
-
 FloatArray = npt.NDArray[np.float32]
 
 REFUSED_PREFIX = "refused"
@@ -32,14 +30,6 @@ class TokenVectors:
     """Index of each token's word in the text, from 0."""
     tokens: tuple[str, ...]
     """Surface forms."""
-
-
-class NonFiniteVectors(ModelUnavailable):
-    """Some vectors of an encoder are not finite; ``vectors`` are those of all texts."""
-
-    def __init__(self, message: str, vectors: FloatArray) -> None:
-        super().__init__(message)
-        self.vectors = vectors
 
 
 @runtime_checkable

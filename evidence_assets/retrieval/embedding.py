@@ -12,21 +12,16 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.lake.array_files import find_key_positions
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import build_table
-from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVectors
+from evidence_assets.models.protocols import Encoder, FloatArray
 
 CHUNKS_PER_CALL = 1024
 """Chunks encoded in one call. They have similar lengths, so that few batches need much padding."""
 TEXTS_PER_BLOCK = 4096
 """Texts encoded before their vectors are stored."""
-MAX_REPORTED_CHUNKS = 5
-"""Maximum chunks that an error message lists."""
 HalfArray = npt.NDArray[np.float16]
 Encode = Callable[[Sequence[str]], FloatArray]
-EncodedBlock = tuple[HalfArray, list[int]]
-"""Vectors of a block of texts, and the rows that are not finite."""
 EncodeBlock = Callable[[list[str]], Any]
 BlockMap = Callable[[EncodeBlock, Iterable[list[str]]], Iterable[Any]]
 """Applies an encoder to blocks in their order: ``map``, or a distributed equivalent."""
@@ -80,17 +75,16 @@ def embed(
     previous: pl.DataFrame,
     encoder: Encoder,
     model_id: str,
-    save_block: Callable[[pa.Table, bool], None] = lambda rows, last: None,
+    save_block: Callable[[pa.Table], None] = lambda rows: None,
     progress: Callable[[int, int], None] = lambda n_encoded, total: None,
     encode: Encode | None = None,
     map_blocks: BlockMap = map,
 ) -> tuple[pa.Table, int]:
     """Rows of chunk embeddings, and the number of reused vectors.
 
-    ``save_block``: Called with the rows of each block, and whether to save now because an error follows.
+    ``save_block``: Called with the rows of each block.
     ``progress``: Called with the numbers of encoded and of all new chunks.
     ``encode``: Used instead of the encoder's method; ``map_blocks``: applies it to blocks.
-    Raises BadInput, after all other chunks are saved, if the vectors of some texts are not finite.
     """
     ids, hashes = chunks["chunk_id"].to_list(), hash_inputs(chunks["text"], model_id)
     cache = VectorCache.of(previous)
@@ -102,47 +96,21 @@ def embed(
         vectors[block] = cache.vectors[rows[block]]
     order = np.argsort(-chunks["n_tokens"].to_numpy(), kind="stable")
     pending = order[rows[order] < 0].tolist()
-    invalid: list[int] = []
     n_encoded = 0
     blocks = [pending[start : start + CHUNKS_PER_CALL] for start in range(0, len(pending), CHUNKS_PER_CALL)]
     texts = ([chunks["text"][i] for i in block] for block in blocks)
     encoded_blocks = map_blocks(partial(_encode_block, encode or encoder.encode_sentences), texts)
-    for block, (encoded, invalid_rows) in zip(blocks, encoded_blocks, strict=True):
+    for block, encoded in zip(blocks, encoded_blocks, strict=True):
         vectors[block] = encoded
-        invalid += [block[i] for i in invalid_rows]
-        valid = sorted(set(block) - set(invalid))
         n_encoded += len(block)
-        table = _rows([ids[i] for i in valid], vectors[valid], model_id, hashes[valid])
-        save_block(table, bool(invalid) and n_encoded == len(pending))
+        block.sort()
+        save_block(_rows([ids[i] for i in block], vectors[block], model_id, hashes[block]))
         progress(n_encoded, len(pending))
-    if invalid:
-        raise BadInput(_invalid_vectors_message(chunks, invalid, model_id))
     return _rows(ids, vectors, model_id, hashes), len(reused)
 
 
-def _encode_block(encode: Encode, texts: Sequence[str]) -> EncodedBlock:
-    """Vectors, and the rows that are not finite."""
-    try:
-        vectors: npt.NDArray[Any] = encode(texts)
-    except NonFiniteVectors as error:
-        if not np.isfinite(error.vectors).all(axis=1).any():
-            raise  # no text has a finite vector: the encoder is broken
-        vectors = error.vectors
-    invalid_rows = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
-    with np.errstate(invalid="ignore"):
-        return vectors.astype(np.float16), invalid_rows
-
-
-def _invalid_vectors_message(chunks: pl.DataFrame, invalid: Sequence[int], model_id: str) -> str:
-    names = [
-        f"chunk {chunks['chunk_id'][i]} of document {chunks['doc_id'][i]!r} in {chunks['source'][i]}"
-        for i in sorted(invalid)[:MAX_REPORTED_CHUNKS]
-    ]
-    rest = f" and {len(invalid) - MAX_REPORTED_CHUNKS:,} more" if len(invalid) > MAX_REPORTED_CHUNKS else ""
-    return (
-        f"{model_id} returns vectors that are not finite for {'; '.join(names)}{rest}. All other chunks are saved. "
-        "Change these texts, or set the encoder's dtype to float32, and materialize the embeddings again."
-    )
+def _encode_block(encode: Encode, texts: Sequence[str]) -> HalfArray:
+    return encode(texts).astype(np.float16)
 
 
 def _rows(ids: Sequence[str], vectors: HalfArray, model_id: str, hashes: npt.NDArray[np.bytes_]) -> pa.Table:
