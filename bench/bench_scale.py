@@ -122,7 +122,7 @@ def index(lake: Lake, source: Path) -> dict[str, Any]:
 
 
 def tokens(lake: Lake, source: Path) -> None:
-    corpus_building.build_token_store(lake, NAME, "on_demand")
+    corpus_building.build_token_store(lake, NAME)
 
 
 STAGES: dict[str, Callable[[Lake, Path], Any]] = {

@@ -41,8 +41,6 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
     """``folder`` for any files, or the name of a dataset whose passages are the documents."""
     split: str = ""
     """Split of the dataset whose passages are read."""
-    tokens: corpus_building.TokenStorage = "stored"
-    """Whether the token store has token vectors or only BM25 statistics."""
 
     def file_groups(self, folder: Path) -> list[FileGroup]:
         """Its files in groups, each with a reader of its documents."""
@@ -77,20 +75,19 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         vectors_and_indexes = [self._encoder_assets(name) for name in list_encoders(index_key(self.name))]
 
         def make_tokens(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
-            meta, reused = corpus_building.build_token_store(lake, self.name, self.tokens, block_mapper())
+            meta = corpus_building.build_token_store(lake, self.name)
             metadata = {name: getattr(meta, name) for name in ("chunks", "tokens", "dimensions", "model_id")}
-            return meta.built_from, metadata | {"chunks_reused": reused}
+            return meta.built_from, metadata
 
         tokens = files_asset(
             f"{key_prefix}/token_store",
             make_tokens,
             group=group,
             code_version=f"{token_store.VERSION}.{bm25.VERSION}",
-            description=f"Contextual token vectors and BM25 statistics of {self.name}, in the index's order.",
-            kinds=("numpy", "pytorch"),
+            description=f"BM25 statistics of the tokens of {self.name}.",
+            kinds=("numpy",),
             deps=[depends_on(f"{key_prefix}/chunks", ALL_PARTITIONS)],
             pool="gpu",
-            uses_actors=True,
         )
         return dg.Definitions(
             assets=[*raw, chunks, *(asset for pair in vectors_and_indexes for asset in pair), tokens],

@@ -14,7 +14,7 @@ from evidence_assets.benchmarks.declared_benchmarks import (
     user_folders,
     write_declarations,
 )
-from evidence_assets.experiment.corpus_building import TokenStorage, choose_token_storage, open_chunks, update_chunks
+from evidence_assets.experiment.corpus_building import open_chunks, update_chunks
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
@@ -32,8 +32,6 @@ class AddedCorpus:
 
     raw: Path
     documents: int
-    tokens: TokenStorage
-    """Whether the token store has the token vectors of all chunks."""
 
 
 def corpus_name(folder: Path) -> str:
@@ -53,7 +51,6 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     _check(name, folder)
     raw_folder = f"corpora/{name}"
     raw, declaration = lake.raw_path(raw_folder), lake.root / DECLARATIONS_FOLDER / "corpus" / name
-    storage: TokenStorage = "stored"
     is_declared = False
     for other in [c for place in (PACKAGE_DEFS, *user_folders(lake.root)) for c in declarations_of("Corpus", place)]:
         if other.attributes.get("name") == name:
@@ -62,7 +59,6 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
                 raise BadInput(
                     f"a corpus {name!r} with other files exists already: choose another name", file=other.file
                 )
-            storage = other.attributes.get("tokens", storage)
     others: list[Path] = []
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder, others)}
     if others:
@@ -77,10 +73,8 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
                 (temporary / relative_path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, temporary / relative_path)
     if not is_declared:
-        storage = choose_token_storage(chunk_store)
-        attributes = {"name": name, "folder": raw_folder, **({} if storage == "stored" else {"tokens": storage})}
-        write_declarations(declaration, ("corpus.Corpus", attributes))
-    return AddedCorpus(raw, chunk_store.documents, storage)
+        write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
+    return AddedCorpus(raw, chunk_store.documents)
 
 
 def _describe_others(names: list[str]) -> str:

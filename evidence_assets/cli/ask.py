@@ -27,7 +27,6 @@ from evidence_assets.text.spelling import closest_name
 
 if TYPE_CHECKING:
     from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
-    from evidence_assets.experiment.corpus_building import TokenStorage
 
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
@@ -121,7 +120,7 @@ def add_folder(lake: Lake, folder: Path) -> str:
 
     name = corpus_name(folder)
     added = add_corpus(lake, name, folder, log=make_progress_printer(name))
-    update_corpus(lake, name, added.raw, added.tokens)
+    update_corpus(lake, name, added.raw)
     return name
 
 
@@ -130,7 +129,7 @@ def make_progress_printer(name: str) -> Callable[[str], None]:
     return lambda text: err.print(f"{name}: {text}", style="dim")
 
 
-def update_corpus(lake: Lake, name: str, raw: Path, tokens: TokenStorage = "stored") -> None:
+def update_corpus(lake: Lake, name: str, raw: Path) -> None:
     """Build the corpus of the files in ``raw``, unless all its assets are those of these files."""
     from evidence_assets.experiment.corpus_building import build_corpus, is_built, open_chunks
 
@@ -138,7 +137,7 @@ def update_corpus(lake: Lake, name: str, raw: Path, tokens: TokenStorage = "stor
     if is_built(lake, name, groups):
         return
     start = time.monotonic()
-    counts = build_corpus(lake, name, groups, make_progress_printer(name), tokens)
+    counts = build_corpus(lake, name, groups, make_progress_printer(name))
     err.print(
         f"{name}: {open_chunks(lake, name).documents:,} documents, {counts['chunks']:,} chunks, "
         f"{counts['reused']:,} of them reused, {time.monotonic() - start:.1f} s",
@@ -153,7 +152,7 @@ def refresh_corpus(lake: Lake, name: str) -> None:
         if fields.get("name") == name and fields.get("documents", "folder") == "folder":
             raw = lake.raw_path(str(fields["folder"]))
             if raw.is_dir():
-                update_corpus(lake, name, raw, fields.get("tokens", "stored"))
+                update_corpus(lake, name, raw)
 
 
 def select_variant(family: str, source: QuestionSource, system: str, model: str) -> Variant:

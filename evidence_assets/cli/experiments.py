@@ -113,7 +113,7 @@ def add_corpus(
         _select_lake(lake)
         opened_lake = LakeResource().open()
         added = add_documents(opened_lake, name, folder, make_progress_printer(name))
-        update_corpus(opened_lake, name, added.raw, added.tokens)
+        update_corpus(opened_lake, name, added.raw)
     out.print(
         f"{name}: {added.documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,",
         soft_wrap=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,14 +31,7 @@ from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus_files import write_corpus_files
 from evidence_assets.retrieval.embedding import BlockMap, embed
-from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.retrieval.vector_index import IndexMeta
-
-TokenStorage = Literal["stored", "on_demand"]
-MAX_STORED_BYTES = 2_000_000_000
-"""Maximum size of a corpus's token vectors for storing them; above it they are encoded on demand."""
-BYTES_PER_TOKEN_ROW = 21
-"""Measured bytes per token in addition to its vector."""
 
 
 def open_chunks(lake: Lake, name: str) -> ChunkStore:
@@ -64,12 +57,6 @@ def update_chunks(
     return store, count
 
 
-def choose_token_storage(store: ChunkStore) -> TokenStorage:
-    """Store the token vectors of a small corpus; encode those of a large corpus on demand."""
-    dimensions = get_encoder(profiles.load().token_encoder).dimensions
-    return "stored" if store.tokens * (2 * dimensions + BYTES_PER_TOKEN_ROW) <= MAX_STORED_BYTES else "on_demand"
-
-
 def build_chunks(context: StageContext, name: str, groups: Sequence[FileGroup]) -> StageOutput:
     """Chunks of one shard; the first shard to run chunks the changed files of all shards."""
     store, count = update_chunks(context.lake, name, groups, context.inform)
@@ -87,9 +74,9 @@ def build_embeddings(context: StageContext, name: str, map_blocks: BlockMap = ma
     texts = context.lake.read("chunks", f"corpus/{name}/chunks", context.partition, columns).sort("chunk_id")
     pending: list[pa.Table] = []
 
-    def checkpoint(table: pa.Table, last: bool) -> None:
+    def checkpoint(table: pa.Table) -> None:
         pending.append(table)
-        if last or context.blocks.is_due():
+        if context.blocks.is_due():
             context.blocks.store({"chunk_embeddings": pa.concat_tables(pending)})
             pending.clear()
 
@@ -173,23 +160,11 @@ def _encode_questions(lake: Lake, name: str, encoder: str) -> npt.NDArray[np.flo
     return get_encoder(profile.encoder).encode_sentences(texts[: index_building.RECALL_QUERIES]) if texts else None
 
 
-def build_token_store(
-    lake: Lake, name: str, storage: TokenStorage, map_blocks: BlockMap = map
-) -> tuple[token_store.StoreMeta, int]:
-    """Build the token store over all shards; return its metadata and the number of reused chunks."""
-    settings = profiles.load().token_encoder
-    model = get_encoder(settings).inner
+def build_token_store(lake: Lake, name: str) -> token_store.StoreMeta:
+    """Build the token store over all shards; return its metadata."""
+    model = get_encoder(profiles.load().token_encoder).inner
     folder, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.read_chunk_texts(lake, name)
-    version, is_stored = rows.chunks_version(lake, name), storage == "stored"
-    encode = partial(_tokens, settings)
-    return token_store.build_store(
-        folder, texts, model, model_key(model), version, vectors=is_stored, encode=encode, map_blocks=map_blocks
-    )
-
-
-def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
-    """Encode the tokens of texts; safe to call in a worker process."""
-    return token_store.encode_block(get_encoder(settings).inner, texts)
+    return token_store.build_store(folder, texts, model, model_key(model), rows.chunks_version(lake, name))
 
 
 def is_built(lake: Lake, name: str, groups: Sequence[FileGroup]) -> bool:
@@ -207,9 +182,7 @@ def is_built(lake: Lake, name: str, groups: Sequence[FileGroup]) -> bool:
     return True
 
 
-def build_corpus(
-    lake: Lake, name: str, groups: Sequence[FileGroup], inform: LogFunction, tokens: TokenStorage = "stored"
-) -> dict[str, Any]:
+def build_corpus(lake: Lake, name: str, groups: Sequence[FileGroup], inform: LogFunction) -> dict[str, Any]:
     """Build chunks, vectors, index and token store; return the numbers of chunks and of reused chunks."""
     base, reused, count = f"corpus/{name}", 0, 0
     for shard in range(profiles.load().shards.corpus):
@@ -227,5 +200,5 @@ def build_corpus(
     inform("building the index")
     build_index(lake, name, inform)
     inform("building the token store")
-    build_token_store(lake, name, tokens)
+    build_token_store(lake, name)
     return {"chunks": count, "reused": reused}

@@ -53,10 +53,12 @@ def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
         )
         nearest[:, start + first : start + last] = best
 
-    for start, pool in texts.tiles():
+    start = 0
+    for pool, members in texts.parts(np.arange(len(texts))):
         # The last digits of a product depend on the number of threads.
         deque(map_single_threaded(partial(compare, pool, start), list(pool.blocks(TOKENS_PER_BLOCK))), maxlen=0)
-        del pool  # frees memory before the next tile is read
+        start += len(members)
+        del pool  # frees memory before the next part is read
     return nearest
 
 

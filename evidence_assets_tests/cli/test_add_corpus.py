@@ -16,7 +16,6 @@ from evidence_assets.benchmarks.declared_benchmarks import declarations
 from evidence_assets.cli import app
 from evidence_assets.cli.add_benchmark import clear_declaration_caches
 from evidence_assets.cli.add_corpus import add_corpus, corpus_name
-from evidence_assets.experiment import corpus_building
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -50,15 +49,6 @@ def test_a_link_out_of_the_folder_is_not_followed_and_one_within_is(
     link.unlink()
     with pytest.raises(BadInput, match="p0"):  # read through the link within, whose ids are there already
         add_corpus(lake, "bees", folder)
-
-
-def test_a_large_corpus_makes_token_vectors_on_demand(
-    folder: Path, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(corpus_building, "MAX_STORED_BYTES", 1000)
-    assert add_corpus(lake, "bees", folder).tokens == "on_demand"
-    [declared] = declarations(lake.root / "declarations")
-    assert declared.attributes["tokens"] == "on_demand"
 
 
 def test_a_changed_folder_is_updated_and_a_bad_file_changes_nothing(folder: Path, lake: Lake) -> None:

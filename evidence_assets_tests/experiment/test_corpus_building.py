@@ -18,7 +18,7 @@ from evidence_assets.retrieval.corpus import open_corpus
 def test_a_full_disk_leaves_the_old_index(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.txt").write_text("Bees buzz.")
-    corpus_building.build_corpus(lake, "c", group_files(tmp_path / "raw"), lambda text: None, "on_demand")
+    corpus_building.build_corpus(lake, "c", group_files(tmp_path / "raw"), lambda text: None)
     folder = lake.index_folder("corpus/c/index")
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

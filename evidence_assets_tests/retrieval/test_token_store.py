@@ -4,7 +4,6 @@ disk.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -12,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +20,12 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval import token_cache, token_store
-from evidence_assets.retrieval.bm25 import hash_terms
+from evidence_assets.retrieval.bm25 import TokenWeighting, hash_terms
 from evidence_assets.retrieval.corpus_files import hash_texts
 from evidence_assets.retrieval.maxsim import nearest_tokens
-from evidence_assets.retrieval.token_cache import CachedTexts, TokenCache
+from evidence_assets.retrieval.token_cache import CachedText, TokenCache
 from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build_store, source_version
-from evidence_assets.transport import TokenPool, find_nearest_texts, get_ground_cost
+from evidence_assets.transport import find_nearest_texts, get_ground_cost
 from evidence_assets_tests.retrieval import plain_bm25
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
@@ -35,43 +33,41 @@ TEXTS = ["Honey is sweet. Bees make honey.", "!?", "   ", "Rain falls on the pla
 MODEL = "pieces@1"
 
 
-def write_store(
-    folder: Path, encoder: PieceEncoder, texts: Sequence[str] = TEXTS, *, vectors: bool = True
-) -> TokenStore:
-    build_store(folder / "store", [texts], encoder, MODEL, "chunks", vectors=vectors)
+def write_store(folder: Path, encoder: PieceEncoder, texts: Sequence[str] = TEXTS) -> TokenStore:
+    build_store(folder / "store", [texts[:1], texts[1:]], encoder, MODEL, "chunks")
     return TokenStore(folder / "store", expected=source_version("chunks", MODEL), cache=folder / "cache")
 
 
-def read_tokens(cache: TokenCache, texts: Sequence[str]) -> CachedTexts:
+def read_tokens(cache: TokenCache, texts: Sequence[str]) -> list[CachedText]:
     return cache.get(hash_texts(texts), lambda missing: [texts[i] for i in missing.tolist()])
 
 
-def files(folder: Path) -> dict[str, str]:
-    paths = sorted(p for p in folder.rglob("*") if p.is_file())
-    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
+def vectors_of(cached: CachedText) -> npt.NDArray[np.float16]:
+    return np.asarray(cached.segment.vectors[cached.rows])
 
 
-@pytest.mark.parametrize("vectors", [True, False])
-def test_every_row_is_the_token_at_its_span(tmp_path: Path, vectors: bool) -> None:
+def weigh(store: TokenStore, members: list[list[CachedText]], weighting: TokenWeighting = "text") -> TokenTexts:
+    return TokenTexts(members, store.pieces, weighting, PieceEncoder().dimensions, {})
+
+
+def test_every_row_is_the_token_at_its_span(tmp_path: Path) -> None:
     encoder = PieceEncoder()
-    store = write_store(tmp_path, encoder, vectors=vectors)
+    store = write_store(tmp_path, encoder)
     assert len(store) == len(TEXTS)
-    cached = read_tokens(store.tokens(encoder), TEXTS)
-    assert store.meta.tokens == cached.lengths.sum()
-    for i, (text, tokens) in enumerate(zip(TEXTS, PieceEncoder().encode_tokens(TEXTS), strict=True)):
-        text_tokens = cached.tokens(i)
+    all_cached = read_tokens(store.tokens(encoder), TEXTS)
+    assert store.meta.tokens == sum(map(len, all_cached))
+    for text, cached, tokens in zip(TEXTS, all_cached, PieceEncoder().encode_tokens(TEXTS), strict=True):
+        segment, rows = cached.segment, cached.rows
+        terms = segment.terms[segment.codes[rows]].tolist()
         if not text.strip():
-            assert text_tokens.vectors.shape == (1, encoder.dimensions) and not text_tokens.vectors.any()
-            assert text_tokens.terms.tolist() == hash_terms([""]).tolist()
+            assert vectors_of(cached).shape == (1, encoder.dimensions) and not vectors_of(cached).any()
+            assert terms == hash_terms([""]).tolist()
             continue
-        assert text_tokens.terms.tolist() == hash_terms(tokens.tokens).tolist()
-        assert text_tokens.counts.tolist() == [Counter(tokens.tokens)[token] for token in tokens.tokens]
-        assert (text_tokens.spans.tolist(), text_tokens.words.tolist()) == (
-            tokens.offsets.tolist(),
-            tokens.words.tolist(),
-        )
-        np.testing.assert_array_equal(text_tokens.vectors, tokens.vectors.astype(np.float16))
-    assert read_tokens(store.tokens(encoder), []).lengths.tolist() == []
+        assert terms == hash_terms(tokens.tokens).tolist()
+        assert segment.counts[rows].tolist() == [Counter(tokens.tokens)[token] for token in tokens.tokens]
+        assert (cached.spans.tolist(), cached.words.tolist()) == (tokens.offsets.tolist(), tokens.words.tolist())
+        np.testing.assert_array_equal(vectors_of(cached), tokens.vectors.astype(np.float16))
+    assert read_tokens(store.tokens(encoder), []) == []
 
 
 def test_statistics_and_weights_are_those_of_bm25_over_pieces(tmp_path: Path) -> None:
@@ -81,23 +77,9 @@ def test_statistics_and_weights_are_those_of_bm25_over_pieces(tmp_path: Path) ->
     terms = sorted({token for text in pieces for token in text})
     expected_frequencies = [sum(term in text for text in pieces) for term in terms]
     assert store.pieces.document_frequencies([*terms, "unknown"]).tolist() == [*expected_frequencies, 0]
-    weighed = TokenTexts.from_cached(
-        read_tokens(store.tokens(encoder), TEXTS), store.pieces, "text", encoder.dimensions
-    )
+    weighed = weigh(store, [[cached] for cached in read_tokens(store.tokens(encoder), TEXTS)])
     expected = [w for i in (3, 0) for w in plain_bm25.token_weights(pieces[i], pieces)]
     assert weighed.select([3, 0]).weights == pytest.approx(expected, abs=1e-12)
-
-
-def test_unchanged_texts_are_reused_and_the_bytes_equal_a_fresh_build(tmp_path: Path) -> None:
-    encoder = PieceEncoder()
-    write_store(tmp_path, encoder)
-    encoder.encoded_texts.clear()
-    texts = [TEXTS[3], "A new chunk.", TEXTS[0], TEXTS[2]]
-    _, reused = build_store(tmp_path / "store", [texts[:1], texts[1:]], encoder, MODEL, "other")
-    assert reused == 3 and encoder.encoded_texts == ["A new chunk."]
-    build_store(tmp_path / "fresh", [texts], encoder, MODEL, "other")
-    assert files(tmp_path / "store") == files(tmp_path / "fresh")
-    assert build_store(tmp_path / "store", [texts], encoder, "pieces@2", "other")[1] == 0
 
 
 def test_a_store_of_other_chunks_or_another_encoder_is_refused(tmp_path: Path) -> None:
@@ -121,29 +103,16 @@ class Loud(PieceEncoder):
         return super().vector(piece) * np.float32(1e6)
 
 
-def test_invalid_vectors_are_rejected_and_the_old_store_stays(tmp_path: Path) -> None:
-    write_store(tmp_path, PieceEncoder())
-    before = files(tmp_path / "store")
+def test_vectors_that_exceed_float16_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="pieces@1 returns a value that exceeds float16"):
-        build_store(tmp_path / "store", [["unseen words"]], Loud(), MODEL, "other")
-    silent: Any = object()
-    with pytest.raises(AttributeError):
-        build_store(tmp_path / "store", [["unseen words"]], silent, MODEL, "other")
-    assert files(tmp_path / "store") == before
+        read_tokens(cache_at(tmp_path, Loud()), ["unseen words"])
 
 
 # The cache ---------------------------------------------------------------------------------------------------------
 
 
-def cache_at(
-    folder: Path,
-    encoder: PieceEncoder,
-    max_bytes: int = 1 << 30,
-    model: str = MODEL,
-    asset_folders: Sequence[Path] = (),
-) -> TokenCache:
-    folder.mkdir(exist_ok=True)
-    return TokenCache(folder, encoder, model, bounded_folder=folder, max_bytes=max_bytes, asset_folders=asset_folders)
+def cache_at(folder: Path, encoder: PieceEncoder, max_bytes: int = 1 << 30) -> TokenCache:
+    return TokenCache(folder, encoder, max_bytes=max_bytes)
 
 
 @settings(max_examples=20, deadline=None)
@@ -153,14 +122,13 @@ def test_each_text_is_encoded_once_in_any_order_of_requests(
 ) -> None:
     folder, encoder, other = tmp_path_factory.mktemp("c"), PieceEncoder(), PieceEncoder()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_cache, "MAX_SEGMENT_TEXTS", data.draw(st.integers(1, 3)))
+        patch.setattr(token_cache, "TEXTS_PER_SEGMENT", data.draw(st.integers(1, 3)))
         caches = [cache_at(folder, encoder), cache_at(folder, encoder)]  # as two processes
         for texts in requests:
             cached = read_tokens(caches[data.draw(st.integers(0, 1))], texts)
-            for i, tokens in enumerate(other.encode_tokens(texts)):
-                expected = token_cache.TextTokens.of(tokens, other.dimensions)
-                np.testing.assert_array_equal(cached.tokens(i).vectors, expected.vectors)
-                np.testing.assert_array_equal(cached.tokens(i).terms, expected.terms)
+            for text, tokens in zip(cached, other.encode_tokens(texts), strict=True):
+                expected = tokens.vectors.astype(np.float16) if len(tokens.tokens) else [[0.0] * other.dimensions]
+                np.testing.assert_array_equal(vectors_of(text), expected)
     assert Counter(encoder.encoded_texts) == Counter(dict.fromkeys((t for texts in requests for t in texts), 1))
 
 
@@ -179,25 +147,21 @@ def test_the_disk_is_bounded_by_evicting_the_least_recently_used(tmp_path: Path)
     assert encoder.encoded_texts == []
     read_tokens(reopened, ["b"])
     assert encoder.encoded_texts == ["b"]
-    assert sum(p.stat().st_size for p in (tmp_path / "bounded").glob("*.arrow")) <= 3 * size
+    assert sum(p.stat().st_size for p in (tmp_path / "bounded").rglob("*.arrow")) <= 3 * size
     none = cache_at(tmp_path / "bounded", encoder, max_bytes=0)
     tokens_of_a_and_e = read_tokens(none, ["a", "e"])
-    assert not list((tmp_path / "bounded").glob("*.arrow")), "nothing may stay, and what was asked for is there"
-    for cached, index, text in ((tokens_of_a, 0, "a"), (tokens_of_a_and_e, 0, "a"), (tokens_of_a_and_e, 1, "e")):
-        np.testing.assert_array_equal(cached.tokens(index).vectors[0], encoder.vector(text).astype(np.float16))
+    assert not list((tmp_path / "bounded").rglob("*.arrow")), "nothing may stay, and what was asked for is there"
+    for cached, text in zip([*tokens_of_a, *tokens_of_a_and_e], "aae", strict=True):
+        np.testing.assert_array_equal(vectors_of(cached)[0], encoder.vector(text).astype(np.float16))
 
 
-def _filled(cache: TokenCache, texts: Sequence[str]) -> list[Path]:
-    return [
-        segment.path for segment in read_tokens(cache, texts).segments if set(hash_texts(texts)) & set(segment.keys)
-    ]
+def _filled(cache: TokenCache, texts: Sequence[str]) -> set[Path]:
+    return {cached.segment.path for cached in read_tokens(cache, texts)}
 
 
-def test_the_error_names_a_truncated_segment_or_one_of_another_encoder(tmp_path: Path) -> None:
+def test_the_error_names_a_truncated_segment(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     (path,) = _filled(cache_at(tmp_path / "c", encoder), TEXTS)
-    with pytest.raises(StaleInput, match=rf"{path.name} has tokens of pieces@1, not of pieces@2: delete it"):
-        cache_at(tmp_path / "c", encoder, model="pieces@2")
     all_texts = path.read_bytes()
     for size in (0, 100, len(all_texts) // 2, len(all_texts) - 8):
         path.write_bytes(all_texts[:size])
@@ -210,7 +174,7 @@ import random, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from evidence_assets_tests.retrieval.test_token_store import *
-token_cache.MAX_SEGMENT_TEXTS = 7
+token_cache.TEXTS_PER_SEGMENT = 7
 encoder = PieceEncoder()
 cache = cache_at(Path(sys.argv[1]), encoder, max_bytes=int(sys.argv[3]))
 print("ready", flush=True)
@@ -219,8 +183,8 @@ rng = random.Random(int(sys.argv[4]))
 for _ in range(20):
     texts = [f"word{n} other{n % 9}" for n in rng.sample(range(150), 30)]
     cached = read_tokens(cache, texts)
-    for i, tokens in enumerate(PieceEncoder().encode_tokens(texts)):
-        np.testing.assert_array_equal(cached.tokens(i).vectors, tokens.vectors.astype(np.float16))
+    for text, tokens in zip(cached, PieceEncoder().encode_tokens(texts), strict=True):
+        np.testing.assert_array_equal(vectors_of(text), tokens.vectors.astype(np.float16))
 """
 
 
@@ -245,8 +209,9 @@ def test_two_processes_can_fill_one_cache(tmp_path: Path) -> None:
     for process in at_work:
         _, wrong = process.communicate(timeout=120)
         assert process.returncode == 0, wrong
-    assert all(path.suffix == ".arrow" for path in tmp_path.iterdir())
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= limit
+    (folder,) = tmp_path.iterdir()
+    assert all(path.suffix == ".arrow" for path in folder.iterdir())
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= limit
 
 
 # Tiles -------------------------------------------------------------------------------------------------------------
@@ -263,18 +228,18 @@ def test_the_exact_best_of_tiles_are_those_of_the_whole(
     names = "abcdefghijklmnopqrstuvwxyz"
     texts = [" ".join(rng.choice(list(names), rng.integers(1, 9))) for _ in range(30)]
     store = write_store(tmp_path_factory.mktemp("s"), encoder, texts)
-    each = TokenTexts.from_cached(read_tokens(store.tokens(encoder), texts), store.pieces, "idf", encoder.dimensions)
+    each = weigh(store, [[cached] for cached in read_tokens(store.tokens(encoder), texts)], "idf")
     all_texts = each.select(range(len(texts)))
     vectors = [tokens.vectors for tokens in encoder.encode_tokens(texts[:2])]
     measures = [get_ground_cost(cost).measure(text_tokens, np.ones(len(text_tokens))) for text_tokens in vectors]
     expected = find_nearest_texts(measures, all_texts, k, cost)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(token_store, "TOKENS_PER_TILE", tile)
-        tiles = list(each.tiles())
+        tiles = [pool for pool, _ in each.parts(np.arange(len(texts)))]
         nearest_texts = find_nearest_texts(measures, each, k, cost)
         nearest = nearest_tokens(vectors[0], each)
     assert len(tiles) > 1 or tile >= len(all_texts.vectors)
-    concatenated = [np.concatenate([getattr(p, name) for _, p in tiles]) for name in ("vectors", "weights")]
+    concatenated = [np.concatenate([getattr(p, name) for p in tiles]) for name in ("vectors", "weights")]
     np.testing.assert_array_equal(concatenated[0], all_texts.vectors)
     np.testing.assert_array_equal(concatenated[1], all_texts.weights)
     for one, other in zip(nearest_texts, expected, strict=True):
@@ -285,12 +250,9 @@ def test_the_exact_best_of_tiles_are_those_of_the_whole(
 def test_a_text_can_concatenate_several_cached_texts(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     store = write_store(tmp_path, encoder)
-    cached = read_tokens(store.tokens(encoder), TEXTS).concatenate(read_tokens(store.tokens(encoder), ["Title"]))
-    texts = TokenTexts(cached, store.pieces, "text", encoder.dimensions, np.array([5, 0, 3]), np.array([0, 2, 3]))
+    title, honey, rain = read_tokens(store.tokens(encoder), ["Title", TEXTS[0], TEXTS[3]])
+    texts = weigh(store, [[title, honey], [rain]])
     pool = texts.select([0, 1])
-    assert isinstance(pool, TokenPool) and len(texts) == 2
-    expected = [*cached.tokens(5).vectors, *cached.tokens(0).vectors, *cached.tokens(3).vectors]
-    np.testing.assert_array_equal(pool.vectors, np.array(expected))
-    assert (
-        pool.offsets.tolist() == np.cumsum([0, 1 + len(cached.tokens(0).words), len(cached.tokens(3).words)]).tolist()
-    )
+    assert len(texts) == 2
+    np.testing.assert_array_equal(pool.vectors, np.concatenate([vectors_of(each) for each in (title, honey, rain)]))
+    assert pool.offsets.tolist() == np.cumsum([0, 1 + len(honey), len(rain)]).tolist()

@@ -16,7 +16,7 @@ from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TokenWeighting
 from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import hash_texts
-from evidence_assets.retrieval.token_cache import CachedTexts, TextTokens, TokenCache
+from evidence_assets.retrieval.token_cache import CachedText, TokenCache
 from evidence_assets.retrieval.token_store import CorpusWeights, TokenStore, TokenTexts
 from evidence_assets.transport import GroundCost, TokenPool
 
@@ -132,33 +132,25 @@ class EncodedPassages:
         """Weights of a query's tokens, by the weighting of the chunks."""
         return self.terms.token_weights(tokens, self.weighting)
 
-    def _cached(self, positions: IntArray) -> CachedTexts:
+    def _cached(self, positions: IntArray) -> list[CachedText]:
         return self._cache.get(self.corpus.text_keys(positions), lambda rows: self.corpus.texts(positions[rows]))
 
     def texts(self, positions: IntArray) -> TokenTexts:
         """Chunks at some positions, with their titles if ``titles``; encodes texts that are not cached."""
-        cached = self._cached(positions)
-        if not self.titles:
-            return self._without_titles(cached)
-        titles = self.corpus.titles(positions)
+        chunks = self._cached(positions)
+        titles = self.corpus.titles(positions) if self.titles else [""] * len(chunks)
         distinct = sorted(set(titles) - {""})
         cached_titles = self._cache.get(hash_texts(distinct), lambda rows: [distinct[i] for i in rows.tolist()])
-        number_of_title = {title: len(cached) + i for i, title in enumerate(distinct)}
-        members = np.array(
-            [m for i, t in enumerate(titles) for m in ((number_of_title[t], i) if t else (i,))], np.int64
-        )
-        bounds = np.concatenate([[0], np.cumsum([2 if title else 1 for title in titles])])
-        texts, statistics = cached.concatenate(cached_titles), (self.terms, self.weighting, self.dimensions)
-        return TokenTexts(texts, *statistics, members, bounds, self._corpus_weights)
+        of_title = dict(zip(distinct, cached_titles, strict=True))
+        return self._weigh([[of_title[t], chunk] if t else [chunk] for t, chunk in zip(titles, chunks, strict=True)])
 
-    def _without_titles(self, cached: CachedTexts) -> TokenTexts:
-        return TokenTexts.from_cached(cached, self.terms, self.weighting, self.dimensions, self._corpus_weights)
+    def _weigh(self, members: Sequence[Sequence[CachedText]]) -> TokenTexts:
+        return TokenTexts(members, self.terms, self.weighting, self.dimensions, self._corpus_weights)
 
-    def chunks(self, positions: IntArray) -> tuple[TokenPool, list[TextTokens]]:
+    def chunks(self, positions: IntArray) -> tuple[TokenPool, list[CachedText]]:
         """Tokens of a few chunks without titles, in memory, and their locations in each chunk."""
         cached = self._cached(positions)
-        tokens = [cached.tokens(i) for i in range(len(cached))]
-        return self._without_titles(cached).select(range(len(cached))), tokens
+        return self._weigh([[chunk] for chunk in cached]).select(range(len(cached))), cached
 
 
 # Step 1: the coarse pool of each hypothesis -------------------------------------------------------------------------

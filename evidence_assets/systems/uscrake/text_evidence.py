@@ -15,7 +15,7 @@ from evidence_assets.lake.array_files import release_memory
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import Array
 from evidence_assets.reasoning.spans.passages import find_referent
-from evidence_assets.retrieval.token_cache import TextTokens
+from evidence_assets.retrieval.token_cache import CachedText
 from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence, TransportCount, top_positions
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
 from evidence_assets.systems.uscrake.passages import Hypothesis, Passages, Pool, find_pools, union_of_chunks
@@ -42,7 +42,7 @@ class KeptChunks:
     sentence_spans: Sequence[Sequence[tuple[int, int]]]
     scores: Array
     pool: TokenPool
-    tokens: Sequence[TextTokens]
+    tokens: Sequence[CachedText]
 
     def sentences_with_tokens(self) -> list[Sentence]:
         """Sentences of the chunks that have tokens."""

@@ -53,16 +53,14 @@ def graph(cap: int = 50) -> ConceptTriples:
     return ConceptTriples(graph_of_rows("g", nodes, edges), load_vocabulary(), WordEncoder(), cap=cap)
 
 
-def passages(
-    folder: Path, pages: dict[str, str] = PAGES, *, with_vectors: bool = True, titled: bool = True
-) -> Passages:
+def passages(folder: Path, pages: dict[str, str] = PAGES, *, titled: bool = True) -> Passages:
     """The pages as chunks named by their titles, in the order of their ids."""
     names = sorted(pages)
     texts = [pages[t] for t in names]
     vectors = ENCODER.encode_sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
     corpus = written_corpus(folder / "index", names, texts, names if titled else (), vectors)
     model = f"{ENCODER.model_id}@{ENCODER.revision}"
-    build_store(folder / "store", [texts], ENCODER, model, "chunks", vectors=with_vectors)
+    build_store(folder / "store", [texts], ENCODER, model, "chunks")
     expected = source_version("chunks", model)
     return Passages(corpus, TokenStore(folder / "store", expected=expected, cache=folder / "cache"))
 
