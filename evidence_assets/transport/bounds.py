@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -115,11 +114,10 @@ class BoundPass:
         """Lower bounds of all texts for each query; minus infinity on overflow."""
         bounds = np.full((len(self._query_parts), len(texts)), -np.inf)
         first = 0
-        with _full_precision():
-            for pool, members in texts.parts(np.arange(len(texts))):
-                self._bound_part(pool, members, bounds[:, first : first + len(members)], temperature, threads)
-                first += len(members)
-                del pool  # free its memory before the next part
+        for pool, members in texts.parts(np.arange(len(texts))):
+            self._bound_part(pool, members, bounds[:, first : first + len(members)], temperature, threads)
+            first += len(members)
+            del pool  # free its memory before the next part
         return list(np.where(np.isfinite(bounds), bounds, -np.inf))
 
     def text_bounds(
@@ -134,8 +132,7 @@ class BoundPass:
             def write(block: slice, workspace: Workspace, tokens: _MassTokens = tokens, costs: Array32 = costs) -> None:
                 costs[:, block] = self._block_costs(tokens, block, temperature, workspace).cpu().numpy()
 
-            with _full_precision():
-                self._map(write, list(_slices(len(tokens.rows), self._block_rows)), pool.dimensions, threads)
+            self._map(write, list(_slices(len(tokens.rows), self._block_rows)), pool.dimensions, threads)
             low_costs.append(costs)
             masses.append(tokens.masses)
             first_tokens.append(tokens.first_rows + n_tokens)
@@ -216,17 +213,6 @@ class _MassTokens:
         last_rows = np.cumsum(np.add.reduceat(has_mass, first_rows, dtype=np.int64))
         self.pool, self.rows, self.masses = pool, rows[has_mass], masses[has_mass]
         self.first_rows: IntArray = np.concatenate([[0], last_rows[:-1]])
-
-
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """Multiply float32 in float32: the error of TF32 exceeds the margins of the bounds."""
-    precision = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(precision)
 
 
 def _slices(length: int, size: int) -> Iterator[slice]:

@@ -43,8 +43,6 @@ def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 <<
     """
     a = np.ascontiguousarray(p, dtype=np.float64)
     b = np.ascontiguousarray(q, dtype=np.float64)
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise ValueError(f"expected two matrices of equal width, not shapes {a.shape} and {b.shape}")
     n, m, d = len(a), len(b), a.shape[1]
     result = np.empty((n, m))
     rows = max(1, min(m, block_elements // max(d, 1)))

@@ -28,20 +28,14 @@ def solve_transport(a: Array, b: Array, costs: Array) -> Solution:
     """
     import ot  # takes half a second, which loading definitions must not
 
-    keep_a, keep_b = a > 0, b > 0
-    has_full_support = bool(keep_a.all() and keep_b.all())
-    if not has_full_support:
-        a, b, costs, shape = a[keep_a], b[keep_b], costs[np.ix_(keep_a, keep_b)], costs.shape
+    has_mass = np.ix_(a > 0, b > 0)
+    kept_a, kept_b, kept_costs = a[a > 0], b[b > 0], np.ascontiguousarray(costs[has_mass])
     # the division makes the masses equal, so POT need not check them
-    plan, log = ot.emd(
-        a / a.sum(), b / b.sum(), np.ascontiguousarray(costs), numItermax=MAX_PIVOTS, log=True, check_marginals=False
+    kept_plan, log = ot.emd(
+        kept_a / kept_a.sum(), kept_b / kept_b.sum(), kept_costs, numItermax=MAX_PIVOTS, log=True, check_marginals=False
     )
     if log["warning"]:
         raise ArithmeticError(f"POT did not solve the transport problem: {log['warning']}")
-    if has_full_support:
-        return Solution(float(log["cost"]), plan, log["u"])
-    full_plan = np.zeros(shape)
-    full_plan[np.ix_(keep_a, keep_b)] = plan
-    potential = np.full(len(keep_a), np.nan)
-    potential[keep_a] = log["u"]
-    return Solution(float(log["cost"]), full_plan, potential)
+    plan, potential = np.zeros(costs.shape), np.full(len(a), np.nan)
+    plan[has_mass], potential[a > 0] = kept_plan, log["u"]
+    return Solution(float(log["cost"]), plan, potential)

@@ -76,15 +76,11 @@ class GroundCost(ABC):
     the formulas and the proofs of the bounds.
 
     ``name``: Name in settings.
-    ``symmetric``: Whether C(x, y) = C(y, x).
-    ``zero_on_itself``: Whether C(x, x) = 0 for every x that is not a zero vector.
     ``layers``: Number of hidden layers that :meth:`vectors` combines; 0 for the encoder's token vectors.
     ``weighting``: Required token weighting, if the cost is defined for only one.
     """
 
     name: ClassVar[str]
-    symmetric: ClassVar[bool] = True
-    zero_on_itself: ClassVar[bool] = True
     layers: ClassVar[int] = 0
     weighting: ClassVar[Literal["text", "corpus", "idf"] | None] = None
 
@@ -110,19 +106,18 @@ class GroundCost(ABC):
     def matrix(self, x: Array, y: Array) -> Array:
         """Exact costs between the points of ``x`` and ``y``, n × m, in float64."""
 
+    @abstractmethod
     def features(self, points: Array) -> tuple[Array32, ...]:
         """Features of a query's points for :meth:`lower`, computed once in float64: arrays with one row per token."""
-        return ()
 
+    @abstractmethod
     def lower(
         self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
     ) -> torch.Tensor:
         """Lower bounds of the costs between query tokens and a block of rows, n × m; NaN if float32 overflows.
 
         ``x`` has the vectors of the rows and may be overwritten; ``factors`` are those of :meth:`factors` for them.
-        A cost without a bound solves every text exactly.
         """
-        return work.products(len(x))[0].fill_(-torch.inf)
 
     def relax(self, points: Array, others: Array, plan: Array) -> tuple[Array32, ...] | None:
         """Features of a query's points for :meth:`relaxed_lower`, fitted where mass moves; None: the cost has none.
@@ -135,11 +130,11 @@ class GroundCost(ABC):
         self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
     ) -> torch.Tensor:
         """Like :meth:`lower`, but cheaper and lower."""
-        raise NotImplementedError(f"{self.name} has no relaxed bound")
+        raise NotImplementedError
 
     def relaxed_matrix(self, features: tuple[Array32, ...], others: Array) -> Array:
         """What :meth:`relaxed_lower` computes, for points."""
-        raise NotImplementedError(f"{self.name} has no relaxed bound")
+        raise NotImplementedError
 
 
 CostLike = str | GroundCost

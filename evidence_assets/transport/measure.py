@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evidence_assets.models.vectors import Array
-
-
-def check_finite(values: NDArray[Any], name: str, non_negative: bool = False) -> None:
-    """Raise ValueError with the first position that is not finite (or, optionally, negative)."""
-    wrong = ~np.isfinite(values)
-    if non_negative:
-        wrong |= values < 0
-    if wrong.any():
-        position = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), values.shape))
-        value = values[position]
-        rule = "finite and not negative" if non_negative else "finite"
-        index = ", ".join(map(str, position))
-        raise ValueError(f"{name}[{index}] is {value}: every number must be {rule}")
 
 
 def normalise_masses(weights: ArrayLike) -> Array:
@@ -55,8 +41,8 @@ class TokenMeasure:
             raise ValueError(f"points have shape {p.shape}: expected n × d with at least one token and one dimension")
         if w.shape != (len(p),):
             raise ValueError(f"weights have shape {w.shape}: expected one number for each of the {len(p)} tokens")
-        check_finite(p, "points")
-        check_finite(w, "weights", non_negative=True)
+        if not (np.isfinite(p).all() and np.isfinite(w).all() and (w >= 0).all()):
+            raise ValueError("points and weights must be finite, and weights not negative")
         object.__setattr__(self, "points", p)
         object.__setattr__(self, "weights", w)
 

@@ -43,10 +43,6 @@ class TextCollection(ABC):
         """Load texts into memory, in the order of ``indices``."""
 
     @abstractmethod
-    def tiles(self) -> Iterator[tuple[int, TokenPool]]:
-        """All texts in order: (number of the first text, part)."""
-
-    @abstractmethod
     def parts(self, texts: IntArray) -> Iterator[tuple[TokenPool, IntArray]]:
         """Chosen texts in order: pools, each with the numbers of its chosen texts."""
 
@@ -72,23 +68,11 @@ class TokenPool(TextCollection):
     """
 
     def __init__(self, vectors: ArrayLike, offsets: ArrayLike, weights: ArrayLike) -> None:
-        v: NDArray[Any] = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors, dtype=np.float64)
-        if v.dtype not in (np.float16, np.float32, np.float64):
-            v = v.astype(np.float64)
-        self.vectors = v
+        self.vectors: NDArray[Any] = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors, np.float64)
         self.offsets: NDArray[np.int64] = np.asarray(offsets, dtype=np.int64)
         self.weights: Array = np.asarray(weights, dtype=np.float64)
-        if v.ndim != 2 or (len(v) and not v.shape[1]):
-            raise ValueError(f"vectors have shape {v.shape}: expected one row per token")
-        if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0 or self.offsets[-1] != len(v):
-            raise ValueError(f"offsets must run from 0 to the {len(v)} rows of vectors")
-        lengths = np.diff(self.offsets)
-        if (lengths < 1).any():
-            raise ValueError(f"text {int(np.argmin(lengths))} has no tokens: remove empty texts")
-        if self.weights.shape != (len(v),):
-            raise ValueError(
-                f"weights have shape {self.weights.shape}: expected one number for each of the {len(v)} rows"
-            )
+        if (np.diff(self.offsets) < 1).any() or not self.offsets[-1] == len(self.vectors) == len(self.weights):
+            raise ValueError("texts need at least one token each, and tokens one vector and one weight each")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -103,10 +87,6 @@ class TokenPool(TextCollection):
         vectors = np.concatenate([self.vectors[:0], *(self.vectors[part] for part in slices)])
         weights = np.concatenate([self.weights[:0], *(self.weights[part] for part in slices)])
         return TokenPool(vectors, offsets, weights)
-
-    def tiles(self) -> Iterator[tuple[int, TokenPool]]:
-        if len(self):
-            yield 0, self
 
     def parts(self, texts: IntArray) -> Iterator[tuple[TokenPool, IntArray]]:
         if len(texts):

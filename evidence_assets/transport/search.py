@@ -15,9 +15,8 @@ waves of a fixed size, so that all that is returned is the same for any number o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -63,10 +62,6 @@ class _SolvedText:
     points: Array
     masses: Array
     solution: Solution
-
-
-SolveMap = Callable[[Callable[[int], _SolvedText], Iterable[int]], Iterable[_SolvedText]]
-"""``map`` over texts, in parallel or not."""
 
 
 class _Query:
@@ -156,20 +151,11 @@ def find_nearest_texts(
     n_threads = threads or count_processors()
     if len(pool) < MIN_FILTERED_TEXTS:
         pool = pool.select(range(len(pool)))  # in memory, as texts are read again
-    with single_threaded_blas(), _solve_map(n_threads) as solve_map:
-        search = _Search(ground, pool, temperature, n_threads, device, solve_map)
+    with single_threaded_blas(), ThreadPoolExecutor(n_threads) as executor:
+        search = _Search(ground, pool, temperature, n_threads, device, executor)
         seeds = [search.solve_seeds(q, likely[i] if likely else ()) for i, q in enumerate(queries)]
         search.solve_nearest(queries, seeds)
     return [query.result(len(pool)) for query in queries]
-
-
-@contextmanager
-def _solve_map(threads: int) -> Iterator[SolveMap]:
-    if threads == 1:
-        yield map
-        return
-    with ThreadPoolExecutor(threads) as executor:
-        yield executor.map
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +167,7 @@ class _Search:
     temperature: float
     threads: int
     device: str
-    solve_map: SolveMap
+    executor: ThreadPoolExecutor
 
     def solve_seeds(self, query: _Query, likely: Sequence[int]) -> list[_SolvedText]:
         """Solve the first texts of a query: the likely nearest, or evenly spaced ones."""
@@ -225,7 +211,7 @@ class _Search:
                 bounds.tighten(solved.solution.potential)
 
     def _solve_all(self, query: _Query, texts: Sequence[int]) -> list[_SolvedText]:
-        solved_texts = list(self.solve_map(partial(self._solve, query), texts))
+        solved_texts = list(self.executor.map(partial(self._solve, query), texts))
         for solved in solved_texts:
             query.add(solved)
         return solved_texts

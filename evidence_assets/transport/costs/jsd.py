@@ -100,16 +100,9 @@ SMALLEST_TANGENTS = _smallest_tangents()
 
 def normalise_rows(points: Array) -> Array:
     """Divide rows by their sums; raise ValueError for rows that are not distributions."""
-    negative = points < 0
-    if negative.any():
-        row, column = (int(i) for i in np.unravel_index(int(np.argmax(negative)), points.shape))
-        raise ValueError(
-            f"points[{row}, {column}] is {points[row, column]}: this cost compares distributions. Apply "
-            "softmax to the vectors or choose another cost"
-        )
     sums = points.sum(axis=1, keepdims=True)
-    if not (sums > 0).all():
-        raise ValueError(f"points[{int(np.argmin(sums))}] sums to 0: a row of zeros is not a distribution")
+    if not ((points >= 0).all() and (sums > 0).all()):
+        raise ValueError("this cost compares distributions: apply softmax to the vectors, or choose another cost")
     return np.asarray(points / sums)
 
 

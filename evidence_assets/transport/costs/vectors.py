@@ -104,28 +104,6 @@ class EuclideanUnscaled(Euclidean):
 
 
 @register_cost
-class SquaredEuclidean(EuclideanUnscaled):
-    r"""Squared distance of the tokens' vectors: its transport cost is the square of the 2-Wasserstein distance.
-
-    .. math:: C(x, y) = \lVert x - y \rVert_2^2,\qquad \min_T \langle C, T \rangle = W_2^2
-
-    (G. Peyré and M. Cuturi, Computational Optimal Transport, section 2.4, with p = 2.) The bound is the square of
-    the distance's: 0 ≤ b ≤ d implies b² ≤ d², minus the rounding of one product.
-    """
-
-    name = "squared_euclidean"
-
-    def matrix(self, x: Array, y: Array) -> Array:
-        """Computed from differences, like the distance."""
-        return np.stack([((y - row) ** 2).sum(axis=1) for row in x])
-
-    def lower(
-        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
-    ) -> torch.Tensor:
-        return super().lower(features, x, factors, work).square_().mul_(1 - 4 * ROUNDING_UNIT)
-
-
-@register_cost
 class MoverScore(EuclideanUnscaled):
     r"""Euclidean distance of unit power means of a token's last five layers, its tokens weighted by idf.
 
