@@ -10,7 +10,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
-from evidence_assets.models.protocols import Generator, HasServedRevision
+from evidence_assets.models.protocols import Generator
 from evidence_assets.models.registry import get_encoder, get_reader, load_generator
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.extractive import TOP_SCORE_VERSION, ExtractiveSolver, TopScoreSolver
@@ -44,8 +44,6 @@ def open_language_model(context: StageContext, settings: GeneratorSettings) -> L
     if context.captured_requests is not None:
         return PromptPreviewModel(context.captured_requests, context.prompt_settings)
     generator, cache = load_cached_generator(settings), CompletionCache(context.lake.cache)
-    if isinstance(generator, HasServedRevision):
-        generator.resolve_revision(cache)
     model = LanguageModel(generator, cache, context.progress("requests"), context.prompt_settings)
     context.language_models.append(model)
     return model
@@ -63,14 +61,14 @@ def prompts_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any],
     """
     if settings.backend == "extractive":
         return ""
-    model = settings.backend, settings.name, settings.revision, settings.constrain, settings.four_bit
+    model = settings.backend, settings.name, settings.revision, settings.constrain
     return content_id(model, [task.version_with(prompts) for task in tasks])[:12]
 
 
 def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
     """Concurrency pool for models of these kinds: ``llm`` if served, ``gpu`` if in the process."""
     if "generator" in kinds and settings.backend != "extractive":
-        return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
+        return "gpu" if settings.backend == "transformers" else "llm"
     return "gpu" if set(kinds) - {"generator"} else None
 
 

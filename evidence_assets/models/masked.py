@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.inference import (
     equal_length_batches,
-    find_hub_revision,
     kernel_name,
+    load_pretrained,
     map_single_threaded,
-    resolve_device,
+    max_input_tokens,
 )
 from evidence_assets.models.protocols import FloatArray, WordContext, WordLogProbs, WordVectors
 from evidence_assets.text.prompt_text import MASK_SLOT
@@ -28,10 +29,6 @@ from evidence_assets.text.words import is_word
 WEIGHTS_FILE = "model.safetensors"
 _MIN_ROWS = 8
 """Minimum rows of a forward pass: smaller matrix products use other kernels, whose last digits differ."""
-
-
-class UnusableModel(ValueError):
-    """A model or tokenizer lacks a required capability."""
 
 
 @dataclass(frozen=True)
@@ -64,35 +61,27 @@ class HFMaskedLM:
         self._batch_size = batch_size
         self._selection = threading.local()
         self._model.base_model.register_forward_hook(self._select_positions)
-        self._max_tokens = int(getattr(model.config, "max_position_embeddings", 512))
-        if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
-            self._max_tokens -= 2  # these reserve two positions for padding
+        self._max_tokens = max_input_tokens(model.config)
         self.model_id, self.revision = model_id, _with_kernel(revision, device)
         marker = find_word_marker(tokenizer)
         self._prefix = " " if marker else ""
         self.vocabulary, self._pieces = list_whole_words(tokenizer, marker)
         if not self.vocabulary:
-            raise UnusableModel(f"{model_id}: no token of the vocabulary is a whole word; choose another model")
+            raise ModelUnavailable(f"{model_id}: no token of the vocabulary is a whole word; choose another model")
 
     @classmethod
     def load(
         cls, name: str | Path, *, model_id: str | None = None, revision: str | None = None, device: str = "auto"
     ) -> HFMaskedLM:
         """Load from a folder (revision: the hash of its weights) or a hub name; reads only safetensors."""
-        from transformers import AutoModelForMaskedLM, AutoTokenizer
+        from transformers import AutoModelForMaskedLM
 
-        folder = Path(name)
-        model_name = model_id or (folder.name if folder.is_dir() else str(name))
-        tokenizer = AutoTokenizer.from_pretrained(str(name), revision=revision)
-        require_mask(tokenizer, model_name)
-        model = AutoModelForMaskedLM.from_pretrained(
-            str(name), revision=revision, use_safetensors=True, dtype=torch.float32
-        )
-        if (folder / WEIGHTS_FILE).is_file():
-            revision = file_id(folder / WEIGHTS_FILE)
-        elif not folder.is_dir():
-            revision = find_hub_revision(str(name), revision) or revision
-        return cls(model, tokenizer, model_id=model_name, revision=revision or "", device=resolve_device(device))
+        options = {"use_safetensors": True, "dtype": torch.float32}
+        loaded = load_pretrained(AutoModelForMaskedLM, str(name), revision=revision, device=device, **options)
+        weights = Path(name) / WEIGHTS_FILE
+        known_revision = file_id(weights) if weights.is_file() else loaded.revision
+        model_id = model_id or loaded.model_id
+        return cls(loaded.model, loaded.tokenizer, model_id=model_id, revision=known_revision, device=loaded.device)
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
@@ -274,7 +263,7 @@ class HFMaskedLM:
 
     def _check_nan(self, values: torch.Tensor) -> torch.Tensor:
         if torch.isnan(values).any():
-            raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
+            raise ModelUnavailable(f"{self.model_id} yields NaN; fetch its weights again")
         return values
 
 
@@ -288,11 +277,11 @@ def _with_kernel(revision: str, device: str) -> str:
 
 
 def require_mask(tokenizer: Any, model_id: str) -> None:
-    """Raise UnusableModel for a tokenizer without offsets or mask token."""
+    """Raise ModelUnavailable for a tokenizer without offsets or mask token."""
     if not getattr(tokenizer, "is_fast", False):
-        raise UnusableModel(f"{model_id}: the tokenizer has no character offsets; load its fast version")
+        raise ModelUnavailable(f"{model_id}: the tokenizer has no character offsets; load its fast version")
     if tokenizer.mask_token_id is None:
-        raise UnusableModel(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
+        raise ModelUnavailable(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
 
 
 def find_word_marker(tokenizer: Any) -> str:

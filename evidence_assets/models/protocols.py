@@ -167,13 +167,6 @@ class CompletionStore(Protocol):
 
 
 @runtime_checkable
-class HasServedRevision(Protocol):
-    """A generator whose revision is reported by a server; ``store`` remembers the last one."""
-
-    def resolve_revision(self, store: CompletionStore) -> None: ...
-
-
-@runtime_checkable
 class Reranker(NamedModel, Protocol):
     """Scores the relevance of each text to its query; larger is better."""
 

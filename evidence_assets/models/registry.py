@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.inference import explain_load_errors, resolve_device
+from evidence_assets.models.inference import resolve_device
 from evidence_assets.models.protocols import Encoder, FloatArray, Generator, NamedModel, Reranker, TokenVectors
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
@@ -20,10 +20,7 @@ from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSe
 if TYPE_CHECKING:  # these import torch, which takes seconds and is not needed to read a lake
     from evidence_assets.models.masked import HFMaskedLM
     from evidence_assets.models.reader.training import TrainedReader
-    from evidence_assets.models.sequence_models import SequenceModel
     from evidence_assets.models.span_reader import SpanReader
-
-    Model = TypeVar("Model", bound=SequenceModel)
 
 SAMPLE_MASKED_LM = "sample-masked-lm"
 """A profile's name for the masked language model trained in the lake."""
@@ -117,8 +114,7 @@ def _find_trained_model(lake: Lake, asset: str) -> tuple[str, int]:
 def _load_masked_lm(settings: ModelSettings, path: str, mtime: int) -> HFMaskedLM:  # mtime: part of the cache key
     from evidence_assets.models.masked import HFMaskedLM
 
-    with explain_load_errors(f"the masked language model {settings.name!r}"):
-        return HFMaskedLM.load(path, model_id=settings.name, revision=settings.revision, device=settings.device)
+    return HFMaskedLM.load(path, model_id=settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache(maxsize=1)
@@ -145,14 +141,9 @@ def _load_trained_reader(folder: Path, name: str, mtime: int) -> TrainedReader: 
     return TrainedReader(folder, name)
 
 
-def get_sequence_model(model_class: type[Model], settings: ModelSettings) -> Model:
-    """A sequence model of this class: it rates texts, writes sentences or proposes words."""
-    model: Model = _load_sequence_model(cast(Any, model_class), settings)
-    return model
-
-
 @lru_cache(maxsize=4)
-def _load_sequence_model(model_class: Any, settings: ModelSettings) -> Any:
+def get_sequence_model(model_class: Any, settings: ModelSettings) -> Any:
+    """A sequence model of this class: it rates texts, writes sentences or proposes words."""
     return model_class.load(settings.name, revision=settings.revision, device=settings.device)
 
 
@@ -182,13 +173,9 @@ def load_generator(settings: GeneratorSettings) -> Generator:
         from evidence_assets.models.served_models import OpenAIGenerator
 
         return OpenAIGenerator(settings.name, **settings.model_dump(include=SERVER_SETTINGS, exclude_none=True))
-    options = {**settings.model_dump(include={"revision", "four_bit"}), "constrained": settings.constrain != "none"}
     if settings.backend == "transformers":
         from evidence_assets.models.local_generators import TransformersGenerator
 
-        return TransformersGenerator(settings.name, **options)
-    if settings.backend == "vllm":
-        from evidence_assets.models.local_generators import VLLMGenerator
-
-        return VLLMGenerator(settings.name, **options)
-    raise BadInput(f"the backend {settings.backend} has no language model: choose openai, transformers or vllm")
+        is_constrained = settings.constrain != "none"
+        return TransformersGenerator(settings.name, revision=settings.revision, constrained=is_constrained)
+    raise BadInput(f"the backend {settings.backend} has no language model: choose openai or transformers")

@@ -14,13 +14,11 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
 from evidence_assets.models.inference import (
     equal_length_batches,
-    explain_load_errors,
-    find_hub_revision,
     find_minilm_folder,
     kernel_name,
+    load_pretrained,
     map_single_threaded,
-    pretrained_options,
-    resolve_device,
+    max_input_tokens,
     save_model,
 )
 from evidence_assets.models.protocols import Encoder, FloatArray
@@ -77,24 +75,19 @@ class CrossEncoderReranker:
 
     def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:
         import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+        from transformers import AutoModelForSequenceClassification
 
-        options, revision = pretrained_options(name, revision)
-        with explain_load_errors(f"the reranker {name!r}"):
-            self._tokenizer = AutoTokenizer.from_pretrained(name, **options)
-            self._model = AutoModelForSequenceClassification.from_pretrained(name, dtype=torch.float32, **options)
-        config = self._model.config
-        if config.num_labels != 1:
-            raise ModelUnavailable(
-                f"{name!r} has {config.num_labels} outputs, but a reranker has one. Choose a cross-encoder"
-            )
-        self._device = resolve_device(device)
-        self._model.to(self._device).eval()
-        self._max_tokens = min(
-            int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512))
+        loaded = load_pretrained(
+            AutoModelForSequenceClassification, name, revision=revision, device=device, dtype=torch.float32
         )
+        self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, loaded.device
+        if self._model.config.num_labels != 1:
+            raise ModelUnavailable(
+                f"{name!r} has {self._model.config.num_labels} outputs, but a reranker has one. Choose a cross-encoder"
+            )
+        self._max_tokens = max_input_tokens(self._model.config, int(self._tokenizer.model_max_length))
         self.model_id = name
-        self.revision = f"{revision or find_hub_revision(name) or 'unknown'}-float32-{kernel_name(self._device)}"
+        self.revision = f"{loaded.revision}-float32-{kernel_name(self._device)}"
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         import torch
@@ -164,15 +157,12 @@ def tune_reranker(
     if not 0 < relevant < len(pairs):
         raise ValueError(f"{relevant} of {len(pairs)} pairs are relevant: tuning needs relevant and irrelevant pairs")
     import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoModelForSequenceClassification
 
     path = str(find_minilm_folder()) if base == EMBEDDED_ENCODER else base
     torch.manual_seed(settings.seed)
-    with explain_load_errors(f"the cross-encoder {base!r}"):
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForSequenceClassification.from_pretrained(path, num_labels=1, ignore_mismatched_sizes=True)
-    device = resolve_device("auto")
-    model.to(device).train()
+    loaded = load_pretrained(AutoModelForSequenceClassification, path, num_labels=1, ignore_mismatched_sizes=True)
+    model, tokenizer, device = loaded.model.train(), loaded.tokenizer, loaded.device
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate)
     weight = torch.tensor((len(pairs) - relevant) / relevant, device=device)
     order = torch.Generator().manual_seed(settings.seed)

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.inference import (
     equal_length_batches,
     explain_load_errors,
-    find_hub_revision,
+    load_pretrained,
     pretrained_options,
-    resolve_device,
 )
-from evidence_assets.models.masked import UnusableModel, find_word_marker, list_whole_words, require_mask
+from evidence_assets.models.masked import find_word_marker, list_whole_words, require_mask
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.text.prompt_text import MASK_SLOT
 
@@ -34,22 +34,21 @@ class SequenceModel:
     @classmethod
     def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> Self:
         """Load from a folder or a hub name; reads only safetensors. ``auto`` selects CUDA if available."""
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-        options, known_revision = pretrained_options(str(name), revision)
-        model_id = Path(name).name if options["local_files_only"] else str(name)
+        source, _ = pretrained_options(str(name), revision)
         with explain_load_errors(f"the language model {str(name)!r}"):
-            config = AutoConfig.from_pretrained(str(name), **options)
+            config = AutoConfig.from_pretrained(str(name), **source)
             if all(architecture.endswith("ForMaskedLM") for architecture in config.architectures or ()):
                 raise ValueError(
                     "it does not generate text; choose an encoder-decoder such as BART or a causal language model"
                 )
-            model_class = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-            tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
-            model = model_class.from_pretrained(str(name), use_safetensors=True, dtype=torch.float32, **options)
-        if not options["local_files_only"]:
-            known_revision = find_hub_revision(str(name), revision) or known_revision
-        return cls(model, tokenizer, model_id=model_id, revision=known_revision or "", device=resolve_device(device))
+        model_class = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        options = {"use_safetensors": True, "dtype": torch.float32}
+        loaded = load_pretrained(model_class, str(name), revision=revision, device=device, **options)
+        return cls(
+            loaded.model, loaded.tokenizer, model_id=loaded.model_id, revision=loaded.revision, device=loaded.device
+        )
 
 
 class TextLikelihood(SequenceModel):
@@ -76,7 +75,7 @@ class TextLikelihood(SequenceModel):
         tokenizer = self._tokenizer
         start = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         if self._is_encoder_decoder or start is None:
-            raise UnusableModel(
+            raise ModelUnavailable(
                 f"{self.model_id} is no causal language model. Choose one such as GPT-2 for the fluency"
             )
         rows = [([start], list(tokenizer(text, add_special_tokens=False)["input_ids"])) for text in texts]
@@ -91,7 +90,7 @@ class TextLikelihood(SequenceModel):
         for batch in equal_length_batches(lengths, lambda _: PAIRS_PER_BATCH):
             scores[batch] = self._mean_log_probs([rows[i][0] for i in batch], [rows[i][1] for i in batch])
         if np.isnan(scores).any():
-            raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
+            raise ModelUnavailable(f"{self.model_id} yields NaN; fetch its weights again")
         return scores
 
     def _encode_pair(self, source: str, target: str) -> tuple[list[int], list[int]]:
@@ -142,7 +141,7 @@ class SentenceWriter(SequenceModel):
     def __init__(self, model: Any, tokenizer: Any, **options: str) -> None:
         super().__init__(model, tokenizer, **options)
         if not model.config.is_encoder_decoder:
-            raise UnusableModel(
+            raise ModelUnavailable(
                 f"{self.model_id} is not an encoder-decoder. Choose one such as T5 to write sentences from keywords"
             )
 
@@ -175,7 +174,7 @@ class PermutedLM(SequenceModel):
         super().__init__(model, tokenizer, **options)
         require_mask(tokenizer, self.model_id)
         if getattr(model.config, "model_type", "") != "xlnet":
-            raise UnusableModel(
+            raise ModelUnavailable(
                 f"{self.model_id} is not an XLNet. Choose one, or none to use the masked model's substitutes"
             )
         self.vocabulary, self._pieces = list_whole_words(tokenizer, find_word_marker(tokenizer))
@@ -195,7 +194,7 @@ class PermutedLM(SequenceModel):
             with torch.inference_mode():
                 logits = self._model(input_ids=ids, perm_mask=perm_mask, target_mapping=targets).logits[:, 0].float()
             if torch.isnan(logits).any():
-                raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
+                raise ModelUnavailable(f"{self.model_id} yields NaN; fetch its weights again")
             out[batch] = torch.log_softmax(logits, dim=-1)[:, self._pieces].cpu().numpy()
         return out
 

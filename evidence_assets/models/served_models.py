@@ -23,41 +23,40 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 from tokenizers import Tokenizer
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TemporarilyUnavailable
-from evidence_assets.lake.ids import content_id
 from evidence_assets.models.inference import find_minilm_folder
 from evidence_assets.models.protocols import (
     ANSWER_FIELD,
     REFUSED_PREFIX,
     Completion,
-    CompletionStore,
     FloatArray,
     Request,
     object_schema,
 )
 from evidence_assets.models.vectors import unit_rows
 
-MAX_REPLY_BYTES = 8 << 20
 TEXTS_PER_REQUEST = 64
 OPTIONAL_FIELDS = ("seed", "structured_outputs")
 """Request fields that some servers reject, as Gemini's does ``seed``."""
 _rejected_fields: dict[tuple[str, str], set[str]] = defaultdict(set)
-_UNKNOWN_REVISION = "served"
 _PARSE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 @dataclass(eq=False)
 class OpenAIServer:
-    """One model on a server, with up to ``concurrency`` requests in flight."""
+    """One model on a server, with up to ``concurrency`` requests in flight.
+
+    Its revision is the one that the server reports. Raises ModelUnavailable if the server does not serve the model.
+    """
 
     model_id: str
     _: KW_ONLY
     base_url: str = "http://127.0.0.1:8000/v1"
-    revision: str = _UNKNOWN_REVISION
+    revision: str = "served"
     """Distinguishes these weights from others of the same name if the server reports no revision."""
     api_key_env: str = "OPENAI_API_KEY"
     concurrency: int = 8
     timeout_seconds: float = 300.0
-    """Limit of one attempt, from connecting to the last byte of the reply."""
+    """Longest wait for the next byte of a reply; it also limits the time of all attempts together."""
     attempts: int = 6
 
     path, reply_kind = "", "reply"
@@ -65,6 +64,7 @@ class OpenAIServer:
     def __post_init__(self) -> None:
         self.base_url = self.base_url.rstrip("/")
         self._key = os.environ.get(self.api_key_env, "")
+        self.revision = self._reported_revision() or self.revision
 
     def parse_reply(self, reply: Any) -> object:
         """The content of a decoded reply; raises one of ``_PARSE_ERRORS`` if it has another structure."""
@@ -75,17 +75,17 @@ class OpenAIServer:
         """This model's entry in the server's list of models; raises ModelUnavailable if there is none."""
         try:
             entries = {str(entry["id"]): entry for entry in asyncio.run(self._list_models())["data"]}
-        except (APIStatusError, *_PARSE_ERRORS) as error:
-            status = getattr(error, "status_code", 200)
-            problem = f"GET {self.base_url}/models returned {status} without a list of models"
-            remedy = "Set base_url to the root of the OpenAI-compatible API, which usually ends in /v1"
-            raise self._unavailable(f"is not OpenAI-compatible: {problem}. {remedy}") from None
+        except (APIStatusError, *_PARSE_ERRORS):
+            raise self._unavailable(
+                "is not OpenAI-compatible: its path /models gives no list of models. Set base_url to the root of the "
+                "API, which usually ends in /v1"
+            ) from None
         if self.model_id not in entries:
             names = ", ".join([*entries][:5]) or "no model"
             raise self._unavailable(f"does not serve {self.model_id!r}. It serves {names}. Choose one, or serve it")
         return dict(entries[self.model_id])
 
-    def reported_revision(self) -> str:
+    def _reported_revision(self) -> str:
         """The revision in the list of models, else the name of the served weights; empty if neither is given."""
         root = str(self.model_entry.get("root") or "").rstrip("/")
         weights = "" if root == self.model_id else root.rpartition("/")[2]
@@ -121,21 +121,23 @@ class OpenAIServer:
 
     async def _list_models(self) -> Any:
         async with self._client() as client:
-            return await self._json_reply(client.get("/models", cast_to=httpx2.Response))
+            return (await self._response(client.get("/models", cast_to=httpx2.Response))).json()
 
     async def _send(self, client: AsyncOpenAI, number: int, payload: dict[str, Any]) -> tuple[int, Any, float]:
         start = time.perf_counter()
         dropped_fields = _rejected_fields[self.base_url, self.model_id]
         body = {name: value for name, value in payload.items() if name not in dropped_fields}
         try:
-            call = client.post(self.path, cast_to=httpx2.Response, body=body)
-            reply = self.parse_reply(await self._json_reply(call))
+            response = await self._response(client.post(self.path, cast_to=httpx2.Response, body=body))
+            content = self.parse_reply(response.json())
+        except _PARSE_ERRORS:
+            raise self._no_reply(f"the reply contains none: {response.text[:60]!r}") from None
         except APIStatusError as error:
-            reply = f"({error.status_code}): {self._error_message(error)}"
-            if newly_rejected := {name for name in OPTIONAL_FIELDS if name in body and name in reply}:
+            content = f"({error.status_code}): {self._error_message(error)}"
+            if newly_rejected := {name for name in OPTIONAL_FIELDS if name in body and name in content}:
                 dropped_fields |= newly_rejected
                 return await self._send(client, number, payload)
-        return number, reply, time.perf_counter() - start
+        return number, content, time.perf_counter() - start
 
     def _client(self) -> AsyncOpenAI:
         is_local = httpx2.URL(self.base_url).host in ("127.0.0.1", "localhost", "::1")  # bypass proxies
@@ -143,16 +145,18 @@ class OpenAIServer:
             api_key=self._key or "none",  # the package requires a key
             base_url=self.base_url,
             max_retries=self.attempts - 1,
-            timeout=httpx2.Timeout(None, connect=10.0),
-            http_client=_BoundedClient(self, trust_env=not is_local),
+            timeout=httpx2.Timeout(self.timeout_seconds, connect=10.0),
+            http_client=DefaultAsyncHttpxClient(trust_env=not is_local),
         )
 
-    async def _json_reply(self, call: Coroutine[Any, Any, httpx2.Response]) -> Any:
-        """Await a call and decode its reply. Errors other than a refused request become ModelUnavailable."""
+    async def _response(self, call: Coroutine[Any, Any, httpx2.Response]) -> httpx2.Response:
+        """Await a call. Errors other than a refused request become ModelUnavailable."""
+        limit = self.timeout_seconds * (self.attempts + 1)
         try:
-            return (await call).json()
+            async with asyncio.timeout(limit):  # the client's own timeout applies between two bytes
+                return await call
         except APIStatusError as error:
-            status, request = error.status_code, error.request
+            status = error.status_code
             if status in (401, 403):
                 problem = (
                     f"rejected the API key ({status}). Set the environment variable {self.api_key_env} to a valid one"
@@ -161,16 +165,17 @@ class OpenAIServer:
             if status not in (408, 409, 429) and status < 500:
                 raise
             reason = f"HTTP {status}: {self._error_message(error)}"
-            if delay := error.response.headers.get("retry-after"):
-                reason += f" (Retry-After: {delay} s)"
         except APIConnectionError as error:
-            request, cause = error.request, error.__cause__
-            is_bad_reply = isinstance(cause, httpx2.DecodingError)
-            reason = str(cause) if is_bad_reply else f"connection failed ({type(cause).__name__}: {cause})"
-        attempts = 1 + int(request.headers["x-stainless-retry-count"])
-        raise TemporarilyUnavailable(
-            f"the server at {self.base_url} returned no {self.reply_kind} after {attempts} "
-            f"attempt{'s' * (attempts > 1)}: {reason}. Check that it is running, then retry; finished work is reused"
+            cause = error.__cause__
+            reason = f"connection failed ({type(cause).__name__}: {cause})"
+        except TimeoutError:
+            reason = f"no complete reply in {limit:g} s"
+        raise self._no_reply(reason)
+
+    def _no_reply(self, reason: str) -> TemporarilyUnavailable:
+        return TemporarilyUnavailable(
+            f"the server at {self.base_url} returned no {self.reply_kind}: {reason}. Check that it is running, then "
+            "retry; finished work is reused"
         )
 
     def _error_message(self, error: APIStatusError) -> str:
@@ -183,35 +188,6 @@ class OpenAIServer:
         return ModelUnavailable(f"the server at {self.base_url} {problem}")
 
 
-class _BoundedClient(DefaultAsyncHttpxClient):
-    """Limits the time and size of a whole reply. Late or unreadable replies are retried like a lost connection."""
-
-    def __init__(self, server: OpenAIServer, **options: Any) -> None:
-        super().__init__(**options)
-        self._server = server
-
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        server, body = self._server, bytearray()
-        try:
-            async with asyncio.timeout(server.timeout_seconds):
-                response = await super().send(request, **{**options, "stream": True})
-                async for block in response.aiter_bytes():
-                    body += block
-                    if len(body) > MAX_REPLY_BYTES:
-                        raise server._unavailable(f"sent more than {MAX_REPLY_BYTES >> 20} MiB. Check base_url")
-        except TimeoutError:
-            raise httpx2.DecodingError(f"no complete reply in {server.timeout_seconds:g} s", request=request) from None
-        try:
-            if response.is_success and request.method == "POST":
-                server.parse_reply(json.loads(body))
-        except _PARSE_ERRORS as error:
-            problem = "is not JSON" if isinstance(error, json.JSONDecodeError) else f"contains no {server.reply_kind}"
-            start = body[:60].decode(errors="replace")
-            raise httpx2.DecodingError(f"the reply {problem}: {start!r}", request=request) from None
-        headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
-        return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
-
-
 @dataclass(eq=False)
 class OpenAIGenerator(OpenAIServer):
     """A served language model."""
@@ -221,28 +197,10 @@ class OpenAIGenerator(OpenAIServer):
     that name, which allows bare labels and JSON without whitespace; ``none`` does not constrain them."""
 
     path, reply_kind = "/chat/completions", "completion"
-    _is_resolved = False
 
     @property
     def parameters(self) -> dict[str, object]:
         return {"temperature": 0, "seed": 0, "constrain": self.constrain}
-
-    def resolve_revision(self, store: CompletionStore) -> None:
-        """Set the revision once: the server's, else the pinned one, else the last one stored."""
-        if self._is_resolved:
-            return
-        pinned = None if self.revision == _UNKNOWN_REVISION else self.revision
-        key = content_id("revision", self.base_url, self.model_id, pinned)
-        last_reply = store.get(key)
-        last_known = last_reply.text if last_reply else pinned
-        try:
-            self.revision = self.reported_revision() or pinned or last_known or _UNKNOWN_REVISION
-        except ModelUnavailable:
-            if last_known is None:
-                raise
-            self.revision = last_known
-        store.put(key, Completion(self.revision, 0, 0, 0.0, "stop"))
-        self._is_resolved = True
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         completions = dict(self.generate_each(requests))
@@ -307,10 +265,6 @@ class ServedEncoder(OpenAIServer):
     Tokens are counted by the embedded encoder's tokenizer, at least one for every four bytes."""
 
     path, reply_kind = "/embeddings", "vectors"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.revision = self.reported_revision() or self.revision
 
     @cached_property
     def dimensions(self) -> int:

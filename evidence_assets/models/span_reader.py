@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.inference import explain_load_errors, find_hub_revision, pretrained_options, resolve_device
+from evidence_assets.models.inference import load_pretrained, max_input_tokens
 from evidence_assets.models.protocols import FloatArray
 
 MAX_SPAN_TOKENS = 30
@@ -39,28 +38,19 @@ class SpanReader:
         self.model_id, self.revision = model_id, revision
         if not tokenizer.is_fast:
             raise ModelUnavailable(f"{model_id} has no fast tokenizer, which locates tokens in a text")
-        positions = int(getattr(model.config, "max_position_embeddings", 512))
-        if "roberta" in model.config.model_type:  # its positions start after the padding id
-            positions -= int(model.config.pad_token_id) + 1
-        self.max_tokens = min(int(tokenizer.model_max_length), positions)
+        self.max_tokens = max_input_tokens(model.config, int(tokenizer.model_max_length))
 
     @classmethod
     def load(cls, name: str, *, revision: str | None = None, device: str = "auto") -> SpanReader:
         """Load from a folder or a hub name; reads only safetensors. ``auto`` selects CUDA if available."""
         import torch
-        from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+        from transformers import AutoModelForQuestionAnswering
 
-        options, known_revision = pretrained_options(name, revision)
-        with explain_load_errors(f"the reader {name!r}"):
-            tokenizer = AutoTokenizer.from_pretrained(name, **options)
-            model = AutoModelForQuestionAnswering.from_pretrained(
-                name, use_safetensors=True, dtype=torch.float32, **options
-            )
-        if options["local_files_only"]:
-            name = Path(name).name
-        else:
-            known_revision = find_hub_revision(name, revision) or known_revision
-        return cls(model, tokenizer, model_id=name, revision=known_revision or "", device=resolve_device(device))
+        options = {"use_safetensors": True, "dtype": torch.float32}
+        loaded = load_pretrained(AutoModelForQuestionAnswering, name, revision=revision, device=device, **options)
+        return cls(
+            loaded.model, loaded.tokenizer, model_id=loaded.model_id, revision=loaded.revision, device=loaded.device
+        )
 
     def read(self, question: str, text: str) -> Span | None:
         """The best span of ``text``, or None for no answer; a question without room for a text is a ValueError."""

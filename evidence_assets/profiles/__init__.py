@@ -61,7 +61,7 @@ class EncoderSettings(ModelSettings):
 class GeneratorSettings(_StrictModel):
     """A language model for reasoning, and its backend."""
 
-    backend: Literal["extractive", "openai", "transformers", "vllm"]
+    backend: Literal["extractive", "openai", "transformers"]
     name: str = Field("extractive", description="The backend's name of the model.")
     revision: str | None = None
     base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: URL of the server.")
@@ -71,7 +71,6 @@ class GeneratorSettings(_StrictModel):
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
         "json_schema", description="How to constrain replies; for openai by response_format or by vLLM's field."
     )
-    four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 

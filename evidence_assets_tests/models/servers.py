@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -84,16 +84,12 @@ async def _close_early(scope: Scope, receive: Receive, send: Send) -> None:
     raise ConnectionResetError
 
 
-def _body(piece: bytes, seconds: float) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
-    """Send a body in pieces, one every ``seconds``, almost without end."""
-
-    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": JSON_BODY})
-        for _ in range(100):
-            await asyncio.sleep(seconds)
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-
-    return respond
+async def _trickle(scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a body byte by byte, almost without end."""
+    await send({"type": "http.response.start", "status": 200, "headers": JSON_BODY})
+    for _ in range(100):
+        await asyncio.sleep(0.05)
+        await send({"type": "http.response.body", "body": b" ", "more_body": True})
 
 
 class FaultyServer:
@@ -167,9 +163,7 @@ class FaultyServer:
             case "cut":
                 return _close_early
             case "trickle":
-                return _body(b" ", 0.05)
-            case "endless":
-                return _body(b" " * (1 << 20), 0.0)
+                return _trickle
             case "empty body" | "malformed body":
                 return Response(b'{"choices": [{' * behaviour.startswith("mal"), 200, media_type="application/json")
             case "other body":

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -21,7 +17,7 @@ from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning import prompted_solver
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.reasoning.prompted_solver import PromptedSolver, explain_request
+from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.models.tiny import make_causal
@@ -102,10 +98,8 @@ class TestTransformers(GeneratorContract):
         assert len(replies) == 2 and torch.equal(torch.rand(1), expected)
 
     def test_bad_input(self, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with pytest.raises(ModelUnavailable, match=r"4 bit need a CUDA device and bitsandbytes.*four_bit to false"):
-            TransformersGenerator(str(causal), device="cpu", four_bit=True)
         (tmp_path / "config.json").write_text("{}")
-        with pytest.raises(ModelUnavailable, match=r"no tokenizer; copy the tokenizer files"):
+        with pytest.raises(ModelUnavailable, match="lacks its tokenizer"):
             TransformersGenerator(str(tmp_path))
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         with pytest.raises(ModelUnavailable, match=r"'nobody/no-such-model' cannot be loaded.*give a model folder"):
@@ -120,44 +114,3 @@ class TestServedTinyModel(GeneratorContract):
     def generator(cls, local: TransformersGenerator) -> Iterator[Generator]:
         with running(model_server(local)) as url:
             yield OpenAIGenerator(MODEL, base_url=url, concurrency=4)
-
-
-class FakeEngine:
-    """A fake engine with the documented interface that counts letters."""
-
-    options: dict[str, Any]
-
-    def __init__(self, **settings: Any) -> None:
-        FakeEngine.options = settings
-
-    def get_tokenizer(self) -> Any:
-        tokenizer = Mock(side_effect=lambda text, **_: {"input_ids": list(range(len(text)))})
-        tokenizer.apply_chat_template = lambda messages, **_: "".join(message["content"] for message in messages)
-        return tokenizer
-
-    def generate(self, prompts: list[Any], sampling: list[Any], use_tqdm: bool) -> list[Any]:
-        assert len(prompts) == len(sampling) and not use_tqdm
-        lengths = [len(prompt["prompt_token_ids"]) for prompt in prompts]
-        outputs = [types.SimpleNamespace(text=str(n), token_ids=[1], finish_reason="stop") for n in lengths]
-        return [
-            types.SimpleNamespace(prompt_token_ids=prompt["prompt_token_ids"], outputs=[output])
-            for prompt, output in zip(prompts, outputs, strict=True)
-        ]
-
-
-def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, sampling = types.ModuleType("vllm"), types.ModuleType("vllm.sampling_params")
-    vars(engine).update(LLM=FakeEngine, SamplingParams=lambda **values: values)
-    vars(sampling).update(StructuredOutputsParams=lambda **values: values)
-    monkeypatch.setitem(sys.modules, "vllm", engine)
-    monkeypatch.setitem(sys.modules, "vllm.sampling_params", sampling)
-    generator = load_generator(GeneratorSettings(backend="vllm", name="some/model", revision="abc", four_bit=True))
-    assert isinstance(generator, Generator) and (generator.model_id, generator.revision) == ("some/model", "abc")
-    assert FakeEngine.options["enable_prefix_caching"] and FakeEngine.options["quantization"] == "bitsandbytes"
-    assert generator.sampling(CHOICES[0])["structured_outputs"] == {"choice": list(CHOICES[0].choices)}
-    assert generator.sampling(explain_request(EXPLAIN))["structured_outputs"]["json"]["required"] == ["steps"]
-    assert generator.sampling(replace(PLAIN[0], temperature=0.7))["temperature"] == 0.7
-    assert generator.sampling(PLAIN[0]) == {"temperature": 0.0, "seed": 0, "max_tokens": 8, "structured_outputs": None}
-    completions = generator.generate([PLAIN[1], LONG, PLAIN[0]])
-    assert [each.text for each in completions] == [str(9 + 14), "", str(9 + 13)]
-    assert completions[1].is_refused and "max_model_len" in completions[1].finish_reason

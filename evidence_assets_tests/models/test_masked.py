@@ -12,8 +12,9 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM, BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
+from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.masked import HFMaskedLM, UnusableModel
+from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, get_masked_lm, masked_lm_key, model_key
 from evidence_assets.models.sample_masked_lm import TrainingSettings, encode_positions, train_sample_masked_lm
@@ -124,14 +125,14 @@ def test_pickled_weights_are_not_loaded(tmp_path: Path) -> None:
     model._tokenizer.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     torch.save(model._model.state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(OSError, match="safetensors"):
+    with pytest.raises(ModelUnavailable, match="safetensors"):
         HFMaskedLM.load(tmp_path)
 
 
 def test_a_model_without_mask_token_is_refused() -> None:
     model = word_piece()
     bare = PreTrainedTokenizerFast(tokenizer_object=model._tokenizer.backend_tokenizer, unk_token="[UNK]")
-    with pytest.raises(UnusableModel, match="some-gpt has no mask token"):
+    with pytest.raises(ModelUnavailable, match="some-gpt has no mask token"):
         HFMaskedLM(model._model, bare, model_id="some-gpt")
 
 

@@ -25,7 +25,6 @@ from transformers import (
 )
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.masked import UnusableModel
 from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter, TextLikelihood
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets_tests.models.tiny import make_causal, word_piece
@@ -130,7 +129,7 @@ def test_perplexity_of_gpt_is_given_the_tokens_before(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="reads 256 tokens"):
         model.mean_log_probs(["pain " * 200])
     bart = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
-    with pytest.raises(UnusableModel, match="tiny-bart is no causal language model"):
+    with pytest.raises(ModelUnavailable, match="tiny-bart is no causal language model"):
         bart.mean_log_probs(texts)
 
 
@@ -145,7 +144,7 @@ def test_unusable_models_and_texts_are_reported(tmp_path: Path) -> None:
         model.score([("the river", "the sea " * 20)])
     with torch.no_grad():
         model._model.model.shared.weight[6] = float("nan")
-    with pytest.raises(UnusableModel, match="yields NaN"):
+    with pytest.raises(ModelUnavailable, match="yields NaN"):
         model.score([("the river", "the sea")])
 
 

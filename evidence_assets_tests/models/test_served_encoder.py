@@ -39,12 +39,11 @@ def test_served_vectors_are_in_order_and_of_unit_length(server: FaultyServer) ->
     assert isinstance(model, Encoder) and model.dimensions == 11 and model.encode_sentences([]).shape == (0, 11)
 
 
-@pytest.mark.parametrize("fault", ["429", "other body"])
-def test_temporary_faults_are_retried_and_lasting_faults_fail_the_step(server: FaultyServer, fault: str) -> None:
-    server.plan = [fault, fault]
+def test_temporary_faults_are_retried_and_lasting_faults_fail_the_step(server: FaultyServer) -> None:
+    server.plan = ["429", "429"]
     assert make_client(server).encode_sentences(["cab"]).shape == (1, 11) and len(server.bodies) == 3
-    server.default_behaviour = fault
-    with pytest.raises(TemporarilyUnavailable, match="returned no vectors after 3 attempts"):
+    server.default_behaviour = "other body"
+    with pytest.raises(TemporarilyUnavailable, match="returned no vectors: the reply contains none"):
         make_client(server).encode_sentences(["cab"])
 
 

@@ -18,10 +18,10 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
 from evidence_assets.models.inference import (
     equal_length_batches,
-    explain_load_errors,
     find_minilm_folder,
+    load_pretrained,
     map_single_threaded,
-    pretrained_options,
+    max_input_tokens,
 )
 from evidence_assets.models.protocols import FloatArray
 
@@ -75,15 +75,11 @@ class ReaderNetwork:
     def __init__(
         self, base: str, *, revision: str | None = None, layers: int = 2, max_tokens: int = 192, device: str = "cpu"
     ) -> None:
-        from transformers import AutoModel, AutoTokenizer  # here, because the definitions import this module
+        from transformers import AutoModel  # here, because the definitions import this module
 
-        options: dict[str, Any] = {"local_files_only": True}
         path = str(find_minilm_folder()) if base == EMBEDDED_ENCODER else base
-        if base != EMBEDDED_ENCODER:
-            options, _ = pretrained_options(base, revision)
-        with explain_load_errors(f"the encoder {base!r}"):
-            network = AutoModel.from_pretrained(path, dtype=torch.float32, **options)
-            tokenizer = AutoTokenizer.from_pretrained(path, **options)
+        loaded = load_pretrained(AutoModel, path, revision=revision, device=device, dtype=torch.float32)
+        network, tokenizer = loaded.model, loaded.tokenizer
         blocks = getattr(getattr(network, "encoder", None), "layer", None)
         if blocks is None or not hasattr(network, "embeddings") or not getattr(tokenizer, "is_fast", False):
             raise ModelUnavailable(
@@ -96,19 +92,15 @@ class ReaderNetwork:
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
         self._uses_segments = "token_type_ids" in tokenizer.model_input_names
-        positions = int(network.config.max_position_embeddings)
-        if "roberta" in network.config.model_type:  # its positions start after the padding id
-            positions -= int(network.config.pad_token_id) + 1
-        self.max_tokens = min(max_tokens, positions)
+        self.max_tokens = max_input_tokens(network.config, max_tokens)
         self._n_special = tokenizer.num_special_tokens_to_add(pair=True)
-        self.device = torch.device(device)
+        self.device = torch.device(loaded.device)
         network.pooler = None
         self.upper = deepcopy(network)
         self.upper.embeddings = _PassThrough()
         self.upper.encoder.layer = torch.nn.ModuleList(list(blocks)[-layers:])
         network.encoder.layer = torch.nn.ModuleList(list(blocks)[:-layers])
-        self.lower = network.to(self.device).eval()
-        self.upper.to(self.device).eval()
+        self.lower = network
         self.dimensions = int(network.config.hidden_size)
         self.head = torch.nn.Linear(self.dimensions + 1, 1).to(self.device)
         for parameter in self.lower.parameters():
