@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.mirror import fetch_path
 from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.inference import TRAINING_REPORT, check_model_folder, find_minilm_folder
-from evidence_assets.models.registry import SAMPLE_MASKED_LM
+from evidence_assets.models.inference import TRAINING_REPORT, check_model_folder, find_minilm_folder, resolve_device
+from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
 MASKED_MODEL = "masked model"
@@ -30,21 +29,6 @@ class CheckResult:
     status: str
     is_ok: bool | None = True
     remedy: str = ""
-
-
-def _check_package(name: str, remedy: str = "") -> CheckResult:
-    try:
-        return CheckResult(name, version(name))
-    except PackageNotFoundError:
-        return CheckResult(name, "not installed", False, remedy or f"pip install {name}")
-
-
-def _check_device() -> CheckResult:
-    import torch
-
-    if torch.cuda.is_available():
-        return CheckResult("device", f"{torch.cuda.device_count()} × {torch.cuda.get_device_name(0)}")
-    return CheckResult("device", f"CPU, {os.cpu_count()} cores", None, "CUDA is used when torch sees a GPU")
 
 
 def _check_weights(requirement: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
@@ -84,14 +68,13 @@ def _find_cache_problem(name: str, revision: str | None) -> str:
     return ""
 
 
-def _check_trained_model(folder: Path) -> CheckResult:
-    """Check the masked model that a lake trained on the sample."""
-    remedy = "materialize models/masked_lm: in the UI, or by make demo"
-    if not (folder / TRAINING_REPORT).is_file():
-        return CheckResult(
-            MASKED_MODEL, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest, {remedy}"
-        )
-    return CheckResult(MASKED_MODEL, SAMPLE_MASKED_LM)
+def _check_trained_model() -> CheckResult:
+    """Check the masked model that a lake trains on the sample."""
+    folder = fetch_path(find_lake() / "indexes" / asset_folder(MASKED_LM_ASSET))
+    if (folder / TRAINING_REPORT).is_file():
+        return CheckResult(MASKED_MODEL, SAMPLE_MASKED_LM)
+    remedy = f"before a harvest, materialize {MASKED_LM_ASSET}: in the UI, or by make demo"
+    return CheckResult(MASKED_MODEL, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, remedy)
 
 
 def _check_server(requirement: str, model: GeneratorSettings | EncoderSettings) -> CheckResult:
@@ -113,8 +96,8 @@ def diagnose(profile: Profile) -> list[CheckResult]:
     encoders.setdefault(profile.token_encoder, []).append("token encoder")
     results = [
         CheckResult("profile", f"{profile.name}: {profile.description}", None),
-        *map(_check_package, ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
-        _check_device(),
+        *(CheckResult(name, version(name)) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT")),
+        CheckResult("device", resolve_device("auto"), None, "CUDA is used when torch sees a GPU"),
         *(
             _check_server("encoder server", settings)
             if settings.base_url
@@ -123,9 +106,7 @@ def diagnose(profile: Profile) -> list[CheckResult]:
         ),
         *(_check_weights("reranker", settings) for settings in profile.rerankers.values()),
         *(
-            _check_trained_model(fetch_path(find_lake() / "indexes" / asset_folder("models/masked_lm")))
-            if settings.name == SAMPLE_MASKED_LM
-            else _check_weights(MASKED_MODEL, settings)
+            _check_trained_model() if settings.name == SAMPLE_MASKED_LM else _check_weights(MASKED_MODEL, settings)
             for settings in profile.masked_models.values()
         ),
     ]

@@ -231,16 +231,13 @@ class TransformerEncoder:
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Last hidden layer of each text's tokens, with the tokenizer's surface forms."""
-        return self._token_vectors(texts, 1)
+        return self.token_layers(texts, 1)
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         """The last ``layers`` hidden layers of each text's tokens, concatenated, the last one at the end."""
         available = int(self._model.network.config.num_hidden_layers) + 1
         if not 1 <= layers <= available:
             raise BadInput(f"{self.model_id} has {available} layers including the embeddings. Ask for 1 to {available}")
-        return self._token_vectors(texts, layers)
-
-    def _token_vectors(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         encodings = self._encode(texts)
         results: list[TokenVectors | None] = [None] * len(texts)
         for rows, hidden in self._batches(encodings, layers=layers):

@@ -63,7 +63,7 @@ class CachedText:
     number: int
 
     def __len__(self) -> int:
-        return self.rows.stop - self.rows.start
+        return int(self.rows.stop - self.rows.start)
 
     @property
     def rows(self) -> slice:

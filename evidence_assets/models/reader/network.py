@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
@@ -25,6 +26,7 @@ from evidence_assets.models.inference import (
 )
 from evidence_assets.models.protocols import FloatArray
 
+HalfArray = npt.NDArray[np.float16]
 _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 _ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
 _MIN_ROWS = 8
@@ -150,21 +152,20 @@ class ReaderNetwork:
             )
         )
 
-    def lower_states(self, encoded: Sequence[EncodedInput], file: Path) -> LowerStates:
-        """Compute the output of the lower layers once, in half precision, in a memory-mapped file."""
-        starts = np.cumsum([0, *(len(each.ids) for each in encoded)])
-        states = np.memmap(file, np.float16, "w+", shape=(max(1, int(starts[-1])), self.dimensions))
+    def lower_states(self, encoded: Sequence[EncodedInput]) -> list[HalfArray]:
+        """Output of the lower layers for each input, in half precision."""
+        states = [np.zeros((0, self.dimensions), np.float16)] * len(encoded)
 
-        def run(rows: list[int]) -> FloatArray:
+        def run(rows: list[int]) -> HalfArray:
             with torch.inference_mode(), fast_products(self.device):
-                values: FloatArray = self._run_lower([encoded[row] for row in rows]).half().cpu().numpy()
+                values: HalfArray = self._run_lower([encoded[row] for row in rows]).half().cpu().numpy()
             return values
 
         batches = self._batches(encoded)
         for rows, hidden in zip(batches, map_single_threaded(run, batches, self.device.type), strict=True):
             for row, values in zip(rows, hidden, strict=True):
-                states[starts[row] : starts[row + 1]] = values
-        return LowerStates(states, starts)
+                states[row] = values
+        return states
 
     def scores(self, encoded: Sequence[EncodedInput], weights: FloatArray) -> FloatArray:
         """The head's output for each input, independent of the other inputs on a CPU."""
@@ -188,36 +189,14 @@ class ReaderNetwork:
     def _join(self, pooled: torch.Tensor, weights: FloatArray) -> torch.Tensor:
         return torch.cat([pooled, torch.from_numpy(weights[:, None]).to(self.device)], dim=-1)
 
-    def train_scores(self, states: LowerStates, rows: Sequence[int], weights: FloatArray) -> torch.Tensor:
-        """The head's output for stored inputs, padded to the longest, with gradients."""
-        hidden, mask = states.pad(rows)
+    def train_scores(self, states: Sequence[HalfArray], weights: FloatArray) -> torch.Tensor:
+        """The head's output for inputs with these lower states, padded to the longest, with gradients."""
+        hidden = pad_sequence([torch.from_numpy(values).float() for values in states], batch_first=True)
+        mask = pad_sequence([torch.ones(len(values)) for values in states], batch_first=True)
         with fast_products(self.device):
             pooled = self.pool(hidden.to(self.device), mask.to(self.device))
-        scores: torch.Tensor = self.head(self._join(pooled, weights[list(rows)]))[:, 0]
+        scores: torch.Tensor = self.head(self._join(pooled, weights))[:, 0]
         return scores
-
-
-@dataclass(frozen=True)
-class LowerStates:
-    """Hidden states of inputs, one after another: those of input i are at ``starts[i]:starts[i + 1]``."""
-
-    states: np.memmap[Any, Any]
-    starts: np.ndarray[Any, Any]
-
-    def length(self, row: int) -> int:
-        """Number of tokens of an input."""
-        return int(self.starts[row + 1] - self.starts[row])
-
-    def pad(self, rows: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """States of these inputs, padded to the longest, and the mask of their tokens."""
-        longest = max(map(self.length, rows))
-        hidden = np.zeros((len(rows), longest, self.states.shape[1]), np.float32)
-        mask = np.zeros((len(rows), longest), np.float32)
-        for number, row in enumerate(rows):
-            size = self.length(row)
-            hidden[number, :size] = self.states[self.starts[row] : self.starts[row + 1]]
-            mask[number, :size] = 1
-        return torch.from_numpy(hidden), torch.from_numpy(mask)
 
 
 def fast_products(device: torch.device) -> torch.autocast:

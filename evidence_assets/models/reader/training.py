@@ -29,7 +29,7 @@ from evidence_assets.models.inference import kernel_name, resolve_device
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.reader.network import (
     EncodedInput,
-    LowerStates,
+    HalfArray,
     OptionInput,
     ReaderNetwork,
     similar_length_batches,
@@ -37,7 +37,7 @@ from evidence_assets.models.reader.network import (
 
 VERSION = "3"
 """Raise it when equal questions and settings give another reader or other scores."""
-WEIGHTS_FILE, CARD_FILE, STATES_FILE = "model.safetensors", "reader.json", "states.tmp"
+WEIGHTS_FILE, CARD_FILE = "model.safetensors", "reader.json"
 MIN_HELD_OUT = 5
 """Fewer held-out questions cannot say when to stop."""
 _TEMPERATURES = np.exp(np.linspace(np.log(0.25), np.log(4), 61))
@@ -97,7 +97,7 @@ class TrainingData:
     questions: Sequence[TrainingQuestion]
     rows: Sequence[range]
     weights: FloatArray
-    states: LowerStates
+    states: Sequence[HalfArray]
 
     def select(self, numbers: Iterable[int]) -> TrainingData:
         """The questions at these positions."""
@@ -108,7 +108,7 @@ class TrainingData:
     @cached_property
     def lengths(self) -> list[int]:
         """Number of tokens of each question's longest option."""
-        return [max(map(self.states.length, rows)) for rows in self.rows]
+        return [max(len(self.states[row]) for row in rows) for rows in self.rows]
 
     @property
     def gold(self) -> list[int]:
@@ -118,7 +118,7 @@ class TrainingData:
     def logits(self, network: ReaderNetwork, numbers: Sequence[int]) -> list[torch.Tensor]:
         """Scores of the options of each of these questions, with gradients."""
         rows = [row for number in numbers for row in self.rows[number]]
-        scores = network.train_scores(self.states, rows, self.weights)
+        scores = network.train_scores([self.states[row] for row in rows], self.weights[rows])
         return list(torch.split(scores, [len(self.rows[number]) for number in numbers]))
 
     def predict(self, network: ReaderNetwork) -> list[FloatArray]:
@@ -131,12 +131,12 @@ class TrainingData:
             ]
 
 
-def prepare_data(network: ReaderNetwork, questions: Sequence[TrainingQuestion], file: Path) -> TrainingData:
-    """Compute the lower states of all options, in ``file``."""
+def prepare_data(network: ReaderNetwork, questions: Sequence[TrainingQuestion]) -> TrainingData:
+    """Compute the lower states of all options."""
     inputs = [option for question in questions for option in question.options]
     ends = np.cumsum([len(question.options) for question in questions]).tolist()
     rows = [range(end - len(q.options), end) for q, end in zip(questions, ends, strict=True)]
-    return TrainingData(questions, rows, weights_of(inputs), network.lower_states(network.encode(inputs), file))
+    return TrainingData(questions, rows, weights_of(inputs), network.lower_states(network.encode(inputs)))
 
 
 def weights_of(inputs: Sequence[OptionInput]) -> FloatArray:
@@ -152,8 +152,7 @@ def start_from_weights(network: ReaderNetwork, data: TrainingData) -> float:
     weights = [data.weights[rows.start : rows.stop].astype(float) for rows in data.rows]
 
     def loss(scale: float) -> float:
-        scores = [scale * each for each in weights]
-        return float(np.mean([np.logaddexp.reduce(z) - z[gold] for z, gold in zip(scores, data.gold, strict=True)]))
+        return mean_loss([scale * each for each in weights], data.gold)
 
     scale = float(minimize_scalar(lambda x: loss(x) + _RIDGE * (x - 1) ** 2, bounds=(0, 4), method="bounded").x)
     with torch.no_grad():
@@ -254,11 +253,14 @@ def train_reader(
     Equal inputs give equal weights on one machine with one number of threads.
     """
     network = build_network(base, settings)
-    data = prepare_data(network, questions, folder / STATES_FILE)
-    inform(f"reader: {int(data.states.starts[-1]):,} tokens of {len(questions):,} questions")
+    data = prepare_data(network, questions)
+    inform(f"reader: {sum(map(len, data.states)):,} tokens of {len(questions):,} questions")
     weights, report = fit_reader(network, data, settings, inform)
-    (folder / STATES_FILE).unlink()
-    return save_reader(folder, weights, base, settings, report)
+    save_file(weights, folder / WEIGHTS_FILE)
+    report["bytes"] = (folder / WEIGHTS_FILE).stat().st_size
+    card = {"version": VERSION, "encoder": asdict(base), "settings": asdict(settings), **report}
+    (folder / CARD_FILE).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    return report
 
 
 def build_network(base: EncoderName, settings: TrainingSettings, device: str = "auto") -> ReaderNetwork:
@@ -273,35 +275,20 @@ def build_network(base: EncoderName, settings: TrainingSettings, device: str = "
     )
 
 
-def save_reader(
-    folder: Path,
-    weights: dict[str, torch.Tensor],
-    base: EncoderName,
-    settings: TrainingSettings,
-    report: dict[str, Any],
-) -> dict[str, Any]:
-    """Write weights and card; returns the report with the size of the weights."""
-    save_file(weights, folder / WEIGHTS_FILE)
-    report = {**report, "bytes": (folder / WEIGHTS_FILE).stat().st_size}
-    card = {"version": VERSION, "encoder": asdict(base), "settings": asdict(settings), **report}
-    (folder / CARD_FILE).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
-    return report
-
-
 def read_card(folder: Path) -> dict[str, Any]:
     """The card of a reader: its encoder, settings, questions, and loss and held-out accuracy of each epoch."""
     card: dict[str, Any] = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
     return card
 
 
+def mean_loss(scores: Sequence[FloatArray], gold: Sequence[int]) -> float:
+    """Mean cross-entropy of the right options."""
+    return float(np.mean([np.logaddexp.reduce(z) - z[g] for z, g in zip(scores, gold, strict=True)]))
+
+
 def fit_temperature(scores: Sequence[FloatArray], gold: Sequence[int]) -> float:
     """The temperature that makes the right options most likely."""
-
-    def loss(temperature: float) -> float:
-        scaled = [logits / temperature for logits in scores]
-        return float(np.mean([np.logaddexp.reduce(z) - z[g] for z, g in zip(scaled, gold, strict=True)]))
-
-    return float(min(_TEMPERATURES, key=loss))
+    return float(min(_TEMPERATURES, key=lambda temperature: mean_loss([z / temperature for z in scores], gold)))
 
 
 class TrainedReader:
