@@ -61,7 +61,7 @@ class SyntheticEncoder:
             vectors = unit_rows(self._random(text).normal(size=(n, DIMENSIONS))).astype(np.float32)
             spans = np.zeros((n, 2), np.int32)
             spans[:, 1] = len(text)
-            token_vectors.append(TokenVectors(vectors, spans, np.arange(n, dtype=np.int32), names))
+            token_vectors.append(TokenVectors(vectors, spans, names))
         return token_vectors
 
 

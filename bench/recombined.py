@@ -65,8 +65,8 @@ class Recombined:
             self._write(folder)
         self.texts: list[str] = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
         self._place = {text: i for i, text in enumerate(self.texts)}
-        self._vectors, self._tokens, self._spans, self._words, self._bounds = (
-            np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("vectors", "tokens", "spans", "words", "bounds")
+        self._vectors, self._tokens, self._spans, self._bounds = (
+            np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("vectors", "tokens", "spans", "bounds")
         )
         self._pieces: list[list[str]] = json.loads((folder / "pieces.json").read_text(encoding="utf-8"))
 
@@ -89,12 +89,11 @@ class Recombined:
             np.save(temporary / "vectors.npy", self._encoder.encode_sentences(kept_words))
             np.save(temporary / "tokens.npy", np.concatenate([t.vectors for t in tokens]).astype(np.float16))
             np.save(temporary / "spans.npy", np.concatenate([t.offsets for t in tokens]))
-            np.save(temporary / "words.npy", np.concatenate([t.words for t in tokens]))
             np.save(temporary / "bounds.npy", np.cumsum([0, *(len(t.tokens) for t in tokens)]))
 
     def chunks_a_document(self, tokens: int) -> float:
         """About how many chunks of so many tokens a document is cut into."""
-        return SENTENCES_A_DOCUMENT / (tokens / (len(self._words) / len(self.texts)) - 0.5)
+        return SENTENCES_A_DOCUMENT / (tokens / (len(self._tokens) / len(self.texts)) - 0.5)
 
     def _places(self, text: str) -> list[int] | None:
         """The sentences that a text is made of; None where it is another text."""
@@ -124,20 +123,14 @@ class Recombined:
         return [next(others) if p is None else self._joined(p) for p in positions]
 
     def _joined(self, places: Sequence[int]) -> TokenVectors:
-        vectors, spans, words, start, word = [], [], [], 0, 0
+        vectors, spans, start = [], [], 0
         for place in places:
             rows = slice(int(self._bounds[place]), int(self._bounds[place + 1]))
             vectors.append(np.asarray(self._tokens[rows], np.float32))
             spans.append(np.asarray(self._spans[rows]) + start)
-            words.append(np.asarray(self._words[rows]) + word)
-            start, word = start + len(self.texts[place]) + len(BETWEEN), int(words[-1][-1]) + 1
+            start += len(self.texts[place]) + len(BETWEEN)
         pieces = tuple(form for place in places for form in self._pieces[place])
-        return TokenVectors(
-            np.concatenate(vectors),
-            np.concatenate(spans).astype(np.int32),
-            np.concatenate(words).astype(np.int32),
-            pieces,
-        )
+        return TokenVectors(np.concatenate(vectors), np.concatenate(spans).astype(np.int32), pieces)
 
 
 def write_documents(folder: Path, sentences: Sequence[str], documents: int) -> None:

@@ -246,12 +246,11 @@ class TransformerEncoder:
             for row, vectors in zip(rows, batch, strict=True):
                 encoding = encodings[row]
                 # each access to these attributes builds a new list
-                offsets, words, tokens = encoding.offsets, encoding.word_ids, encoding.tokens
+                offsets, tokens = encoding.offsets, encoding.tokens
                 positions = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
                 results[row] = TokenVectors(
                     vectors=np.ascontiguousarray(vectors[positions], dtype=np.float32),
                     offsets=np.array([offsets[i] for i in positions], dtype=np.int32).reshape(-1, 2),
-                    words=np.array([words[i] for i in positions], dtype=np.int32),
                     tokens=tuple(tokens[i] for i in positions),
                 )
         return [result for result in results if result is not None]

@@ -26,8 +26,6 @@ class TokenVectors:
     """n × d."""
     offsets: npt.NDArray[np.int32]
     """Character positions in the text, n × 2."""
-    words: npt.NDArray[np.int32]
-    """Index of each token's word in the text, from 0."""
     tokens: tuple[str, ...]
     """Surface forms."""
 

@@ -39,7 +39,7 @@ class Segment:
     """An immutable, memory-mapped file with the tokens of some texts: an Arrow file of one row with a list per array.
 
     ``offsets``: The tokens of text i are ``offsets[i]:offsets[i + 1]`` of the other arrays.
-    ``vectors`` (float16), ``spans`` (characters), ``words`` (word numbers): Of each token.
+    ``vectors`` (float16), ``spans`` (characters): Of each token.
     ``terms``, ``codes``: Hashes of surface forms, and the number of each token's form.
     ``counts``: Occurrences of each token's form in its text.
     """
@@ -48,7 +48,7 @@ class Segment:
         self.path = path
         [row] = open_asset_file(path, open_batches, "delete it, and the cache writes it")
         arrays = {name: row.column(name).values.to_numpy() for name in row.schema.names}
-        self.offsets, self.words, self.terms = arrays["offsets"], arrays["words"], arrays["terms"]
+        self.offsets, self.terms = arrays["offsets"], arrays["terms"]
         self.codes, self.counts = arrays["codes"], arrays["counts"]
         self.vectors, self.spans = arrays["vectors"].reshape(-1, dimensions), arrays["spans"].reshape(-1, 2)
         keys: Keys = arrays["keys"].view(KEY_DTYPE)
@@ -76,11 +76,6 @@ class CachedText:
         """Characters of each token, n × 2."""
         return np.asarray(self.segment.spans[self.rows])
 
-    @property
-    def words(self) -> IntArray:
-        """Number of each token's word."""
-        return np.asarray(self.segment.words[self.rows])
-
 
 def write_segment(path: Path, keys: Sequence[bytes], texts: Sequence[TokenVectors], model: str) -> None:
     """Write the tokens of texts as a segment; raises BadInput if a vector exceeds float16."""
@@ -97,7 +92,6 @@ def write_segment(path: Path, keys: Sequence[bytes], texts: Sequence[TokenVector
         "offsets": np.cumsum([0, *(len(text.tokens) for text in texts)]),
         "vectors": vectors.ravel(),
         "spans": np.concatenate([text.offsets for text in texts]).ravel(),
-        "words": np.concatenate([text.words for text in texts]),
         "terms": terms,
         "codes": codes.ravel().astype(np.int32),
         "counts": np.array(counts, np.int32),
@@ -112,8 +106,7 @@ def _with_token(text: TokenVectors, dimensions: int) -> TokenVectors:
     """The tokens of a text; one token with a zero vector if it has none."""
     if len(text.tokens):
         return text
-    no_span = np.zeros((1, 2), np.int32)
-    return TokenVectors(np.zeros((1, dimensions), np.float32), no_span, np.zeros(1, np.int32), ("",))
+    return TokenVectors(np.zeros((1, dimensions), np.float32), np.zeros((1, 2), np.int32), ("",))
 
 
 class TokenCache:

@@ -61,14 +61,8 @@ class EncoderContract:
             SAMPLE, encoder.encode_tokens(SAMPLE), encoder.count_tokens(SAMPLE), strict=True
         ):
             assert encoded.vectors.shape == (count, encoder.dimensions) and encoded.vectors.dtype == np.float32
-            assert (
-                encoded.offsets.shape == (count, 2) and encoded.words.shape == (count,) and len(encoded.tokens) == count
-            )
-            assert all(0 <= a <= b <= len(text) for a, b in encoded.offsets)
-            assert sorted(set(encoded.words.tolist())) == list(range(max(encoded.words.tolist(), default=-1) + 1))
-            for word in set(encoded.words.tolist()):
-                pieces = encoded.offsets[encoded.words == word]
-                assert " " not in text[pieces[0][0] : pieces[-1][1]].strip()
+            assert encoded.offsets.shape == (count, 2) and len(encoded.tokens) == count
+            assert all(0 <= a <= b <= len(text) and " " not in text[a:b].strip() for a, b in encoded.offsets)
 
     def test_longer_text_is_refused_not_truncated(self, encoder: Encoder) -> None:
         longest = " ".join(["a"] * encoder.max_tokens)
@@ -107,7 +101,7 @@ def test_equals_sentence_transformers_and_the_raw_network() -> None:
     encoded = encoder.encode_tokens([texts[1]])[0]
     assert np.abs(encoded.vectors - raw).max() < 1e-4
     assert [texts[1][a:b] for a, b in encoded.offsets][2:6] == ["the", "glucose", "-", "6"]
-    assert encoded.tokens[encoded.words.tolist().index(10)] == "naive"
+    assert "naive" in encoded.tokens
     odd = encoder.encode_tokens(["a [SEP] b", "x \ud800 y"])
     assert odd[0].tokens == ("a", "[", "sep", "]", "b"), "control tokens in a text are text"
     assert odd[1].offsets[-1].tolist() == [4, 5]

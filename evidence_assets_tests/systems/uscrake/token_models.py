@@ -26,13 +26,13 @@ class PieceEncoder:
         seed = int.from_bytes(hashlib.sha256(piece.encode()).digest()[:8], "little")
         return np.random.default_rng(seed).normal(size=self.dimensions).astype(np.float32)
 
-    def _split(self, text: str) -> list[tuple[str, int, int, int]]:
+    def _split(self, text: str) -> list[tuple[str, int, int]]:
         pieces = []
-        for number, match in enumerate(re.finditer(r"\w+|[^\w\s]", text)):
+        for match in re.finditer(r"\w+|[^\w\s]", text):
             for start in range(match.start(), match.end(), LONGEST_PIECE):
                 end = min(start + LONGEST_PIECE, match.end())
                 mark = "" if start == match.start() else "##"
-                pieces.append((mark + text[start:end].lower(), start, end, number))
+                pieces.append((mark + text[start:end].lower(), start, end))
         return pieces
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -56,8 +56,7 @@ class PieceEncoder:
             encoded.append(
                 TokenVectors(
                     vectors.astype(np.float32),
-                    np.array([(a, b) for _, a, b, _ in pieces], dtype=np.int32).reshape(-1, 2),
-                    np.array([number for *_, number in pieces], dtype=np.int32),
+                    np.array([(a, b) for _, a, b in pieces], dtype=np.int32).reshape(-1, 2),
                     tuple(piece for piece, *_ in pieces),
                 )
             )
