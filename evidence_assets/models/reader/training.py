@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors.torch import load_file, save_file
 from scipy.optimize import minimize_scalar
@@ -281,7 +282,7 @@ def read_card(folder: Path) -> dict[str, Any]:
     return card
 
 
-def mean_loss(scores: Sequence[FloatArray], gold: Sequence[int]) -> float:
+def mean_loss(scores: Sequence[npt.NDArray[Any]], gold: Sequence[int]) -> float:
     """Mean cross-entropy of the right options."""
     return float(np.mean([np.logaddexp.reduce(z) - z[g] for z, g in zip(scores, gold, strict=True)]))
 
