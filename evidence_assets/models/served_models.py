@@ -151,7 +151,7 @@ class OpenAIServer:
 
     async def _response(self, call: Coroutine[Any, Any, httpx2.Response]) -> httpx2.Response:
         """Await a call. Errors other than a refused request become ModelUnavailable."""
-        limit = self.timeout_seconds * (self.attempts + 1)
+        limit = 2 * self.attempts * self.timeout_seconds  # half of it for the pauses between attempts
         try:
             async with asyncio.timeout(limit):  # the client's own timeout applies between two bytes
                 return await call

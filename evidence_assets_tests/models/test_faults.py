@@ -135,7 +135,7 @@ def nan_logits(scene: Scene) -> object:
 
 FAULTS = (
     Fault("server slower than the time-out", choosing("slow", 0.2), STEP, "connection failed .ReadTimeout", 3),
-    Fault("reply that never ends in time", choosing("trickle", 0.3), STEP, r"no complete reply in 1\.2 s", 1),
+    Fault("reply that never ends in time", choosing("trickle", 0.3), STEP, r"no complete reply in 1\.8 s", 1),
     Fault("429 time after time", choosing("429"), STEP, "no completion: HTTP 429", 3),
     Fault("429 with a long wait", choosing("429 for an hour"), STEP, "HTTP 429", 1),
     Fault("500 time after time", choosing("500"), STEP, "HTTP 500.*retry; finished work is reused", 3),
