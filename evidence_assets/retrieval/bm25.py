@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.lake.array_files import find_key_positions, open_array, open_asset_file, open_description
-from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import Array
 from evidence_assets.text.words import split_words
 
@@ -157,23 +156,13 @@ class TermIndex:
         self._keys, self._document_frequencies, self._totals = (
             open_array(folder / f"{name}.npy") for name in ("keys", "holding", "totals")
         )
-        if not len(self._keys) == len(self._document_frequencies) == len(self._totals):
-            raise self._inconsistent()
 
     def __len__(self) -> int:
         return self.texts
 
-    def _inconsistent(self) -> StaleInput:
-        return StaleInput(f"the files in {self._folder} are inconsistent: materialize their asset again")
-
     @cached_property
     def _postings(self) -> Any:
-        ranker = open_asset_file(self._folder, lambda folder: _ranker().load(folder, mmap=True, load_vocab=False))
-        scores = ranker.scores
-        has_all_terms = len(scores["indptr"]) == len(self._keys) + 1 and scores["num_docs"] == self.texts
-        if not has_all_terms or not len(scores["data"]) == len(scores["indices"]) == scores["indptr"][-1]:
-            raise self._inconsistent()
-        return ranker
+        return open_asset_file(self._folder, lambda folder: _ranker().load(folder, mmap=True, load_vocab=False))
 
     def find(self, terms: Terms) -> NDArray[np.int64]:
         """Number of each term; −1 if no text has it."""

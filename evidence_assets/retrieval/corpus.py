@@ -118,8 +118,6 @@ class IndexedCorpus(CorpusFiles):
         self.index = VectorIndex(folder, expected=version)
         super().__init__(folder)
         self.name, self.version = name, version
-        if self.index.meta.vectors != len(self):
-            raise StaleInput(f"the files in {folder} are inconsistent: materialize the index again")
 
 
 _OPEN_LOCK = Lock()

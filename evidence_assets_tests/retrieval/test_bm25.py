@@ -82,14 +82,10 @@ def test_without_postings_there_are_frequencies_but_no_search(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["keys", "indices.csc.index"])
-def test_files_that_are_cut_or_of_another_index_are_refused(tmp_path: Path, name: str) -> None:
-    for folder, texts in (("x", 50), ("y", 51)):
-        build_index(tmp_path / folder, [["common", f"rare {number}"] for number in range(texts)])
-    file = tmp_path / "x" / "index" / f"{name}.npy"
+def test_files_that_are_cut_are_refused(tmp_path: Path, name: str) -> None:
+    build_index(tmp_path, [["common", f"rare {number}"] for number in range(50)])
+    file = tmp_path / "index" / f"{name}.npy"
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])
     with pytest.raises(StaleInput, match=r"index.* is truncated or damaged"):
-        TermIndex(tmp_path / "x" / "index").top_k(["common"], 1)
-    file.write_bytes((tmp_path / "y" / "index" / f"{name}.npy").read_bytes())
-    with pytest.raises(StaleInput, match="are inconsistent"):
-        TermIndex(tmp_path / "x" / "index").top_k(["common"], 1)
+        TermIndex(tmp_path / "index").top_k(["common"], 1)
