@@ -46,7 +46,7 @@ def test_the_profile_sets_a_steps_resources_by_its_pool(monkeypatch: pytest.Monk
     assert config_by_op["evidence__mcqa__bm25"] == {"num_cpus": 1, "memory": 2_000_000_000}
     assert config_by_op["corpus__sample__embeddings"] == {"memory": 3_000_000_000}, "its actors have the card"
     unplaced = {"raw__seeds", "raw__seeds_seed_files", "raw__seeds_seed_pairs"}  # they only read small files
-    assert config_by_op["corpus__sample__token_store"] == config_by_op["corpus__sample__embeddings"]
+    assert config_by_op["corpus__sample__token_store"] == config_by_op["evidence__mcqa__uscrake"]
     assert {name for name, needs in config_by_op.items() if needs is None} == unplaced
 
 
