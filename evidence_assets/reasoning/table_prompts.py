@@ -1,7 +1,7 @@
 """Prompts for tasks on tables, and parsing of the replies.
 
 Each cell starts with its id, so that ``[r3c1]`` in a reply cites the evidence in that cell. ``[caption]`` cites the
-caption, ``[o1]`` evidence from outside the table.
+caption.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import (
     CAPTION,
     TABLE_CELL_KINDS,
-    TABLE_KINDS,
     TABLE_VALUES,
     ChainStep,
     ChooseAnswer,
@@ -37,11 +36,11 @@ from evidence_assets.reasoning.templates import (
 TABLE_TASKS = frozenset({"verification", "table_qa"})
 STANCES = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "unsettled"}
 """The template field of each label of a claim."""
-EXPLAIN = Template.load(__package__, "table_explain", "question table alone outside option", *STANCES.values())
+EXPLAIN = Template.load(__package__, "table_explain", "question table option", *STANCES.values())
 CHOOSE = Template.load(__package__, "table_choose", "question options table cases bare negated labels")
 EXPLAIN_TOKENS = 1024
 CHOOSE_TOKENS = 32
-_ID = r"(?:r\d+c\d+|o\d+|caption)"
+_ID = r"(?:r\d+c\d+|caption)"
 _CITATION = re.compile(rf"\[{_ID}(?:\s*[,;&]\s*{_ID})*\]")
 _QUOTE = re.compile(_CITATION.pattern + r"\s*[\"“]([^\"”]*)[\"”]")
 _STEP = re.compile(r"^(?:[*_#]*\s*(?:step\s+)?\d+\s*[.):][*_]*|[-*•])\s+", re.IGNORECASE)
@@ -54,13 +53,10 @@ def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
 
 def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the explanation of one label or option; raises ValueError for cells of several tables."""
-    outside = bool(outside_items(task.evidence))
     return prompts.customize(EXPLAIN).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
         table=fenced_table(_task_evidence(task)),
-        alone="" if outside else "alone",
-        outside="outside" if outside else "",
         option="" if is_claim(task) else fence(f"option {task.hypothesis}", task.option),
         **stance_fields(task),
     )
@@ -93,11 +89,6 @@ def stance_fields(task: ExplainOption) -> dict[str, str]:
     return {field: field if field == stance else "" for field in STANCES.values()}
 
 
-def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
-    """Evidence from outside the table."""
-    return [item for item in evidence if item.kind not in (*TABLE_KINDS, TABLE_VALUES)]
-
-
 def table_text(view: TableView, *, with_ids: bool = True) -> str:
     """A table as text, cells separated by bars; ``with_ids`` adds a cell's id for citations."""
     lines = [f"[{CAPTION}] {view.caption}" if with_ids else f"Caption: {view.caption}"] if view.caption else []
@@ -117,7 +108,6 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     view, ids = build_view(task.evidence)
     cited_ids = {f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))}
     cited_ids |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
-    cited_ids |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     first = next((number for number, line in enumerate(lines) if _STEP.match(line)), 0)
     parts: list[str] = []
@@ -139,13 +129,10 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
 
 def fenced_table(evidence: Sequence[EvidenceItem], *, with_ids: bool = True) -> str:
-    """The table of the cells, fenced, with its typed values and evidence from outside the table below it."""
+    """The table of the cells, fenced, with its typed values below it."""
     lines = [table_text(build_view(evidence)[0], with_ids=with_ids)]
     if values := [item.text for item in evidence if item.kind == TABLE_VALUES]:
         lines += ["", "The same values in one form, computed from the cells:", *values]
-    if outside := outside_items(evidence):
-        lines += ["", "Outside the table:"]
-        lines += [f"[o{number}] {' '.join(item.text.split())}" for number, item in enumerate(outside, 1)]
     return fence("table", "\n".join(lines))
 
 

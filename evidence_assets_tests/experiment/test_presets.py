@@ -108,7 +108,8 @@ ABLATIONS: dict[str, dict[str, str]] = {
         "table/keep_all": "measure",
         "table/without_explanations": "explain",
         **{f"table/ucret_k{k}": "clusters" for k in (3, 4)},
-        **{f"table/ucret_theta{t}_tau{u}": "theta tau" for t in (55, 60, 65) for u in (20, 30)},
+        **{f"table/ucret_theta60_tau{u}": "tau" for u in (20, 30)},
+        **{f"table/ucret_theta{t}_tau{u}": "theta tau" for t in (55, 65) for u in (20, 30)},
         **{f"table/ucret_theta{theta}_tau25": "theta" for theta in (55, 65)},
     },
     "table/ucret_js_published": {
@@ -167,7 +168,6 @@ ABLATIONS: dict[str, dict[str, str]] = {
     "graph/kg_both": {
         "graph/kg_graph": "recall",
         "graph/kg_background": "graph",
-        "graph/kg_both_sentences": "triple_text",
         "graph/kg_both_shared": "recalled_by",
     },
     "graph/kg_none": {"graph/kg_graph": "graph", "graph/kg_background": "recall", "graph/kg_none_reader": "reader"},

@@ -24,7 +24,6 @@ from evidence_assets_tests.systems.small_models import ScriptedGenerator
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
 EVIDENCE = tuple(EvidenceItem(f"e{r}{c}", "cell", "lakes", f"r{r}c{c}", text) for (r, c), text in CELLS.items())
-OUTSIDE = EvidenceItem("o", "chunk", "doc", "0:22", "Como is in Lombardy.")
 CLAIM = ExplainOption("Como is deeper than Garda.", "SUPPORTS", "SUPPORTS", EVIDENCE, "verification")
 OPTION = ExplainOption("Which is deeper?", "B", "Garda", EVIDENCE, "table_qa")
 CASE = Chain("SUPPORTS", (ChainStep('[r1c1] "425" is more than [r2c1] "346".', ("e11", "e21"), ("425", "346")),))
@@ -44,32 +43,14 @@ def test_the_task_and_its_evidence_determine_the_prompt() -> None:
     assert not is_table_task(EXPLAIN) and not is_table_task(CHOOSE)
     assert not is_table_task(dataclasses.replace(CLAIM, evidence=EXPLAIN.evidence))
     assert not is_table_task(dataclasses.replace(CLAIM, evidence=()))
-    assert is_table_task(dataclasses.replace(CLAIM, evidence=(*EVIDENCE, OUTSIDE)))
 
 
-def test_evidence_from_outside_is_separate_and_cited_by_its_own_ids() -> None:
-    solver, generator = _solver('1. [r1c1] "425" says little.\n2. From outside, [o1] "Como is in Lombardy".')
-    task = dataclasses.replace(CLAIM, evidence=(*EVIDENCE, OUTSIDE))
-    chain, failure = solver.explain([task, CLAIM])
-    assert isinstance(chain, Chain)
-    assert chain.steps[1].cited == ("o",) and chain.steps[1].quoted == ("Como is in Lombardy",)
-    with_outside, without_outside = (request.user for request in generator.requests[:2])
-    assert with_outside.index("[r2c1] 346") < with_outside.index("Outside the table:\n[o1] Como is in Lombardy.")
-    assert "use it only where the table says nothing" in with_outside
-    assert "Outside the table" not in without_outside and "Use nothing but the table" in without_outside
-    assert isinstance(failure, Failure) and "cites o1" in failure.reason
-    solver, generator = _solver("SUPPORTS")
-    solver.choose([dataclasses.replace(VERIFY, evidence=dict.fromkeys(LABELS, (*EVIDENCE, OUTSIDE)))])
-    assert "[o1] Como is in Lombardy." in generator.requests[0].user
-
-
-def test_typed_values_are_below_the_table_and_cannot_be_cited_as_outside_evidence() -> None:
+def test_typed_values_are_below_the_table() -> None:
     solver, generator = _solver('1. [r1c1] "425" is deep.')
     values = EvidenceItem("v", TABLE_VALUES, "lakes", TABLE_VALUES, "[r1c1] 425 = 425 m")
     solver.explain([dataclasses.replace(CLAIM, evidence=(*EVIDENCE, values))])
     (request,) = generator.requests
     assert request.user.index("[r2c1] 346") < request.user.index("computed from the cells:\n[r1c1] 425 = 425 m")
-    assert "Use nothing but the table" in request.user and "[o1]" not in request.user
 
 
 def test_an_explanation_cites_evidence_by_cell_ids() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -56,7 +55,7 @@ class BackgroundSettings:
     If another packaged profile has it, but not the active one, it is the profile's first.
     Triples of the graph are within ``D`` hops of the topic entities (published: 1). ``max_triples`` caps them before
     encoding: fewer hops first, then lower edge numbers. The ``top_k`` nearest to the question are selected (the paper
-    does not give K; 10 is ours), encoded as ``(s, r, o)`` or as sentences (``triple_text``). ``links`` names the linker
+    does not give K; 10 is ours), encoded as ``(s, r, o)``. ``links`` names the linker
     of the topic entities, from a user's file (``experiment.evidence.sources.EXTERNAL_LINKS``); default: the built-in
     linker.
     """
@@ -64,7 +63,6 @@ class BackgroundSettings:
     graph: bool = True
     recall: str = ""
     recalled_by: str = ""
-    triple_text: Literal["triple", "sentence"] = "triple"
     D: int = 1
     top_k: int = 10
     max_triples: int = 2000
@@ -96,7 +94,7 @@ class BackgroundKnowledge:
     def _triple_text(self, triple: int | RecalledTriple) -> str:
         """The text that is encoded, of an edge or a recalled triple."""
         words = triple.words if isinstance(triple, RecalledTriple) else self._graph.triple(triple)
-        return f"({', '.join(words)})" if self._settings.triple_text == "triple" else plain_sentence(*words)
+        return f"({', '.join(words)})"
 
     def _collect_triples(self, question: Question) -> dict[str, int | RecalledTriple]:
         """Edges and recalled triples by their sentence; a fact of both is evidence from the graph."""
