@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from math import log
 
 import numpy as np
@@ -25,8 +26,6 @@ from evidence_assets.text.words import STOP_WORDS, word_key, words_with_offsets
 
 MAX_CONCEPTS = 5
 """Maximum concepts of a question or an option."""
-TRIPLES_PER_CALL = 1 << 15
-"""Maximum triples that a judge scores in one call (at least those of one hypothesis), which limits its memory."""
 BRIDGE_BONUS = 100.0
 """Bonus for a triple that connects a concept of the question with one of the option."""
 
@@ -189,44 +188,30 @@ class GraphEvidence:
         self.version, self.count = triples.version, TripleCount()
 
     def select(self, hypotheses: Sequence[Hypothesis]) -> list[list[SelectedEvidence]]:
-        """The triples of each hypothesis, best first, with the scores of the judge."""
-        return [rows for batch in self._batches(hypotheses) for rows in self._select_batch(batch)]
+        """The triples of each hypothesis, best first, with the scores of the judge.
 
-    def _batches(self, hypotheses: Sequence[Hypothesis]) -> Iterator[list[tuple[Hypothesis, TripleCandidates]]]:
-        """Hypotheses with their candidates, in batches that limit the triples that a judge scores at once."""
-        batch, size = list[tuple[Hypothesis, TripleCandidates]](), 0
+        The judge scores the hypotheses of a question together, because they share the triples of its concepts.
+        """
         all_candidates = self._triples.candidates([(h.question.text, h.option) for h in hypotheses])
-        for hypothesis, candidates in zip(hypotheses, all_candidates, strict=True):
-            if batch and size + len(candidates.triples) > TRIPLES_PER_CALL:
-                yield batch
-                batch, size = [], 0
-            batch.append((hypothesis, candidates))
-            size += len(candidates.triples)
-        if batch:
-            yield batch
+        by_question = groupby(zip(hypotheses, all_candidates, strict=True), lambda pair: pair[0].question.question_id)
+        return [rows for _, group in by_question for rows in self._select_group(list(group))]
 
-    def _select_batch(self, batch: Sequence[tuple[Hypothesis, TripleCandidates]]) -> Iterator[list[SelectedEvidence]]:
-        groups = [self._by_sentence(candidates) for _, candidates in batch]
-        requests = [
-            (hypothesis.pieces, [*map(JudgedText, group)]) for (hypothesis, _), group in zip(batch, groups, strict=True)
-        ]
+    def _select_group(self, group: Sequence[tuple[Hypothesis, TripleCandidates]]) -> Iterator[list[SelectedEvidence]]:
+        triples_by_sentence: list[dict[str, TripleCandidate]] = []
+        for _, candidates in group:
+            triples: dict[str, TripleCandidate] = {}
+            for triple in candidates.triples:
+                triples.setdefault(self._triples.sentence(triple.edge), triple)
+            triples_by_sentence.append(triples)
+        requests = [(h.pieces, [*map(JudgedText, t)]) for (h, _), t in zip(group, triples_by_sentence, strict=True)]
         all_scores = self._judge.score(requests)
-        for (hypothesis, candidates), group, scores in zip(batch, groups, all_scores, strict=True):
+        for (hypothesis, candidates), triples, scores in zip(group, triples_by_sentence, all_scores, strict=True):
             self.count.total += candidates.total
             self.count.dropped += candidates.dropped
             self.count.capped += candidates.dropped > 0
-            best = best_first(list(group.items()), scores)[: self._s]
-            yield [
-                self._row(hypothesis.label, triple, sentence, score, found=candidates.total, dropped=candidates.dropped)
-                for (sentence, triple), score in best
-            ]
-
-    def _by_sentence(self, candidates: TripleCandidates) -> dict[str, TripleCandidate]:
-        """The first triple of each sentence, in order."""
-        triples: dict[str, TripleCandidate] = {}
-        for triple in candidates.triples:
-            triples.setdefault(self._triples.sentence(triple.edge), triple)
-        return triples
+            counts = {"found": candidates.total, "dropped": candidates.dropped}
+            best = best_first(list(triples.items()), scores)[: self._s]
+            yield [self._row(hypothesis.label, triple, text, score, **counts) for (text, triple), score in best]
 
     def _row(self, label: str, triple: TripleCandidate, sentence: str, score: float, **counts: int) -> SelectedEvidence:
         graph, link = self._triples.graph, triple.link
