@@ -94,6 +94,11 @@ def test_a_lake_of_another_format_is_rejected_with_a_remedy(version: int, says: 
             LakeVersionError, match=f"has format {version}, this program reads {FORMAT_VERSION}: {says}"
         ):
             open_it()
+    (lake.root / "format.json").write_text("not json")
+    with pytest.raises(LakeVersionError, match="no valid format version"):
+        Lake(lake.root)
+    with pytest.raises(LakeVersionError, match="there is no lake"):
+        Lake(lake.root / "elsewhere")
 
 
 # Dictionary-encoded columns: files, hashes and errors equal those of the same rows as strings
