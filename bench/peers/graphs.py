@@ -35,8 +35,8 @@ Ends = NDArray[np.int32]
 
 def our_paths(ends: Ends) -> Callable[[Pair], Paths]:
     graph = GraphArrays.from_edges(int(ends.max()) + 1, ends[:, 0], np.zeros(len(ends), np.int32), ends[:, 1])
-    limit = len(ends)
-    return lambda pair: {path.nodes for path in shortest_paths(graph, pair[:1], pair[1:], LENGTH, limit)}
+    limit, relevance = len(ends), np.zeros(graph.n_nodes)
+    return lambda pair: {path.nodes for path in shortest_paths(graph, pair[:1], pair[1:], LENGTH, limit, relevance)}
 
 
 def networkx_paths(ends: Ends) -> Callable[[Pair], Paths]:

@@ -133,24 +133,15 @@ def test_the_best_of_very_many_paths_are_found_without_listing_them() -> None:
     edges += [(1 + 3 * layer + i, 0, 4 + 3 * layer + j) for layer in range(11) for i in range(3) for j in range(3)]
     edges += [(34 + i, 0, 37) for i in range(3)]
     relevance = np.tile([0.0, 1.0, 0.5], 13)[:38]
-    paths = shortest_paths(graph_of(38, edges), [0], [37], max_length=13, max_paths=3, relevance=relevance)
+    paths = shortest_paths(graph_of(38, edges), [0], [37], 13, 3, relevance)
     assert len(paths) == 3
     inner = [sum(relevance[v] for v in path.nodes[1:-1]) for path in paths]
     assert inner == [12.0, 11.5, 11.5]
 
 
-def test_paths_without_relevance_come_in_order_of_nodes() -> None:
+def test_paths_of_equal_relevance_come_in_order_of_nodes() -> None:
     graph = graph_of(5, [(0, 0, 1), (0, 0, 2), (3, 0, 1), (2, 0, 3), (3, 1, 2)])
-    paths = shortest_paths(graph, [0], [3], 4)
+    paths = shortest_paths(graph, [0], [3], 4, 5, np.zeros(5))
     assert [path.nodes for path in paths] == [(0, 1, 3), (0, 2, 3)]
     assert paths[0].steps == (((0, True),), ((2, False),))
     assert paths[1].steps == (((1, True),), ((3, True), (4, False)))
-
-
-def test_the_best_paths_of_all_pairs_come_first_however_long_they_are() -> None:
-    graph = graph_of(8, [(0, 0, 1), (2, 0, 3), (3, 0, 4), (5, 0, 6), (6, 0, 7)])
-    relevance = np.array([0.1, 0.1, 0.9, 0.9, 0.9, 0.5, 0.5, 0.5])
-    paths = shortest_paths(graph, [0, 2, 5], [1, 4, 7], 3, relevance=relevance)
-    assert [path.nodes for path in paths] == [(2, 3, 4), (5, 6, 7), (0, 1)]
-    for top in (1, 2, 3):
-        assert shortest_paths(graph, [0, 2, 5], [1, 4, 7], 3, relevance=relevance, top=top) == paths[:top]
