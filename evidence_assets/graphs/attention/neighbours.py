@@ -68,19 +68,17 @@ class NeighbourPattern:
 
     def sampled_product(self, a: Tensor, b: Tensor) -> Tensor:
         """a_i · b_j for every stored (i, j)."""
-        zeros = self.matrix(torch.zeros(len(self.columns), dtype=a.dtype, device=a.device))
+        zeros = self.matrix(a.new_zeros(len(self.columns)))
         product: Tensor = torch.sparse.sampled_addmm(zeros, a, b.T, beta=0.0).values()
         return product
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Sum of the stored values of each row."""
-        total = torch.zeros(len(self.offsets) - 1, dtype=values.dtype, device=values.device)
-        return total.index_add_(0, self.rows, values)
+        return values.new_zeros(len(self.offsets) - 1).index_add_(0, self.rows, values)
 
     def softmax(self, values: Tensor) -> Tensor:
         """Softmax over each row."""
-        top = torch.full((len(self.offsets) - 1,), -torch.inf, dtype=values.dtype, device=values.device)
-        top.scatter_reduce_(0, self.rows, values, "amax")
+        top = values.new_full((len(self.offsets) - 1,), -torch.inf).scatter_reduce_(0, self.rows, values, "amax")
         weight = torch.exp(values - top[self.rows])
         return weight / self.row_sums(weight)[self.rows]
 
@@ -116,20 +114,6 @@ class _NeighbourAttention(torch.autograd.Function):
         return pattern.matrix(de) @ k, pattern.matrix(de[t]) @ q, pattern.matrix(alpha[t]) @ dz, None, None
 
 
-class _NeighbourAverage(torch.autograd.Function):
-    """z = A v for a fixed sparse A."""
-
-    @staticmethod
-    def forward(ctx: Any, v: Tensor, alpha: Tensor, pattern: NeighbourPattern) -> Tensor:
-        ctx.alpha, ctx.pattern = alpha, pattern
-        return pattern.matrix(alpha) @ v
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        pattern: NeighbourPattern = ctx.pattern
-        return pattern.matrix(ctx.alpha[pattern.transpose]) @ gradients[0], None, None
-
-
 def neighbour_attention(mixed: Tensor, pattern: NeighbourPattern, scale: float) -> tuple[Tensor, Tensor]:
     """Multi-head attention over neighbours.
 
@@ -137,22 +121,7 @@ def neighbour_attention(mixed: Tensor, pattern: NeighbourPattern, scale: float) 
     ``scale``: Factor of the scores; 1/√d in the published layer.
     Returns (nodes, d) with concatenated heads, and the weights in the order of the pattern.
     """
-    q, k, v = (_to_blocks(rows, pattern) for rows in mixed.chunk(3, dim=1))
-    z, alpha = _NeighbourAttention.apply(q, k, v, pattern, scale)  # type: ignore[no-untyped-call]
-    return _from_blocks(z, pattern), alpha
-
-
-def neighbour_average(mixed: Tensor, pattern: NeighbourPattern) -> tuple[Tensor, Tensor]:
-    """Mean of the rows of (nodes, d) over the neighbours; weights as in `neighbour_attention`."""
-    alpha = 1 / pattern.offsets.diff().to(mixed.dtype)[pattern.rows]
-    z = _NeighbourAverage.apply(_to_blocks(mixed, pattern), alpha, pattern)  # type: ignore[no-untyped-call]
-    return _from_blocks(z, pattern), alpha
-
-
-def _to_blocks(rows: Tensor, pattern: NeighbourPattern) -> Tensor:
-    width = rows.shape[1] // pattern.heads
-    return rows.view(pattern.nodes, pattern.heads, width).transpose(0, 1).reshape(-1, width)
-
-
-def _from_blocks(z: Tensor, pattern: NeighbourPattern) -> Tensor:
-    return z.view(pattern.heads, pattern.nodes, -1).transpose(0, 1).reshape(pattern.nodes, -1)
+    width = mixed.shape[1] // (3 * pattern.heads)
+    blocks = mixed.view(pattern.nodes, 3, pattern.heads, width).permute(1, 2, 0, 3).reshape(3, -1, width)
+    z, alpha = _NeighbourAttention.apply(*blocks, pattern, scale)  # type: ignore[no-untyped-call]
+    return z.view(pattern.heads, pattern.nodes, width).transpose(0, 1).reshape(pattern.nodes, -1), alpha

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from evidence_assets.graphs.arrays import IntArray
-from evidence_assets.graphs.attention.neighbours import NeighbourPattern, neighbour_attention, neighbour_average
+from evidence_assets.graphs.attention.neighbours import NeighbourPattern, neighbour_attention
 from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import Array
@@ -185,11 +185,9 @@ def _attention_network(graph: FeatureGraph, settings: AttentionSettings, device:
         alpha = torch.empty(0)
         for weight in weights:
             mixed = hidden @ weight
-            z, alpha = (
-                neighbour_average(mixed, pattern)
-                if size == 1
-                else neighbour_attention(mixed, pattern, scale=1 / math.sqrt(width))
-            )
+            if settings.variant == "gcn":  # without queries and keys, all neighbours have the same weight
+                mixed = torch.nn.functional.pad(mixed, (2 * width, 0))
+            z, alpha = neighbour_attention(mixed, pattern, scale=1 / math.sqrt(width))
             hidden = hidden + torch.nn.functional.elu(z)
         return hidden, alpha
 
