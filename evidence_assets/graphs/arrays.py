@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from evidence_assets.lake.array_files import open_asset_file, sorted_unique
-from evidence_assets.lake.errors import StaleInput
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -92,13 +92,12 @@ class GraphArrays:
         index_type = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
         heads, tails = heads.astype(index_type, copy=False), tails.astype(index_type, copy=False)
         # Each edge is listed by its head, then by its tail (a self-loop once). Edge ids ascend in this order, and
-        # stable sorts by neighbour, then by node keep it.
+        # the stable sort keeps it.
         is_listed = np.column_stack([np.ones(len(heads), np.bool_), heads != tails])
         owners, neighbours = np.column_stack([heads, tails])[is_listed], np.column_stack([tails, heads])[is_listed]
         slots: IntArray = np.flatnonzero(is_listed).astype(index_type)
         del is_listed
-        order = counting_argsort(neighbours, n_nodes)
-        order = order[counting_argsort(owners[order], n_nodes)]
+        order = np.lexsort((neighbours, owners))
         slots, neighbours = slots[order], neighbours[order]
         offsets = np.zeros(n_nodes + 1, dtype=np.int64)
         np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
@@ -112,13 +111,9 @@ class GraphArrays:
 
     @classmethod
     def open(cls, folder: Path) -> GraphArrays:
-        """Memory-map a saved graph; raises StaleInput if files are missing, damaged or of different graphs."""
+        """Memory-map a saved graph; raises StaleInput if files are missing or damaged."""
         mapped = partial(np.load, mmap_mode="r", allow_pickle=False)
-        graph = cls(**{field.name: open_asset_file(folder / f"{field.name}.npy", mapped) for field in fields(cls)})
-        edges, slots = {len(graph.heads), len(graph.tails), len(graph.relations)}, len(graph.neighbours)
-        if len(edges) > 1 or {len(graph.slot_edges), len(graph.outgoing), int(graph.offsets[-1])} != {slots}:
-            raise StaleInput(f"the files of graph {folder.name} belong to different versions; materialize it again")
-        return graph
+        return cls(**{field.name: open_asset_file(folder / f"{field.name}.npy", mapped) for field in fields(cls)})
 
     def degree(self, nodes: IntArray) -> IntArray:
         """Number of slots of each node: its edges, self-loops counted once."""
@@ -149,13 +144,13 @@ class GraphArrays:
         seeds: Sequence[int] | IntArray,
         hops: int,
         cap: int | None = None,
-        score: ScoreNodes | None = None,
+        score: ScoreNodes = lambda nodes: np.zeros(len(nodes)),
         max_nodes: int | None = None,
     ) -> Subgraph:
         """Build the subgraph of all nodes within `hops` steps of the seeds.
 
         ``cap``: Hub cap: maximum new nodes per node, the best by `score`.
-        ``score``: Relevance of nodes; ties go to the smaller node id. By default nodes with fewer edges are better.
+        ``score``: Relevance of nodes; ties go to the smaller node id.
         ``max_nodes``: Maximum nodes in all; the hop that exceeds it keeps the best by `score`.
         """
         frontier: IntArray = sorted_unique(np.asarray(seeds, dtype=np.int64))
@@ -169,7 +164,7 @@ class GraphArrays:
                 dropped.append(dropped_pairs)
             if len(frontier) > budget:
                 # The frontier ascends, so a stable sort resolves ties to the smaller id.
-                best = np.argsort(-self._rank_values(frontier, score), kind="stable")
+                best = np.argsort(-score(frontier), kind="stable")
                 dropped_nodes = np.sort(frontier[best[budget:]])
                 dropped.append(np.column_stack([np.full(len(dropped_nodes), OVER_BUDGET), dropped_nodes]))
                 frontier = np.sort(frontier[best[:budget]])
@@ -184,14 +179,8 @@ class GraphArrays:
         nodes = nodes[order]
         return self.subgraph(nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NO_NODES, *dropped]))
 
-    def _rank_values(self, nodes: IntArray, score: ScoreNodes | None) -> FloatArray | IntArray:
-        """Values to rank nodes by; larger is better."""
-        if score is None:
-            return -self.degree(nodes)
-        return score(nodes)
-
     def _expand(
-        self, frontier: IntArray, is_visited: BoolArray, cap: int | None, score: ScoreNodes | None
+        self, frontier: IntArray, is_visited: BoolArray, cap: int | None, score: ScoreNodes
     ) -> tuple[IntArray, IntArray]:
         """New neighbours of the frontier under the hub cap, and the dropped (hub, node) pairs."""
         owner = np.repeat(np.arange(len(frontier), dtype=np.int32), self.degree(frontier))
@@ -205,7 +194,7 @@ class GraphArrays:
         counts = np.bincount(owner, minlength=len(frontier))
         is_over_cap = (counts > cap)[owner]
         uncapped_nodes, owner, nodes = nodes[~is_over_cap], owner[is_over_cap], nodes[is_over_cap]
-        order = np.lexsort((-self._rank_values(nodes, score), owner))  # stable: ties go to the smaller node
+        order = np.lexsort((-score(nodes), owner))  # stable: ties go to the smaller node
         owner, nodes = owner[order], nodes[order]
         is_dropped = np.arange(len(owner)) - np.searchsorted(owner, owner) >= cap
         dropped = np.column_stack([frontier[owner[is_dropped]], nodes[is_dropped]])
@@ -229,14 +218,6 @@ class GraphArrays:
         return Subgraph(nodes, hop, edges, heads, tails, dropped)
 
 
-def counting_argsort(values: IntArray, bound: int) -> IntArray:
-    """Stable argsort of integers below a bound by counting instead of comparison."""
-    positions = np.arange(len(values), dtype=values.dtype)
-    incidence = csr_array((np.ones(len(values), np.bool_), (values, positions)), shape=(bound, len(values)))
-    order: IntArray = incidence.indices
-    return order
-
-
 def row_positions(offsets: IntArray, nodes: IntArray) -> IntArray:
     """Concatenated positions of the compressed rows of `nodes`."""
     starts = offsets[nodes]
@@ -244,33 +225,6 @@ def row_positions(offsets: IntArray, nodes: IntArray) -> IntArray:
     ends = np.cumsum(counts)
     positions: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
     return positions
-
-
-# A graph by edge type: neighbours of a set of nodes for one edge type and direction
-
-
-@dataclass(frozen=True)
-class EdgeRows:
-    """Distinct pairs of a node and its neighbour, sorted."""
-
-    sources: IntArray
-    targets: IntArray
-
-    @classmethod
-    def build(cls, sources: IntArray, targets: IntArray, n_nodes: int) -> EdgeRows:
-        """Build rows from an edge list, without parallel edges."""
-        key = sources.astype(np.int64) * max(n_nodes, 1) + targets
-        key.sort()
-        if len(key):
-            key = key[np.append(True, key[1:] != key[:-1])]
-        return cls((key // max(n_nodes, 1)).astype(np.int32), (key % max(n_nodes, 1)).astype(np.int32))
-
-    def pairs(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
-        """All (source, target) pairs with a source in the sorted ``nodes``."""
-        low = np.searchsorted(self.sources, nodes)
-        lengths = np.searchsorted(self.sources, nodes, side="right") - low
-        positions = np.arange(lengths.sum()) + np.repeat(low - (np.cumsum(lengths) - lengths), lengths)
-        return np.repeat(nodes, lengths), self.targets[positions]
 
 
 class TypedGraph:
@@ -285,22 +239,30 @@ class TypedGraph:
         self.n_nodes = len(self.node_types)
         self._heads, self._types, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
         self.edge_types = tuple(sorted_unique(self._types).tolist())
-        self._rows: dict[tuple[int | None, bool], EdgeRows] = {}
+        self._matrices: dict[tuple[int | None, bool], csr_array] = {}
 
-    def rows(self, edge_type: int | None, *, outgoing: bool) -> EdgeRows:
-        """Rows of one edge type (None: any type) by head (``outgoing``) or by tail."""
-        if (edge_type, outgoing) not in self._rows:
+    def pairs(self, edge_type: int | None, nodes: IntArray, *, outgoing: bool) -> tuple[IntArray, IntArray]:
+        """Distinct pairs of one of the ascending ``nodes`` and a node to which it has an edge, or from which.
+
+        ``edge_type``: Type of the edges; None for any.
+        """
+        if (edge_type, outgoing) not in self._matrices:
             selection = slice(None) if edge_type is None else self._types == edge_type
             ends = self._heads[selection], self._tails[selection]
-            self._rows[edge_type, outgoing] = EdgeRows.build(*(ends if outgoing else ends[::-1]), self.n_nodes)
-        return self._rows[edge_type, outgoing]
+            matrix = csr_array((np.ones(len(ends[0]), np.bool_), ends if outgoing else ends[::-1]), [self.n_nodes] * 2)
+            self._matrices[edge_type, outgoing] = matrix
+        rows = self._matrices[edge_type, outgoing][nodes]
+        return np.repeat(nodes, np.diff(rows.indptr)), rows.indices
 
     def of_type(self, node_type: int | None) -> IntArray:
         """All nodes of a type, or all nodes for None."""
         return np.arange(self.n_nodes) if node_type is None else np.flatnonzero(self.node_types == node_type)
 
-    def as_set(self, nodes: IntArray) -> IntArray:
-        """The distinct nodes, ascending."""
-        is_member = np.zeros(self.n_nodes, dtype=bool)
-        is_member[nodes] = True
-        return np.flatnonzero(is_member)
+
+def find_positions(ascending: pl.Series, values: pl.Series) -> IntArray:
+    """Position of each value in an ascending series; −1 for absent values."""
+    if not len(ascending) or not len(values):
+        return np.full(len(values), -1, np.int64)
+    positions = ascending.search_sorted(values).to_numpy().astype(np.int64)
+    is_equal = ascending.gather(np.minimum(positions, len(ascending) - 1)) == values
+    return np.where(is_equal.to_numpy(), positions, -1)

@@ -16,9 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
-from evidence_assets.lake.array_files import find_key_positions, sorted_unique
+from evidence_assets.graphs.arrays import find_positions
+from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.bm25 import hash_terms
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.text.words import is_filler, name_key, variant_keys, word_key, words_with_offsets
 
@@ -28,8 +28,6 @@ MIN_SIMILARITY = 0.85
 """Minimum similarity of the fuzzy rule."""
 MIN_COSINE = 0.75
 """Minimum cosine of the embedding rule."""
-NAMES_PER_BATCH = 1 << 16
-"""Names whose keys are computed per batch."""
 
 
 @dataclass(frozen=True)
@@ -89,22 +87,14 @@ class EntityLinker:
     ) -> None:
         owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
         self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String).rechunk(), owners
-        keys, hashes = [pl.Series([], dtype=pl.String)], [np.zeros(0, np.uint64)]
-        for start in range(0, len(self._surfaces), NAMES_PER_BATCH):
-            batch_keys = [name_key(name) for name in self._surfaces[start : start + NAMES_PER_BATCH]]
-            keys.append(pl.Series(batch_keys))
-            hashes.append(hash_terms(batch_keys))
-        all_keys, key_hashes = pl.concat(keys), np.concatenate(hashes)
-        key_rows = np.flatnonzero((all_keys != "").to_numpy())
-        self._hashes, first_rows, key_numbers = np.unique(key_hashes[key_rows], return_index=True, return_inverse=True)
-        self.keys = all_keys.gather(key_rows[first_rows])
-        """The distinct normal forms of all names, in the order of their hashes."""
-        key_of = np.full(len(self._surfaces), -1, dtype=np.int64)
-        key_of[key_rows] = key_numbers
-        # Rows of a key are adjacent, sorted by node.
-        order = np.lexsort((np.arange(len(owners)), owners, key_of))
-        self._rows = order[int((key_of < 0).sum()) :]
-        self._starts = np.searchsorted(key_of[self._rows], np.arange(len(self.keys) + 1))
+        keys = pl.Series("key", map(name_key, self._surfaces), dtype=pl.String)
+        table = pl.DataFrame([keys, pl.Series("owner", owners)]).with_row_index("row")
+        table = table.filter(pl.col("key") != "").sort("key", "owner", "row")
+        self.keys = table["key"].unique(maintain_order=True).set_sorted()
+        """The distinct normal forms of all names, ascending."""
+        self._rows = table["row"].to_numpy().astype(np.int64)
+        """Names by key, then by node."""
+        self._starts = np.append(table["key"].set_sorted().search_sorted(self.keys).to_numpy(), len(table))
 
     def link(self, concept: str) -> Link:
         """Link one concept by its spelling; see :meth:`link_many`."""
@@ -132,7 +122,7 @@ class EntityLinker:
         keys = [word_key(word) for word, _, _ in words]
         count, longest_name = len(keys), self._max_words
         windows = [(i, j) for i in range(count) for j in range(i + 1, min(i + longest_name, count) + 1)]
-        key_ids = find_key_positions(self._hashes, hash_terms([" ".join(keys[i:j]) for i, j in windows])).tolist()
+        key_ids = self._find_keys([" ".join(keys[i:j]) for i, j in windows])
         # Windows of a word are sorted by length, so the longest match remains.
         matches_by_start = {i: (j, key_id) for (i, j), key_id in zip(windows, key_ids, strict=True) if key_id >= 0}
         spans, next_free = [], 0
@@ -159,12 +149,17 @@ class EntityLinker:
         best = matches[0][1] if matches else 0.0
         return best / 100, [int(order[low + position]) for _, score, position in matches if score == best]
 
+    def _find_keys(self, keys: Sequence[str]) -> list[int]:
+        """Number of each key; −1 for keys that no name has."""
+        numbers: list[int] = find_positions(self.keys, pl.Series(keys, dtype=pl.String)).tolist()
+        return numbers
+
     def _by_name(self, concept: str) -> Link:
         key = name_key(concept)
         if not key:
             return Link(concept, "none", 0.0, (), ())
-        for candidate in (key, *variant_keys(concept)):
-            if (key_id := int(find_key_positions(self._hashes, hash_terms([candidate]))[0])) >= 0:
+        for key_id in self._find_keys([key, *variant_keys(concept)]):
+            if key_id >= 0:
                 return self._resolve(concept, key_id)
         score, ids = self.fuzzy(concept)
         if ids:

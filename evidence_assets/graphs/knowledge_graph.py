@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.arrays import GraphArrays, IntArray, TypedGraph
+from evidence_assets.graphs.arrays import GraphArrays, IntArray, TypedGraph, find_positions
 from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors
 from evidence_assets.graphs.passage_files import PassageFiles
 from evidence_assets.lake.errors import StaleInput
@@ -123,11 +123,10 @@ class KnowledgeGraph:
 
     def _find_numbers(self, kind: str, sorted_ids: pl.Series, requested_ids: Sequence[str] | pl.Series) -> IntArray:
         ids = pl.Series(requested_ids, dtype=pl.String)
-        numbers = sorted_ids.search_sorted(ids).to_numpy().astype(np.int64) if len(ids) else np.zeros(0, np.int64)
-        clipped = np.minimum(numbers, max(len(sorted_ids) - 1, 0))
-        missing = ids if not len(sorted_ids) else ids.filter(sorted_ids.gather(clipped) != ids)
-        if len(missing):
-            raise StaleInput(f"{self.name} has no {kind} {missing[0]}; materialize the assets that reference it again")
+        numbers = find_positions(sorted_ids, ids)
+        if (numbers < 0).any():
+            missing = ids[int(np.argmin(numbers))]
+            raise StaleInput(f"{self.name} has no {kind} {missing}; materialize the assets that reference it again")
         return numbers
 
     @cached_property
@@ -231,17 +230,14 @@ def encode_categories(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
 
 def build_structure(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> GraphStructure:
     """Build arrays from batches of ``kg_edges`` rows and ascending node ids."""
-    numbers = pl.DataFrame({"id": node_ids, "number": np.arange(len(node_ids), dtype=np.int32)})
     first_codes: dict[str, int] = {}
     columns: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int32)] for name in ("head_id", "relation", "tail_id")}
     for block in edges:
         for side in ("head_id", "tail_id"):
-            ends = block.select(side).join(numbers, left_on=side, right_on="id", how="left", maintain_order="left")
-            if ends["number"].null_count():
-                raise StaleInput(
-                    f"{ends['number'].null_count()} edges have unknown nodes; materialize nodes and edges together"
-                )
-            columns[side].append(ends["number"].to_numpy())
+            numbers = find_positions(node_ids, block[side]).astype(np.int32)
+            if n_missing := int((numbers < 0).sum()):
+                raise StaleInput(f"{n_missing} edges have unknown nodes; materialize nodes and edges together")
+            columns[side].append(numbers)
         codes, names = encode_categories(block["relation"])
         columns["relation"].append(
             np.array([first_codes.setdefault(name, len(first_codes)) for name in names], np.int32)[codes]

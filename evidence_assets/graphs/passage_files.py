@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, row_positions
+from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, find_positions, row_positions
 from evidence_assets.lake.array_files import ArrayWriter, open_array, open_asset_file, open_batches, sorted_unique
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import unit_rows
@@ -56,9 +56,8 @@ def write_passage_files(
             rows = batch.filter(pa.compute.equal(batch.column("owner_kind"), "node"))
             if not len(rows):
                 continue
-            ids = pl.Series(rows.column("owner_id"))
-            numbers = node_ids.search_sorted(ids).to_numpy().astype(np.int64)
-            if not node_ids.gather(np.minimum(numbers, len(node_ids) - 1)).equals(ids):
+            numbers = find_positions(node_ids, pl.Series(rows.column("owner_id")))
+            if (numbers < 0).any():
                 raise StaleInput(
                     "some passages have nodes that are not in the graph; materialize the graph's passages again"
                 )

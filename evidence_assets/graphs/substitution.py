@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evidence_assets.graphs.arrays import IntArray, TypedGraph
+from evidence_assets.lake.array_files import sorted_unique
 
 SubstitutionForm = Literal["printed", "corrected"]
 
@@ -200,17 +201,17 @@ def _with_denied_constants(pattern: TriplePattern) -> TriplePattern:
 
 def _initial_candidates(graph: TypedGraph, term: Variable | Constant, fixed: Mapping[str, ArrayLike]) -> IntArray:
     if isinstance(term, Constant):
-        return graph.as_set(np.array(term.nodes, dtype=np.int64))
+        return sorted_unique(np.array(term.nodes, dtype=np.int64))
     if term.name not in fixed:
         return graph.of_type(term.node_type)
-    nodes = graph.as_set(np.asarray(fixed[term.name], dtype=np.int64))
+    nodes = sorted_unique(np.asarray(fixed[term.name], dtype=np.int64))
     return nodes if term.node_type is None else nodes[graph.node_types[nodes] == term.node_type]
 
 
 def _edge_pairs(graph: TypedGraph, kind: int | None, heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:
     """Edges from ``heads`` to ``tails``, looked up from the smaller side."""
     outgoing = len(heads) <= len(tails)
-    near, far = graph.rows(kind, outgoing=outgoing).pairs(heads if outgoing else tails)
+    near, far = graph.pairs(kind, heads if outgoing else tails, outgoing=outgoing)
     is_end = np.zeros(graph.n_nodes, dtype=bool)
     is_end[tails if outgoing else heads] = True
     near, far = near[is_end[far]], far[is_end[far]]
@@ -274,7 +275,7 @@ def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], cand
             pending -= {i for i in pending if not contradictory.isdisjoint((patterns[i].head, patterns[i].tail))}
             continue
         for term, nodes in ((pattern.head, heads), (pattern.tail, tails)):
-            previous, candidates[term] = candidates[term], graph.as_set(nodes)
+            previous, candidates[term] = candidates[term], sorted_unique(nodes)
             if len(candidates[term]) < len(previous):
                 pending |= {i for i, other in enumerate(patterns) if i != number and term in (other.head, other.tail)}
 
@@ -284,8 +285,8 @@ def _narrow_printed(graph: TypedGraph, patterns: Sequence[TriplePattern], candid
 
     def neighbours(term: Variable | Constant, pattern: TriplePattern, *, outgoing: bool) -> IntArray:
         directions = (outgoing, not outgoing) if pattern.symmetric else (outgoing,)
-        rows = [graph.rows(pattern.edge_type, outgoing=is_out) for is_out in directions]
-        return graph.as_set(np.concatenate([edges.pairs(candidates[term])[1] for edges in rows]))
+        nodes = candidates[term]
+        return sorted_unique(np.concatenate([graph.pairs(pattern.edge_type, nodes, outgoing=d)[1] for d in directions]))
 
     while True:
         previous_sizes = {term: len(nodes) for term, nodes in candidates.items()}

@@ -217,9 +217,8 @@ def test_typed_neighbours_are_those_of_networkx(world: World, data: st.DataObjec
     selection = data.draw(st.sets(st.sampled_from(range(len(graph))))) if len(graph) else set()
     for code, relation in [(None, None), *enumerate(graph.relations)]:
         for outgoing in (True, False):
-            rows = graph.typed_graph.rows(code, outgoing=outgoing)
             edges = {(h, t) if outgoing else (t, h) for h, t, k in reference.edges(keys=True) if relation in (None, k)}
-            near, far = rows.pairs(np.array(sorted(selection), dtype=np.int64))
+            near, far = graph.typed_graph.pairs(code, np.array(sorted(selection), dtype=np.int64), outgoing=outgoing)
             assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in selection)
 
 
