@@ -208,10 +208,4 @@ def nearest_nodes(query: FloatArray, node_vectors: FloatArray, k: int) -> IntArr
 
     One matrix product, for phrases without a linked node; the cosine for unit vectors.
     """
-    similarity = np.round(node_vectors @ query, 6)
-    if k < len(similarity):
-        threshold = np.partition(similarity, -k)[-k]
-        nodes = np.flatnonzero(similarity >= threshold)
-    else:
-        nodes = np.arange(len(similarity))
-    return nodes[np.lexsort((nodes, -similarity[nodes]))[:k]]
+    return np.argsort(-np.round(node_vectors @ query, 6), kind="stable")[:k]

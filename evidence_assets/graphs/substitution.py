@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from evidence_assets.graphs.arrays import IntArray, TypedGraph
 from evidence_assets.lake.array_files import sorted_unique
@@ -71,9 +70,7 @@ def substitute(
     target: Variable,
     *,
     form: SubstitutionForm = "corrected",
-    use_edge_types: bool = True,
-    use_direction: bool = True,
-    fixed: Mapping[str, ArrayLike] | None = None,
+    fixed_target: int | None = None,
 ) -> SubstitutionResult:
     """Find the candidate nodes of the target variable (Algorithms 2 and 3 of 4StepFocus).
 
@@ -89,13 +86,8 @@ def substitute(
     variables or ambiguous constants, as in the printed algorithm. If the connected triplets form a tree over these, the
     result is exactly the nodes of the target in assignments that satisfy them, otherwise a superset.
 
-    ``use_edge_types``, ``use_direction``: Whether types and directions must match (the published runs ignore types).
-    ``fixed``: Initial candidates of variables, instead of all nodes of their type.
+    ``fixed_target``: The only candidate of the target, instead of all nodes of its type.
     """
-    types: dict[str, int | None] = {target.name: target.node_type}
-    for term in (term for p in patterns for term in (p.head, p.tail) if isinstance(term, Variable)):
-        if types.setdefault(term.name, term.node_type) != term.node_type:
-            raise ValueError(f"the variable {term.name!r} has two types; use one")
     used_numbers, skipped = [], []
     asserted_patterns = [p for p in patterns if not p.is_denied and not _skip_reason(p, form)]
     bound = {end for p in asserted_patterns for end in (p.head, p.tail)}
@@ -105,16 +97,11 @@ def substitute(
             skipped.append((number, reason))
         else:
             used_numbers.append(number)
-    usable_patterns = [
-        replace(
-            _with_denied_constants(patterns[i]),
-            edge_type=patterns[i].edge_type if use_edge_types else None,
-            symmetric=patterns[i].symmetric or not use_direction,
-        )
-        for i in used_numbers
-    ]
+    usable_patterns = [_with_denied_constants(patterns[i]) for i in used_numbers]
     terms = dict.fromkeys([target, *(term for p in usable_patterns for term in (p.head, p.tail))])
-    candidates = {term: _initial_candidates(graph, term, fixed or {}) for term in terms}
+    candidates = {term: _initial_candidates(graph, term) for term in terms}
+    if fixed_target is not None:
+        candidates[target] = np.array([fixed_target])
     narrow = _narrow_printed if form == "printed" else _narrow_corrected
     narrow(graph, usable_patterns, candidates)
     connected = _connected_terms(usable_patterns, {target})
@@ -132,38 +119,27 @@ def substitute(
 
 
 def witness_edges(
-    graph: TypedGraph,
-    patterns: Sequence[TriplePattern],
-    target: Variable,
-    node: int,
-    *,
-    use_edge_types: bool = True,
-    use_direction: bool = True,
-    limit: int = 20,
+    graph: TypedGraph, patterns: Sequence[TriplePattern], target: Variable, node: int, limit: int = 20
 ) -> list[tuple[int, int, int, int]]:
     """Edges that support a candidate: (triplet number, head, edge type, tail), ``limit`` per triplet.
 
     The target is fixed to the node, and all other variables are narrowed again. Triplets that are not connected to the
     target have no edges here.
     """
-    narrowed = substitute(
-        graph, patterns, target, use_edge_types=use_edge_types, use_direction=use_direction, fixed={target.name: [node]}
-    )
+    narrowed = substitute(graph, patterns, target, fixed_target=node)
     edges: list[tuple[int, int, int, int]] = []
     for number in narrowed.used_patterns:
         pattern = patterns[number]
         if number in narrowed.unconnected_patterns or pattern.is_denied:
             continue
-        ends = [narrowed.candidates_by_term[end] for end in (pattern.head, pattern.tail)]
-        edge_types = (pattern.edge_type,) if use_edge_types and pattern.edge_type is not None else graph.edge_types
-        witnesses: set[tuple[int, int, int]] = set()
-        for kind in edge_types:
-            for heads, tails in [ends, ends[::-1]] if pattern.symmetric or not use_direction else [ends]:
-                pairs = _edge_pairs(graph, kind, heads, tails)
-                if pattern.head == pattern.tail:
-                    pairs = tuple(p[pairs[0] == pairs[1]] for p in pairs)  # type: ignore[assignment]
-                witnesses.update((int(h), kind, int(t)) for h, t in zip(*(p[:limit] for p in pairs), strict=True))
-        edges.extend((number, *edge) for edge in sorted(witnesses)[:limit])
+        heads, tails = (narrowed.candidates_by_term[end] for end in (pattern.head, pattern.tail))
+        witnesses: set[tuple[int, int, int, int]] = set()
+        for kind in graph.edge_types if pattern.edge_type is None else (pattern.edge_type,):
+            for ends in ((heads, tails), (tails, heads))[: 1 + pattern.symmetric]:
+                pairs = np.stack(_edge_pairs(graph, kind, *ends), axis=1).tolist()
+                is_loop = pattern.head == pattern.tail
+                witnesses |= {(number, head, kind, tail) for head, tail in pairs if head == tail or not is_loop}
+        edges += sorted(witnesses)[:limit]
     return edges
 
 
@@ -199,13 +175,8 @@ def _with_denied_constants(pattern: TriplePattern) -> TriplePattern:
     return replace(pattern, head=head, tail=tail)
 
 
-def _initial_candidates(graph: TypedGraph, term: Variable | Constant, fixed: Mapping[str, ArrayLike]) -> IntArray:
-    if isinstance(term, Constant):
-        return sorted_unique(np.array(term.nodes, dtype=np.int64))
-    if term.name not in fixed:
-        return graph.of_type(term.node_type)
-    nodes = sorted_unique(np.asarray(fixed[term.name], dtype=np.int64))
-    return nodes if term.node_type is None else nodes[graph.node_types[nodes] == term.node_type]
+def _initial_candidates(graph: TypedGraph, term: Variable | Constant) -> IntArray:
+    return graph.of_type(term.node_type) if isinstance(term, Variable) else sorted_unique(np.array(term.nodes))
 
 
 def _edge_pairs(graph: TypedGraph, kind: int | None, heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:

@@ -50,19 +50,14 @@ def queries(
             new = old if kind == "loop" else draw(st.sampled_from(placed))
         ends = (old, new) if draw(st.booleans()) else (new, old)
         is_denied = denials and draw(st.booleans())
-        patterns.append(TriplePattern(ends[0], draw(st.sampled_from([None, 0, 1])), ends[1], is_denied=is_denied))
+        edge_type = draw(st.sampled_from([None, 0, 1]))
+        patterns.append(TriplePattern(ends[0], edge_type, ends[1], draw(st.booleans()), is_denied))
     target = draw(st.sampled_from([v for v in variables if v in placed]))
     return patterns, target
 
 
 def brute_force(
-    node_types: list[int],
-    edges: list[tuple[int, int, int]],
-    patterns: list[TriplePattern],
-    target: Variable,
-    *,
-    typed: bool = True,
-    directed: bool = True,
+    node_types: list[int], edges: list[tuple[int, int, int]], patterns: list[TriplePattern], target: Variable
 ) -> set[int]:
     """Values of the target over all assignments that satisfy every triplet connected to it."""
     patterns = connected_patterns(patterns, target)
@@ -73,9 +68,9 @@ def brute_force(
     ]
     present = set(edges)
 
-    def holds(head: int, kind: int | None, tail: int) -> bool:
-        kinds = range(EDGE_TYPES) if kind is None or not typed else [kind]
-        return any((head, k, tail) in present or (not directed and (tail, k, head) in present) for k in kinds)
+    def holds(pattern: TriplePattern, head: int, tail: int) -> bool:
+        kinds = range(EDGE_TYPES) if pattern.edge_type is None else [pattern.edge_type]
+        return any((head, k, tail) in present or (pattern.symmetric and (tail, k, head) in present) for k in kinds)
 
     results = set()
     for values in itertools.product(*choices):
@@ -83,9 +78,9 @@ def brute_force(
 
         def is_denied(p: TriplePattern, value: dict[Variable | Constant, int] = value) -> bool:
             heads, tails = (end.nodes if isinstance(end, Constant) else [value[end]] for end in (p.head, p.tail))
-            return not any(holds(head, p.edge_type, tail) for head in heads for tail in tails)
+            return not any(holds(p, head, tail) for head in heads for tail in tails)
 
-        if all(is_denied(p) if p.is_denied else holds(value[p.head], p.edge_type, value[p.tail]) for p in patterns):
+        if all(is_denied(p) if p.is_denied else holds(p, value[p.head], value[p.tail]) for p in patterns):
             results.add(value[target])
     return results
 
@@ -109,13 +104,13 @@ def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedGraph:
     return TypedGraph(node_types, heads, kinds, tails)
 
 
-@given(st.data(), st.booleans(), st.booleans())
+@given(st.data())
 @settings(max_examples=80, deadline=None)
-def test_corrected_equals_brute_force_on_trees(data: st.DataObject, typed: bool, directed: bool) -> None:
+def test_corrected_equals_brute_force_on_trees(data: st.DataObject) -> None:
     world = data.draw(graphs())
     patterns, target = data.draw(queries(len(world[0]), tree=True))
-    result = substitute(graph_of(world), patterns, target, use_edge_types=typed, use_direction=directed)
-    assert set(result.candidates.tolist()) == brute_force(*world, patterns, target, typed=typed, directed=directed)
+    result = substitute(graph_of(world), patterns, target)
+    assert set(result.candidates.tolist()) == brute_force(*world, patterns, target)
 
 
 @given(st.data())
@@ -127,16 +122,16 @@ def test_corrected_loses_nothing_on_cycles(data: st.DataObject) -> None:
     assert brute_force(*world, patterns, target) <= set(result.candidates.tolist())
 
 
-@given(st.data(), st.booleans(), st.booleans())
+@given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_denials_equal_brute_force_on_trees(data: st.DataObject, typed: bool, directed: bool) -> None:
+def test_denials_equal_brute_force_on_trees(data: st.DataObject) -> None:
     """Denied triplets with a variable that no other triplet has are left out."""
     world = data.draw(graphs())
     patterns, target = data.draw(queries(len(world[0]), tree=True, denials=True))
     bound = {end for p in patterns if not p.is_denied for end in (p.head, p.tail)}
     safe = [p for p in patterns if all(isinstance(e, Constant) or e in bound for e in (p.head, p.tail))]
-    result = substitute(graph_of(world), patterns, target, use_edge_types=typed, use_direction=directed)
-    assert set(result.candidates.tolist()) == brute_force(*world, safe, target, typed=typed, directed=directed)
+    result = substitute(graph_of(world), patterns, target)
+    assert set(result.candidates.tolist()) == brute_force(*world, safe, target)
     assert [patterns[i] for i in result.used_patterns] == safe
 
 
@@ -170,8 +165,9 @@ def test_printed_equals_its_words_in_sets(data: st.DataObject) -> None:
         candidates[term] = {n for n in nodes if kind in (None, node_types[n])}
     for _ in range(40):
         for p in patterns:
-            out = {t for h, k, t in edges if h in candidates[p.head] and p.edge_type in (None, k)}
-            into = {h for h, k, t in edges if t in candidates[p.tail] and p.edge_type in (None, k)}
+            both_ways = edges + [(t, k, h) for h, k, t in edges if p.symmetric]
+            out = {t for h, k, t in both_ways if h in candidates[p.head] and p.edge_type in (None, k)}
+            into = {h for h, k, t in both_ways if t in candidates[p.tail] and p.edge_type in (None, k)}
             if isinstance(p.head, Constant):
                 candidates[p.tail] &= out
             elif isinstance(p.tail, Constant):

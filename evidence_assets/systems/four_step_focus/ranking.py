@@ -205,7 +205,8 @@ class FourStepFocus:
             edge_type = codes.get(triplet.edge_type, -1)  # an edge type without edges gets a code that no edge has
             ends = convert_term(triplet.head, edge_type, "heads"), convert_term(triplet.tail, edge_type, "tails")
             is_symmetric = triplet.edge_type in self._symmetric
-            patterns.append(TriplePattern(ends[0], edge_type, ends[1], is_symmetric, triplet.is_denied))
+            kind = edge_type if self._settings.edge_types else None
+            patterns.append(TriplePattern(ends[0], kind, ends[1], is_symmetric, triplet.is_denied))
         target = convert_term(query.target, -1, "heads")
         assert isinstance(target, Variable)
         return patterns, target
@@ -225,11 +226,7 @@ class FourStepFocus:
         patterns, target = self.build_patterns(query)
         settings = self._settings
         narrowed = substitution.substitute(
-            self._graph.typed_graph,
-            patterns,
-            target,
-            form=settings.triplets or "corrected",
-            use_edge_types=settings.edge_types,
+            self._graph.typed_graph, patterns, target, form=settings.triplets or "corrected"
         )
         notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped_patterns]
         notes += [f"triplet {number + 1} is not connected to the target" for number in narrowed.unconnected_patterns]
@@ -296,12 +293,7 @@ class FourStepFocus:
             about = {"answer": node.node_id, "rank": rank}
             if node.filtered and draft.is_narrowed and target is not None:
                 for triplet_index, *edge in substitution.witness_edges(
-                    graph.typed_graph,
-                    patterns,
-                    target,
-                    node_number,
-                    use_edge_types=settings.edge_types,
-                    limit=settings.edges_per_triplet,
+                    graph.typed_graph, patterns, target, node_number, settings.edges_per_triplet
                 ):
                     (edge_number,) = graph.arrays.edges_from(*edge)[:1]
                     matched = draft.query.triplets[triplet_index] if draft.query else None
