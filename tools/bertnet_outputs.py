@@ -22,7 +22,7 @@ from typing import Any
 from evidence_assets.benchmarks.json_streams import json_items
 from evidence_assets.experiment.scores.published_figures import Figure, PublishedName, figure_for
 from evidence_assets.harvest.prompt_mining import EntityPair
-from evidence_assets.harvest.triple_metrics import count_extracted_entities, diversity, list_entities, novelty
+from evidence_assets.harvest.triple_metrics import list_entities, novelty
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, collection_folder, list_seed_files
@@ -58,7 +58,7 @@ class RecordedHarvest:
     def counts(self) -> dict[str, int]:
         """The printed counts, under their names in print."""
         pairs = self.all_pairs
-        return {"tuples": len(pairs), "fact_count": count_extracted_entities(pairs), "diversity": diversity(pairs)}
+        return {"tuples": len(pairs), "fact_count": 2 * len(pairs), "diversity": len(list_entities(pairs))}
 
     def measurements(self, references: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str, float]]:
         """Name, set and value of each count, and of the novelty against each reference of the collection."""

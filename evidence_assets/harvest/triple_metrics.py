@@ -26,17 +26,8 @@ class Spread:
 
 
 def list_entities(pairs: Iterable[EntityPair]) -> set[str]:
+    """Distinct entity strings, case-sensitive, heads and tails together; their number is the diversity."""
     return {entity for pair in pairs for entity in pair}
-
-
-def diversity(pairs: Iterable[EntityPair]) -> int:
-    """Number of distinct entity strings, case-sensitive, heads and tails together."""
-    return len(list_entities(pairs))
-
-
-def count_extracted_entities(pairs: Sequence[EntityPair]) -> int:
-    """Number of extracted entities, counting each occurrence: twice the number of tuples."""
-    return 2 * len(pairs)
 
 
 def novelty(pairs: Iterable[EntityPair], reference: Collection[str]) -> float:
@@ -79,12 +70,6 @@ def sampled_precision(verdicts: Sequence[Sequence[bool]]) -> Spread:
         for _ in range(_ROUNDS)
     ]
     return Spread(100 * float(np.mean(rounds)), 100 * float(np.std(rounds)))
-
-
-def find_novel_pairs(pairs: Sequence[EntityPair], baseline: Iterable[EntityPair]) -> list[int]:
-    """Positions of the tuples that the baseline did not find."""
-    baseline_pairs = set(baseline)
-    return [position for position, pair in enumerate(pairs) if pair not in baseline_pairs]
 
 
 def find_supporting_prompts(

@@ -1,4 +1,4 @@
-"""The opted-in assets of a harvest over stored rows: kinds, judges, likelihood."""
+"""The opted-in assets of a harvest over stored rows: kinds and judges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.systems.kbloom.rows import build_seed_rows
 from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, running
-from evidence_assets_tests.models.tiny import make_causal
 from evidence_assets_tests.systems.kbloom.test_scores import EATS, make_triples
 
 HARVEST = "knowledge/mine/harvest"
@@ -24,7 +23,6 @@ name: judged
 generators: {{none: {{backend: extractive}}, judge: {{backend: openai, name: {judge}, base_url: "{url}"}}}}
 harvesting:
   judges: [judge]
-  likelihood: {{name: {model}, device: cpu}}
 """
 
 
@@ -52,15 +50,13 @@ def parents(variant: Variant) -> dict[str, set[str]]:
     }
 
 
-def test_models_judge_and_rate_if_the_profile_has_any(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_judge_if_the_profile_has_any(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variant = harvest(baseline=False)
     assert not any("judged" in key for key in parents(variant)), "an extractive profile has no judge"
     server, profile = FaultyServer(), tmp_path / "judged.yaml"
     server.reply = lambda user: "correct" if "owl eats mouse." in user else "wrong"
     with running(server.app) as url:
-        profile.write_text(PROFILE.format(url=url, judge=MODEL, model=make_causal(tmp_path / "tiny-causal")))
+        profile.write_text(PROFILE.format(url=url, judge=MODEL))
         monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
         assert "scores/knowledge/mine_judged" in parents(variant)
         result = materialize(lake, build_variant_defs(variant), "scores/knowledge/mine_judged")
@@ -70,7 +66,6 @@ def test_models_judge_and_rate_if_the_profile_has_any(
     rows = lake.read("scores", "scores/knowledge/mine_judged")
     values = {(row["reasoner"].partition("@")[0], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
     assert values[MODEL, "precision"] == 0.5
-    assert values["tiny-causal", "likelihood"] < 0
 
 
 def test_a_harvest_depends_on_its_type_triples() -> None:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise, product
+from itertools import chain, product
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evidence_assets.benchmarks.graphs.formats import find_format
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
-from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, normal, without_interval
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, normal, without_interval
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.triple_metrics import (
     MatchRule,
     Spread,
-    count_extracted_entities,
-    diversity,
-    find_novel_pairs,
     list_entities,
     novelty,
     reference_accuracy,
@@ -144,7 +141,7 @@ def size_metrics(triples: pl.DataFrame, facts_metric: str, reference: set[str] |
     pairs: list[EntityPair] = list(triples.select("head", "tail").iter_rows())
     if not pairs:
         return {}
-    counts = {"tuples": len(pairs), facts_metric: count_extracted_entities(pairs), "diversity": diversity(pairs)}
+    counts = {"tuples": len(pairs), facts_metric: 2 * len(pairs), "diversity": len(list_entities(pairs))}
     values: dict[str, float] = dict(counts)
     if reference:
         values["novelty"] = novelty(pairs, reference)
@@ -191,12 +188,12 @@ def build_reference_rows(
         for relation in (relation for relation in covered if pairs[relation.id]):
             vectors = encode(harvest.verbalise(relation, pairs[relation.id]))
             others = [name for name in harvest.selectors if name != origin]
-            other_pairs = [pair for name in others for pair in harvest.pairs(name, relation)]
-            novel_vectors = vectors[find_novel_pairs(pairs[relation.id], other_pairs) if others else []]
+            other_pairs = {pair for name in others for pair in harvest.pairs(name, relation)}
+            is_novel = [bool(others) and pair not in other_pairs for pair in pairs[relation.id]]
             comparisons: list[tuple[str, npt.NDArray[np.floating], MatchRule]] = [
                 ("accuracy", vectors, "share"),
                 ("accuracy_maximum", vectors, "maximum"),
-                ("novel_only_precision", novel_vectors, "maximum"),
+                ("novel_only_precision", vectors[is_novel], "maximum"),
             ]
             for metric, compared, rule in comparisons:
                 if len(compared):
@@ -204,8 +201,8 @@ def build_reference_rows(
                     spreads.setdefault(metric, []).append((len(compared), spread))
         keyed = [(name_key(head), name_key(tail)) for head, tail in pooled]
         estimates = {
-            "fact_count": without_interval(count_extracted_entities(pooled), len(pooled)),
-            "diversity": without_interval(diversity(pooled), len(pooled)),
+            "fact_count": without_interval(2 * len(pooled), len(pooled)),
+            "diversity": without_interval(len(list_entities(pooled)), len(pooled)),
             "novelty": without_interval(novelty(pooled, reference_entities) / 100, len(pooled)),
             "novelty_by_entity": without_interval(novelty(keyed, reference_keys) / 100, len(pooled)),
         }
@@ -230,63 +227,40 @@ def _pool_accuracies(parts: Sequence[tuple[int, Spread]]) -> Estimate:
     return normal(mean, deviation, total)
 
 
-def build_judgement_rows(
-    harvest: HarvestedRelations, judges: Sequence[Judge], likelihood: Likelihood | None = None
-) -> list[Row]:
-    """Judge the statements of each relation and each collection, without seeds, by language models.
+def build_judgement_rows(harvest: HarvestedRelations, judges: Sequence[Judge]) -> list[Row]:
+    """Judge the statements of each collection, without seeds, by language models.
 
     By judge: ``precision`` and ``noisy_percent`` are means over 200 experiments of 100 tuples per relation, with the
-    interval that holds 95 % of the experiments; ``precision_all`` is the share over all tuples, ``precision_novel``
-    over those that no other variant found. Statements without a usable verdict are ignored. ``kappa`` and
-    ``exact_agreement`` compare the first two judges on the statements that both judged. ``likelihood`` of a relation:
-    mean log-probability of a statement after the relation's seed statements.
+    interval that holds 95 % of the experiments. Statements without a usable verdict are ignored. ``kappa`` and
+    ``exact_agreement`` compare the first two judges on the statements that both judged.
     """
-    scopes = [("relation", one.id, [one]) for one in sorted(harvest.relations, key=lambda one: one.id)]
-    scopes += [("collection", name, members) for name, members in harvest.collections.items()]
-    all_texts = [
-        text
-        for one in harvest.relations
-        for name in harvest.selectors
-        for text in harvest.verbalise(one, harvest.non_seed_pairs(name, one))
-    ]
-    statements = list(dict.fromkeys(all_texts))
-    judgements = [dict(zip(statements, judge.judge(statements), strict=True)) for judge in judges if statements]
     rows: list[Row] = []
-    for (kind, scope, members), origin in product(scopes, harvest.selectors):
-        texts, novel, ends = list[str](), list[int](), [0]
-        for relation in members:
-            own_pairs = harvest.non_seed_pairs(origin, relation)
-            others = [name for name in harvest.selectors if name != origin]
-            other_pairs = [pair for name in others for pair in harvest.non_seed_pairs(name, relation)]
-            novel += [len(texts) + position for position in find_novel_pairs(own_pairs, other_pairs) if other_pairs]
-            texts += harvest.verbalise(relation, own_pairs)
-            ends.append(len(texts))
-        if not texts:
-            continue
-        verdicts = [[v if isinstance(v := by_text[t], bool) else None for t in texts] for by_text in judgements]
-        for judge, judge_verdicts in zip(judges, verdicts, strict=True):
-            usable = [verdict for verdict in judge_verdicts if verdict is not None]
-            novel_verdicts = [verdict for position in novel if (verdict := judge_verdicts[position]) is not None]
-            if not usable:
-                continue
-            by_relation = [[v for v in judge_verdicts[i:j] if v is not None] for i, j in pairwise(ends)]
-            estimates = _precision_estimates(sampled_precision(by_relation), len(usable))
-            estimates["precision_all"] = accuracy(usable)
-            estimates |= {"precision_novel": accuracy(novel_verdicts)} if novel_verdicts else {}
-            rows += harvest.build_rows(scope, origin, estimates, kind=kind, by=judge.model_id)
-        both_judged = [pair for pair in zip(*verdicts[:2], strict=True) if None not in pair] if len(judges) > 1 else []
-        if both_judged:
-            from sklearn.metrics import cohen_kappa_score
-
-            kappa = cohen_kappa_score(*zip(*both_judged, strict=True), labels=[False, True])
-            estimates = {"kappa": without_interval(kappa, len(both_judged))}
-            estimates["exact_agreement"] = accuracy([one == other for one, other in both_judged])
-            rows += harvest.build_rows(scope, origin, estimates, kind=kind, by=judges[0].model_id)
-        if likelihood is not None and kind == "relation":
-            context = " ".join(harvest.verbalise(members[0], members[0].pairs))
-            estimates = {"likelihood": bootstrap(likelihood.score([(context, text) for text in texts]), resamples=1000)}
-            rows += harvest.build_rows(scope, origin, estimates, kind=kind, by=likelihood.model_id)
+    for (collection, members), origin in product(harvest.collections.items(), harvest.selectors):
+        texts = [harvest.verbalise(one, harvest.non_seed_pairs(origin, one)) for one in members]
+        statements = list(dict.fromkeys(chain.from_iterable(texts)))
+        judgements: list[dict[str, bool]] = []
+        for judge in judges if statements else ():
+            verdicts = zip(statements, judge.judge(statements), strict=True)
+            judgements.append({text: verdict for text, verdict in verdicts if isinstance(verdict, bool)})
+            by_relation = [[judgements[-1][t] for t in of_relation if t in judgements[-1]] for of_relation in texts]
+            if any(by_relation):
+                estimates = _precision_estimates(sampled_precision(by_relation), sum(map(len, by_relation)))
+                rows += harvest.build_rows(collection, origin, estimates, by=judge.model_id)
+        if len(judgements) > 1:
+            first, second = judgements[:2]
+            both_judged = [(first[t], second[t]) for t in chain.from_iterable(texts) if t in first and t in second]
+            estimates = _agreement_estimates(both_judged) if both_judged else {}
+            rows += harvest.build_rows(collection, origin, estimates, by=judges[0].model_id)
     return rows
+
+
+def _agreement_estimates(verdicts: Sequence[tuple[bool, bool]]) -> dict[str, Estimate]:
+    """Agreement of two judges."""
+    from sklearn.metrics import cohen_kappa_score
+
+    kappa = cohen_kappa_score(*zip(*verdicts, strict=True), labels=[False, True])
+    is_equal = [one == other for one, other in verdicts]
+    return {"kappa": without_interval(kappa, len(verdicts)), "exact_agreement": accuracy(is_equal)}
 
 
 def _precision_estimates(spread: Spread, n: int) -> dict[str, Estimate]:

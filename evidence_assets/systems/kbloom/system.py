@@ -150,7 +150,7 @@ class _Stages:
             models += [f"{likelihood.name}@{likelihood.revision}"] if likelihood else []
             pool = find_pool(judges[0]) if judges else "gpu"
             about = "Judgements of the harvest by language models: precision, agreement of two judges, likelihood."
-            stages.append(self._stage("_judged", self._score_by_models, about, [], f"{version}:2:{models}", pool))
+            stages.append(self._stage("_judged", self._score_by_models, about, [], f"{version}:3:{models}", pool))
         return stages
 
     def _stage(
@@ -285,7 +285,7 @@ class _Stages:
         settings, harvest = context.profile.harvesting.likelihood, self._read_harvest(context)
         judges = [PromptedJudge(open_language_model(context, generator)) for generator in _judge_settings()]
         likelihood = None if settings is None else get_sequence_model(TextLikelihood, settings)
-        judgements = scores.build_judgement_rows(harvest, judges, likelihood)
+        judgements = scores.build_judgement_rows(harvest, judges)
         return self._with_published([*judgements, *scores.build_inspection_rows(harvest, judges, likelihood)])
 
 

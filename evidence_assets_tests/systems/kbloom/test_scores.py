@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -135,45 +133,21 @@ class WordJudge:
         return [Failure("unsure") if self._unsure in text else self._likes in text for text in statements]
 
 
-class LengthLikelihood:
-    """Scores a text by its length and records the context of the first pair."""
-
-    model_id = "length"
-    context: str = ""
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float64]:
-        self.context = pairs[0][0]
-        return np.asarray([-float(len(text)) for _, text in pairs])
-
-
 def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> None:
     kbloom = make_triples([("fox", "hen"), ("owl", "mouse"), ("cat", "mouse"), ("cow", "moon")])
     bertnet = make_triples([("owl", "mouse"), ("dog", "moon")], "bertnet")
-    likelihood_model, judges = (
-        LengthLikelihood(),
-        [WordJudge("first", "mouse", unsure="dog"), WordJudge("second", "owl")],
-    )
+    judges = [WordJudge("first", "mouse", unsure="dog"), WordJudge("second", "owl")]
     harvest = HarvestedRelations([EATS], pl.concat([kbloom, bertnet]), {"kbloom": "own", "bertnet": "bertnet"})
-    rows = build_judgement_rows(harvest, judges, likelihood_model)
-    for kind in ("relation", "collection"):
-        scores = {
-            (r["selector"], r["reasoner"], r["metric"]): (r["value"], r["n"]) for r in rows if r["scope_kind"] == kind
-        }
-        assert scores["own", "first", "precision"] == (pytest.approx(2 / 3), 3)
-        assert scores["own", "first", "noisy_percent"] == (pytest.approx(1 / 3), 3)
-        assert scores["own", "first", "precision_all"] == (pytest.approx(2 / 3), 3)
-        assert scores["own", "first", "precision_novel"] == (0.5, 2), "the baseline also found owl-mouse"
-        assert scores["own", "second", "precision"] == (pytest.approx(1 / 3), 3)
-        # verdicts right-right, right-wrong, wrong-wrong: observed 2/3, expected by chance 4/9
-        assert scores["own", "first", "kappa"] == (pytest.approx(0.4), 3)
-        assert scores["own", "first", "exact_agreement"] == (pytest.approx(2 / 3), 3)
-        assert scores["bertnet", "first", "precision"] == (1, 1), "unusable verdicts are ignored"
-        assert scores["bertnet", "first", "kappa"] == (None, 1)
-        assert (("own", "length", "likelihood") in scores) == (kind == "relation")
-    lengths = [-len(f"{pair}.") for pair in ("owl eats mouse", "cat eats mouse", "cow eats moon")]
-    [likelihood] = [row for row in rows if (row["selector"], row["metric"]) == ("own", "likelihood")]
-    assert (likelihood["value"], likelihood["n"]) == (pytest.approx(np.mean(lengths)), 3)
-    assert likelihood_model.context == "Fox eats hen."
+    rows = build_judgement_rows(harvest, judges)
+    scores = {(r["selector"], r["reasoner"], r["metric"]): (r["value"], r["n"]) for r in rows}
+    assert scores["own", "first", "precision"] == (pytest.approx(2 / 3), 3)
+    assert scores["own", "first", "noisy_percent"] == (pytest.approx(1 / 3), 3)
+    assert scores["own", "second", "precision"] == (pytest.approx(1 / 3), 3)
+    # verdicts right-right, right-wrong, wrong-wrong: observed 2/3, expected by chance 4/9
+    assert scores["own", "first", "kappa"] == (pytest.approx(0.4), 3)
+    assert scores["own", "first", "exact_agreement"] == (pytest.approx(2 / 3), 3)
+    assert scores["bertnet", "first", "precision"] == (1, 1), "unusable verdicts are ignored"
+    assert scores["bertnet", "first", "kappa"] == (None, 1)
     assert prepare_rows("scores", rows).num_rows == len(rows)
 
 
@@ -188,15 +162,15 @@ class RecordingJudge(WordJudge):
 def test_published_judges_see_the_initial_prompt_over_200_experiments() -> None:
     relation = replace(EATS, template="one sees <HEAD> eat <TAIL>")
     triples = make_triples([(f"x{number}", "hen") for number in range(300)])
-    judge, likelihood = RecordingJudge("judge", ""), LengthLikelihood()
+    judge = RecordingJudge("judge", "")
     harvest = HarvestedRelations([relation], triples, {"kbloom": "own"}, "prompt")
-    rows = build_judgement_rows(harvest, [judge], likelihood)
-    assert judge.statements[0] == "x0 eats hen." and likelihood.context == "Fox eats hen."
+    rows = build_judgement_rows(harvest, [judge])
+    assert judge.statements[0] == "x0 eats hen."
     assert verbalise_triple(relation, "x0", "hen") == "one sees x0 eat hen."
-    scores = {row["metric"]: row for row in rows if row["scope_kind"] == "collection"}
+    scores = {row["metric"]: row for row in rows}
     spread = sampled_precision([[number % 2 == 1 for number in range(300)]])
-    precision, share = scores["precision"], scores["precision_all"]
-    assert precision["value"] == pytest.approx(spread.mean / 100) and share["value"] == 0.5
+    precision = scores["precision"]
+    assert precision["value"] == pytest.approx(spread.mean / 100)
     half_width = (precision["high"] - precision["low"]) / 2
     assert half_width == pytest.approx(1.96 * spread.deviation / 100) and half_width > 0.05
     assert scores["noisy_percent"]["value"] == pytest.approx(1 - precision["value"])
