@@ -31,6 +31,7 @@ from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, Stamp
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fill_vectors
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
@@ -237,21 +238,15 @@ def _open_index(folder: Path, version: str, model: str) -> VectorIndex:
 
 def encode_texts(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
     """Encode texts of any length as unit vectors; long texts by the mean of their chunks."""
-    all_texts = list(texts)
-    counts = encoder.count_tokens(all_texts) if all_texts else []
-    pieces_of = {
-        text: [text]
+    if not len(texts):
+        return np.zeros((0, encoder.dimensions), np.float32)
+    pieces_of = [
+        [text]
         if count <= encoder.max_tokens
         else [text[c.start : c.end] for c in split_chunks(text, encoder.count_tokens, encoder.max_tokens)]
-        for text, count in zip(all_texts, counts, strict=True)
-    }
-    pieces = list(dict.fromkeys(piece for group in pieces_of.values() for piece in group))
-    if not pieces:
-        return np.zeros((len(all_texts), encoder.dimensions), np.float32)
-    number = {piece: i for i, piece in enumerate(pieces)}
-
-    vectors = encoder.encode_sentences(pieces)
-    means = np.stack([np.mean([vectors[number[piece]] for piece in pieces_of[text]], axis=0) for text in all_texts])
-    norms = np.linalg.norm(means, axis=1, keepdims=True)
-    unit: FloatArray = (means / np.where(norms == 0, 1, norms)).astype(np.float32)
-    return unit
+        for text, count in zip(texts, encoder.count_tokens(list(texts)), strict=True)
+    ]
+    counts = np.array([len(pieces) for pieces in pieces_of])
+    vectors = encoder.encode_sentences([piece for pieces in pieces_of for piece in pieces])
+    sums = np.add.reduceat(vectors, np.cumsum(counts) - counts, axis=0)
+    return unit_rows((sums / counts[:, None]).astype(np.float32))

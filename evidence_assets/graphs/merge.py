@@ -67,15 +67,13 @@ class MergedNames(NamedTuple):
 def merge_names(triples: TripleBlocks, synonyms: pl.DataFrame | None = None) -> MergedNames:
     """Merge the names of triples into nodes; the order of rows does not matter.
 
-    ``triples``: Columns head and tail, and optionally head_type and tail_type.
+    ``triples``: Columns head, tail, head_type and tail_type.
     ``synonyms``: Columns name and alias; an alias of two different names remains a separate node.
     """
     mentions = pl.DataFrame(schema={"written": pl.String, "type": pl.String, "len": pl.UInt32})
     for block in triples():
         ends = [
-            block.select(pl.col(end).alias("written"), type.cast(pl.String).alias("type"))
-            for end in ("head", "tail")
-            for type in [pl.col(f"{end}_type") if f"{end}_type" in block.columns else pl.lit(None, dtype=pl.String)]
+            block.select(pl.col(end).alias("written"), pl.col(f"{end}_type").alias("type")) for end in ("head", "tail")
         ]
         counts = pl.concat(ends).group_by("written", "type").len()
         mentions = pl.concat([mentions, counts]).group_by("written", "type").agg(pl.col("len").sum())
@@ -178,13 +176,17 @@ def _canonical_keys(synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.Dat
 
 def _build_nodes(mentions: pl.DataFrame, synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
     """One row per key with the most frequent name and type; ties go to the first in sort order."""
-    forms = (
-        mentions.group_by("key", "written", "is_name")
+    # Synonyms that no triple uses are also aliases.
+    synonyms = pl.concat([synonym_pairs["name"], synonym_pairs["alias"]]).unique().to_frame("written")
+    unused = synonyms.join(key_of, on="written").with_columns(pl.lit(0, pl.UInt32).alias("len"))
+    names = (
+        pl.concat([mentions, unused], how="diagonal")
+        .group_by("key", "written", "is_name")
         .agg(pl.col("len").sum())
-        .sort("is_name", "len", "written", descending=[True, True, False])
-    )
-    names = forms.group_by("key", maintain_order=True).agg(
-        pl.col("written").first().alias("name"), pl.col("written").alias("forms")
+        .filter(pl.col("len").sum().over("key") > 0)
+        .sort(pl.col("len") > 0, "is_name", "len", "written", descending=[True, True, True, False])
+        .group_by("key", maintain_order=True)
+        .agg(pl.col("written").first().alias("name"), pl.col("written").slice(1).sort().alias("aliases"))
     )
     types = (
         mentions.drop_nulls("type")
@@ -194,28 +196,13 @@ def _build_nodes(mentions: pl.DataFrame, synonym_pairs: pl.DataFrame, key_of: pl
         .group_by("key", maintain_order=True)
         .agg(pl.col("type").first())
     )
-    # Synonyms that no triple uses are also aliases.
-    extra = (
-        pl.concat([synonym_pairs["name"], synonym_pairs["alias"]])
-        .unique()
-        .to_frame("written")
-        .join(key_of, on="written")
-        .group_by("key")
-        .agg(pl.col("written").alias("extra"))
-    )
-    return (
-        names.join(types, on="key", how="left")
-        .join(extra, on="key", how="left")
-        .with_columns(pl.col("forms").list.set_union(pl.col("extra").fill_null([])).alias("forms"))
-        .with_columns(pl.col("forms").list.set_difference(pl.concat_list("name")).list.sort().alias("aliases"))
-        .select(
-            pl.col("key").map_elements(node_id, return_dtype=pl.String).alias("node_id"),
-            "key",
-            "name",
-            "aliases",
-            "type",
-            pl.lit(None, dtype=pl.String).alias("document"),
-        )
+    return names.join(types, on="key", how="left").select(
+        pl.col("key").map_elements(node_id, return_dtype=pl.String).alias("node_id"),
+        "key",
+        "name",
+        "aliases",
+        "type",
+        pl.lit(None, dtype=pl.String).alias("document"),
     )
 
 

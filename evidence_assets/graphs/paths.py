@@ -13,10 +13,10 @@ from itertools import islice, pairwise
 
 import numpy as np
 
-from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray, Subgraph
+from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 from evidence_assets.lake.array_files import sorted_unique
 
-UNREACHED = np.iinfo(np.int16).max
+UNREACHED, EXCLUDED = np.iinfo(np.int16).max, -2
 
 
 @dataclass(frozen=True)
@@ -45,58 +45,30 @@ def shortest_paths(
     max_paths: int,
     relevance: FloatArray,
     top: int | None = None,
+    within: IntArray | None = None,
 ) -> list[GraphPath]:
     """Find the best shortest paths of each pair of source and target, the most relevant first.
 
     ``max_length``: Maximum number of edges. A source that is also the target has no path.
     ``max_paths``: Maximum paths per pair, by the mean ``relevance`` of their nodes; ties go to the smaller node ids.
     ``top``: Maximum paths in all.
+    ``within``: Nodes that paths may use; all by default.
     """
-    starts = sorted_unique(np.asarray(sources, dtype=np.int64))
+    initial = np.full(graph.n_nodes, UNREACHED if within is None else EXCLUDED, dtype=np.int16)
+    if within is not None:
+        initial[within] = UNREACHED
+    starts, ends = (sorted_unique(np.asarray(nodes, dtype=np.int64)) for nodes in (sources, targets))
     paths: list[GraphPath] = []
-    for target in sorted_unique(np.asarray(targets, dtype=np.int64)).tolist() if len(starts) else ():
-        distance = _distances_to(graph, target, max_length)
+    for target in ends[initial[ends] != EXCLUDED].tolist():
+        distance = _distances_to(graph, target, initial, max_length)
         reachable = starts[(distance[starts] > 0) & (distance[starts] <= max_length)].tolist()
         paths += islice(_iterate_paths(graph, distance, reachable, relevance, max_paths), top)
     return sorted(paths, key=lambda path: (-path.score, len(path.nodes), path.nodes))[:top]
 
 
-class SubgraphPaths:
-    """Searches paths that do not leave a subgraph; nodes and edges keep their ids in the whole graph."""
-
-    def __init__(self, subgraph: Subgraph) -> None:
-        relations = np.zeros(len(subgraph.edges), dtype=np.int32)
-        self._nodes, self._edges = subgraph.nodes, subgraph.edges
-        self._arrays = GraphArrays.from_edges(len(subgraph.nodes), subgraph.heads, relations, subgraph.tails)
-
-    def shortest_paths(
-        self,
-        sources: Sequence[int] | IntArray,
-        targets: Sequence[int] | IntArray,
-        max_length: int,
-        max_paths: int,
-        relevance: FloatArray,
-        top: int,
-    ) -> list[GraphPath]:
-        """As the function of this name; sources and targets outside the subgraph have no paths."""
-        starts, ends = self._positions(sources), self._positions(targets)
-        paths = shortest_paths(self._arrays, starts, ends, max_length, max_paths, relevance[self._nodes], top)
-        return [
-            GraphPath(
-                tuple(self._nodes[list(path.nodes)].tolist()),
-                tuple(tuple((int(self._edges[edge]), along) for edge, along in step) for step in path.steps),
-                path.score,
-            )
-            for path in paths
-        ]
-
-    def _positions(self, nodes: Sequence[int] | IntArray) -> IntArray:
-        return np.flatnonzero(np.isin(self._nodes, np.asarray(nodes, dtype=np.int64)))
-
-
-def _distances_to(graph: GraphArrays, target: int, max_length: int) -> IntArray:
+def _distances_to(graph: GraphArrays, target: int, initial: IntArray, max_length: int) -> IntArray:
     """Distance of each node to the target; ``UNREACHED`` if it is longer than `max_length`."""
-    distance = np.full(graph.n_nodes, UNREACHED, dtype=np.int16)
+    distance = initial.copy()
     distance[target] = 0
     frontier: IntArray = np.array([target])
     for depth in range(1, max_length + 1):

@@ -27,7 +27,7 @@ from evidence_assets.graphs.graph_store import (
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import extract_definitions
 from evidence_assets.graphs.passages import fact_passages, node_passages, passage_lineage, passage_table
-from evidence_assets.graphs.paths import SubgraphPaths, shortest_paths
+from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
@@ -202,7 +202,7 @@ def test_paths_of_a_subgraph_are_those_of_its_own_edges(world: World, data: st.D
         for path in nx.all_shortest_paths(plain, source, target)
         if len(path) - 1 <= longest
     }
-    paths = SubgraphPaths(part).shortest_paths(sources, targets, longest, 10_000, worth, 10_000)
+    paths = shortest_paths(graph.arrays, sources, targets, longest, 10_000, worth, within=part.nodes)
     assert {path.nodes for path in paths} == expected and len(paths) == len(expected)
     for path in paths:
         assert path.score == pytest.approx(worth[list(path.nodes)].mean())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Any, Literal
 
@@ -45,7 +44,7 @@ from evidence_assets.graphs.attention.scorer import (
     tuned_settings,
 )
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.paths import GraphPath, SubgraphPaths, shortest_paths
+from evidence_assets.graphs.paths import GraphPath, shortest_paths
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
@@ -215,11 +214,11 @@ class PathSelector:
         others = np.setdiff1d(relevant, np.union1d(concepts, question.links.targets))
         others = others[np.argsort(-relevance[others], kind="stable")]
         sources = np.concatenate([concepts, others])[: settings.max_sources]
-        is_inside = settings.paths_within == "subgraph"
-        search = SubgraphPaths(subgraph).shortest_paths if is_inside else partial(shortest_paths, arrays)
         limits = settings.path_length, settings.paths_per_pair, relevance, CANDIDATES_PER_PASSAGE * settings.passages
+        within = subgraph.nodes if settings.paths_within == "subgraph" else None
         return {
-            label: search(sources, linked_nodes(phrases), *limits) for label, phrases in question.links.options.items()
+            label: shortest_paths(arrays, sources, linked_nodes(phrases), *limits, within)
+            for label, phrases in question.links.options.items()
         }
 
     def _rank_by_words(
