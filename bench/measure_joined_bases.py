@@ -57,7 +57,7 @@ def merge_bases(bases: dict[str, list[Fact]]) -> KnowledgeGraph:
         (f.head_name, base, f.tail_name, f"{base} {i}") for base, facts in bases.items() for i, f in enumerate(facts)
     ]
     triples = pl.DataFrame(rows, ["head", "relation", "tail", "triple_id"], orient="row").with_columns(
-        source=pl.lit("T-REx"), licence=pl.lit("CC0-1.0")
+        source=pl.lit("T-REx"), licence=pl.lit("CC0-1.0"), head_type=pl.lit(None), tail_type=pl.lit(None)
     )
     names = merge_names(lambda: iter([triples]))
     nodes = pl.DataFrame(prepare_rows("kg_nodes", names.nodes))
