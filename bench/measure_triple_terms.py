@@ -147,7 +147,7 @@ def main() -> None:
             near = nearness(distances, len(relation.pairs))
             terms.setdefault(name, []).append((swish(near), swish(fluent), swish(distances)))
             for final in ("printed", "distance"):
-                scores = final_scores(near, fluent, final, distances)
+                scores = final_scores(distances, fluent, len(relation.pairs), final)
                 term = near if final == "printed" else distances
                 correlations = [float(spearmanr(scores, part).statistic) for part in (term, fluent)]
                 results.setdefault((name, final), []).append([precision(scores), *correlations])

@@ -23,7 +23,7 @@ from evidence_assets.graphs.knowledge_graph import (
 )
 from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import PASSAGE_COLUMNS, PassageFiles, write_passage_files
-from evidence_assets.lake.array_files import open_array, open_asset_file, open_json
+from evidence_assets.lake.array_files import open_array, open_json
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, key_for_model
@@ -182,7 +182,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp
     def column(kind: str, name: str) -> pl.Series:
         arrow_file = lake.index_folder(f"{prefix}/csr") / f"{kind}.arrow"
         if name in MAPPED_COLUMNS[kind] and arrow_file.exists() and _read_built_from(arrow_file.parent) == version:
-            return open_asset_file(arrow_file, partial(_map_column, name))
+            return pl.read_ipc(arrow_file, columns=[name], memory_map=True)[name]
         return lake.read(TABLE_NAMES[kind], f"{prefix}/{kind}", columns=[name])[name]
 
     def read_structure() -> GraphStructure:
@@ -218,14 +218,6 @@ def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp
         cache(partial(column, "edges")),
         GraphVectors(partial(encode_texts, encoder), cache(form_vectors), names, cache(passages), cache(passage_files)),
     )
-
-
-def _map_column(name: str, path: Path) -> pl.Series:
-    """Memory-map a column of an Arrow file."""
-    try:
-        return pl.read_ipc(path, columns=[name], memory_map=True)[name]
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(str(error)) from error
 
 
 def _open_index(folder: Path, version: str, model: str) -> VectorIndex:

@@ -46,7 +46,8 @@ def write_passage_files(
     ``order.npy`` lists the rows of ``vectors.npy`` by node, ``bounds.npy`` the start of each node in it, ``owners.npy``
     the node of each row. Memory: one batch, 12 bytes per passage, and the index.
     """
-    owners, ordinals = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    owners: list[IntArray] = [np.zeros(0, np.int64)]
+    ordinals: list[IntArray] = [np.zeros(0, np.int64)]
     with (
         ArrayWriter(folder / "vectors.npy", np.float16, (dimensions,)) as vectors,
         pa.OSFile(str(folder / "passages.arrow"), "wb") as sink,

@@ -35,6 +35,7 @@ class Passage:
 
     owner_kind: str
     owner_id: str
+    ordinal: int
     start: int
     end: int
     text: str
@@ -48,10 +49,10 @@ def fact_passages(graph: KnowledgeGraph, accepts: OwnerFilter = accept_all) -> I
     """Yield the name of each node and the sentence of each edge that ``accepts`` selects."""
     for node_id, name in zip(graph.node_ids, graph.names, strict=True):
         if accepts(node_id):
-            yield Passage("node", node_id, -1, -1, name)
+            yield Passage("node", node_id, 0, -1, -1, name)
     for number, edge_id in enumerate(graph.edge_ids):
         if accepts(edge_id):
-            yield Passage("edge", edge_id, -1, -1, graph.sentence(number))
+            yield Passage("edge", edge_id, 0, -1, -1, graph.sentence(number))
 
 
 def node_passages(
@@ -81,7 +82,8 @@ def node_passages(
         pieces += [
             (-1, -1, relation_text[c.start : c.end]) for c in split_chunks(relation_text, encoder.count_tokens, limit)
         ]
-        yield from (Passage("node", node_id, start, end, text) for start, end, text in pieces)
+        for ordinal, (start, end, text) in enumerate(pieces):
+            yield Passage("node", node_id, ordinal, start, end, text)
 
 
 def passage_table(
@@ -89,26 +91,20 @@ def passage_table(
 ) -> tuple[pa.Table, int]:
     """Build rows of ``kg_passages``; returns them and the number of reused vectors.
 
-    Passages of one owner are consecutive and numbered in order. At most ``TEXTS_PER_BLOCK`` are in memory as Python
-    objects; rows are checkpointed in ``blocks``.
+    At most ``TEXTS_PER_BLOCK`` passages are in memory as Python objects; rows are checkpointed in ``blocks``.
     """
     cache = VectorCache.of(previous)
-    tables, reused, n_stored, owner, ordinal = [build_table("kg_passages", [])], 0, 1, ("", ""), -1
+    tables, reused, n_stored = [build_table("kg_passages", [])], 0, 1
     stream = iter(passages)
     while block := list(islice(stream, TEXTS_PER_BLOCK)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
         hashes, block_reused = fill_vectors([p.text for p in block], model_id, cache, encoder.encode_sentences, vectors)
         reused += block_reused
-        ordinals = []
-        for p in block:
-            ordinal = ordinal + 1 if owner == (p.owner_kind, p.owner_id) else 0
-            owner = p.owner_kind, p.owner_id
-            ordinals.append(ordinal)
         columns = {
             "passage_id": [p.passage_id for p in block],
             "owner_kind": [p.owner_kind for p in block],
             "owner_id": [p.owner_id for p in block],
-            "ordinal": ordinals,
+            "ordinal": [p.ordinal for p in block],
             "char_start": [p.start for p in block],
             "char_end": [p.end for p in block],
             "text": [p.text for p in block],

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,9 @@ from evidence_assets.text.prompt_text import (
     same_prompt_key,
 )
 from evidence_assets.text.words import STOP_WORDS, is_word, split_words, words_with_offsets
+
+if TYPE_CHECKING:  # it imports torch
+    from evidence_assets.models.sequence_models import PermutedLM
 
 EntityPair = tuple[str, str]
 SentenceGenerator = Callable[[Sequence[str]], Sequence[Sequence[str]]]
@@ -117,15 +120,6 @@ MAX_PROPOSALS, MIN_SIMILARITY = 20, 0.6
 _MIN_RELATIVE_PROBABILITY = 0.5
 
 
-class SubstituteModel(Protocol):
-    """Proposes substitutes for a word by its context and by similarity, both as log-probabilities."""
-
-    @property
-    def vocabulary(self) -> Sequence[str]: ...
-    def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.floating]: ...
-    def log_similarities(self, word: str) -> npt.NDArray[np.floating]: ...
-
-
 @dataclass(frozen=True)
 class MiningModels:
     """Models of Stage 1. The masked model replaces every writer that is None.
@@ -137,7 +131,7 @@ class MiningModels:
     masked: MaskedLM
     encoder: Encoder
     write: SentenceGenerator | None = None
-    propose: SubstituteModel | None = None
+    propose: PermutedLM | None = None
     paraphrase: SentenceGenerator | None = None
 
 

@@ -122,8 +122,8 @@ def nearness(distances: Array, seeds: int) -> Array:
     return np.asarray(seeds * seeds / (seeds + np.asarray(distances, dtype=np.float64)))
 
 
-def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distance: Array | None = None) -> Array:
-    """Combine nearness and fluency; larger is better.
+def final_scores(distances: Array, fluent: Array, seeds: int, form: FinalForm = "printed") -> Array:
+    """Combine semantic distances and fluencies; larger is better.
 
     ``printed``: σ(s)·s + σ(f)·f with the nearness s. ``distance``: the same with the distance, exactly as in equation
     5.20, which prefers distant pairs. ``rank_normalised``: the mean of the two relative ranks, independent of their
@@ -131,14 +131,13 @@ def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distan
     """
     if form == "fluency":
         return fluent
+    if form == "distance":
+        return np.asarray(_swish(distances) + _swish(fluent))
+    near = nearness(distances, seeds)
     if form == "rank_normalised":
         from scipy.stats import rankdata  # slow to import
 
         return np.asarray((rankdata(near) + rankdata(fluent)) / (2 * max(1, len(near))))
-    if form == "distance":
-        if distance is None:
-            raise ValueError("the form `distance` requires the argument `distance`")
-        near = distance
     return np.asarray(_swish(near) + _swish(fluent))
 
 

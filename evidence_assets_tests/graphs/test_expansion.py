@@ -67,25 +67,6 @@ def test_theta_counts_layers_or_expanded_nodes() -> None:
     assert by["layers"].nodes.tolist() == [0, 1, 2, 3, 4, 5]
 
 
-@given(st.integers(2, 14), st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=28), st.integers(1, 4))
-@settings(max_examples=50, deadline=None)
-def test_layers_are_those_of_networkx(n: int, edges: list[tuple[int, int]], theta: int) -> None:
-    """Where distance alone decides, the layers before the last are whole; the last holds what one node brought in."""
-    edges = [(a % n, b % n) for a, b in edges]
-    full = networkx.Graph(edges)
-    full.add_nodes_from(range(n))
-    steps = networkx.single_source_shortest_path_length(full, 0)
-    vectors = np.random.default_rng(n).normal(size=(n, 4))
-    results = expansion.expand(
-        graph_of(n, edges), 0, vectors[0], vectors, ExpansionSettings(penalty=100, theta=theta, heads=1)
-    ).nodes
-    reached_nodes = [steps[node] for node in results.tolist()]
-    assert max(reached_nodes) == min(theta, max(steps.values()))
-    assert {node for node, step in steps.items() if step < theta} <= set(results.tolist())
-    last = [node for node in results.tolist() if steps[node] == theta]
-    assert not last or any(set(last) <= set(full[node]) for node, step in steps.items() if step == theta - 1)
-
-
 def test_softmax_scores_are_attention_over_the_step() -> None:
     results = expansion.expand(
         LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.1, theta=1, heads=1, score="softmax")

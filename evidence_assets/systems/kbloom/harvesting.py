@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +24,13 @@ from evidence_assets.retrieval.bm25 import text_weights
 from evidence_assets.systems.kbloom.seeds import Relation, locate_error
 from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, as_sentence, entity_word_positions, fill_prompt
 
+if TYPE_CHECKING:  # it imports torch
+    from evidence_assets.models.sequence_models import TextLikelihood
+
 LOG_PROBS_PER_BATCH = 1 << 24
 """Log-probabilities in memory when pairs are rated by each prompt (64 MB)."""
 EntityKinds = Mapping[str, frozenset[str]]
 """Kinds of each entity, by its name in lower case."""
-
-
-class CausalLM(Protocol):
-    """Rates texts by the probability of each token given those before it."""
-
-    def mean_log_probs(self, texts: Sequence[str]) -> npt.NDArray[np.floating]: ...
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ def harvest_relation(
     prompts: Sequence[MinedPrompt],
     settings: KBloomSettings = KBloomSettings(),
     kinds: EntityKinds | None = None,
-    causal: CausalLM | None = None,
+    causal: TextLikelihood | None = None,
 ) -> Harvest:
     """Harvest one relation with mined prompts.
 
@@ -125,8 +122,7 @@ def harvest_relation(
     scores = np.asarray([pair.score for pair in matches])
     if settings.variant == "kbloom" and matches:
         distances, fluencies = score_pairs(relation, matches, model, settings, causal)
-        near = triple_scoring.nearness(distances, len(relation.pairs))
-        scores = triple_scoring.final_scores(near, fluencies, settings.final, distances)
+        scores = triple_scoring.final_scores(distances, fluencies, len(relation.pairs), settings.final)
         semantic, fluency = distances.tolist(), fluencies.tolist()
     order = sorted(range(len(matches)), key=lambda i: (-scores[i], matches[i].head, matches[i].tail))
     likelihoods = queries.pair_log_likelihoods(matches)
@@ -284,7 +280,7 @@ def score_pairs(
     candidates: Sequence[ScoredPair],
     model: MaskedLM,
     settings: KBloomSettings,
-    causal: CausalLM | None = None,
+    causal: TextLikelihood | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Semantic distance and fluency (stage 3) of each candidate, from the initial prompt filled with it.
 

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from itertools import chain, product
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,11 @@ from evidence_assets.harvest.triple_metrics import (
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.statement_judge import Judge, Likelihood, StatementForm, verbalise_triple
+from evidence_assets.systems.kbloom.statement_judge import PromptedJudge, StatementForm, verbalise_triple
 from evidence_assets.text.words import name_key
+
+if TYPE_CHECKING:  # it imports torch
+    from evidence_assets.models.sequence_models import TextLikelihood
 
 Row = dict[str, Any]
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
@@ -227,7 +230,7 @@ def _pool_accuracies(parts: Sequence[tuple[int, Spread]]) -> Estimate:
     return normal(mean, deviation, total)
 
 
-def build_judgement_rows(harvest: HarvestedRelations, judges: Sequence[Judge]) -> list[Row]:
+def build_judgement_rows(harvest: HarvestedRelations, judges: Sequence[PromptedJudge]) -> list[Row]:
     """Judge the statements of each collection, without seeds, by language models.
 
     By judge: ``precision`` and ``noisy_percent`` are means over 200 experiments of 100 tuples per relation, with the
@@ -272,7 +275,7 @@ def _precision_estimates(spread: Spread, n: int) -> dict[str, Estimate]:
 
 
 def build_inspection_rows(
-    harvest: HarvestedRelations, judges: Sequence[Judge], likelihood: Likelihood | None
+    harvest: HarvestedRelations, judges: Sequence[PromptedJudge], likelihood: TextLikelihood | None
 ) -> list[Row]:
     """Judge the ten best tuples of ``UsedFor``, without seeds, as scores of its collection.
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Literal, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import Literal
 
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import parse_answer
@@ -24,14 +21,6 @@ _PROMPT = Template.load(__package__, "judge", "statement")
 _REWORD = Template.load(__package__, "reword", "statement number")
 
 
-class Judge(Protocol):
-    """Judges whether statements are correct; verdicts are in the order of the statements."""
-
-    @property
-    def model_id(self) -> str: ...
-    def judge(self, statements: Sequence[str]) -> Sequence[bool | Failure]: ...
-
-
 JUDGE: PromptedTask[str, bool] = PromptedTask(
     "judge",
     (_PROMPT,),
@@ -43,12 +32,13 @@ JUDGE: PromptedTask[str, bool] = PromptedTask(
 
 
 class PromptedJudge:
-    """Judges statements with a language model."""
+    """Judges with a language model whether statements are correct."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
 
     def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
+        """Verdicts in the order of the statements."""
         return JUDGE.ask(self._model, statements)
 
 
@@ -77,14 +67,6 @@ REWORD: PromptedTask[str, list[str]] = PromptedTask(
 def reword_statements(model: LanguageModel, statements: Sequence[str]) -> list[list[str]]:
     """Reword each statement with a language model; an unusable reply gives no rewordings."""
     return [replies if isinstance(replies, list) else [] for replies in REWORD.ask(model, statements)]
-
-
-class Likelihood(Protocol):
-    """Scores texts by their likelihood given a context."""
-
-    @property
-    def model_id(self) -> str: ...
-    def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.floating]: ...
 
 
 StatementForm = Literal["template", "prompt"]

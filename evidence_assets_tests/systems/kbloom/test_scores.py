@@ -27,7 +27,7 @@ from evidence_assets.systems.kbloom.sample_scores import (
 )
 from evidence_assets.systems.kbloom.scores import HarvestedRelations, build_judgement_rows
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.statement_judge import verbalise_triple
+from evidence_assets.systems.kbloom.statement_judge import PromptedJudge, verbalise_triple
 from evidence_assets_tests.lake_rows import as_stored
 
 EATS = Relation("eats", "zoo", "<HEAD> eats <TAIL>", (("Fox", "hen"),), "<HEAD> eats <TAIL>")
@@ -123,7 +123,7 @@ def test_each_half_is_compared_with_the_baseline_over_its_relations() -> None:
 # Judgements ---------------------------------------------------------------------------------------------------------
 
 
-class WordJudge:
+class WordJudge(PromptedJudge):
     """A judge that accepts statements with a certain word, and fails on statements with another."""
 
     def __init__(self, model_id: str, likes: str, unsure: str = "~") -> None:

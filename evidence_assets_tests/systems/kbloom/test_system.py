@@ -14,7 +14,7 @@ import pytest
 
 from evidence_assets.harvest.prompt_mining import MinedPrompt, MiningModels
 from evidence_assets.harvest.triple_metrics import judge_relevance
-from evidence_assets.harvest.triple_scoring import FluencyForm, WeightForm, final_scores, fit_sentence_idf, nearness
+from evidence_assets.harvest.triple_scoring import FluencyForm, WeightForm, final_scores, fit_sentence_idf
 from evidence_assets.harvest.tuple_search import FillQuery, ScoredPair, search_tuples
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.sequence_models import TextLikelihood
@@ -92,9 +92,9 @@ def test_a_harvest_is_deterministic_and_consistent() -> None:
     assert len(first.triples) == 40 and [triple.rank for triple in first.triples] == list(range(1, 41))
     assert all((triple.head, triple.tail) in candidates for triple in first.triples)
     scores = [triple.score for triple in first.triples]
-    nearness_values = nearness(np.asarray([triple.semantic for triple in first.triples], float), 5)
+    distances = np.asarray([triple.semantic for triple in first.triples], float)
     fluencies = np.asarray([triple.fluency for triple in first.triples], float)
-    np.testing.assert_allclose(final_scores(nearness_values, fluencies), scores)
+    np.testing.assert_allclose(final_scores(distances, fluencies, 5), scores)
     kept_prompts = {number for number, prompt in enumerate(first.prompts) if prompt.kept}
     assert all(set(triple.found_by) <= kept_prompts for triple in first.triples)
     assert {(triple.head, triple.tail) for triple in first.triples if "seed" in triple.flags} <= set(
@@ -203,14 +203,6 @@ def test_fluency_has_either_sign_and_its_context_is_on_the_left(form: FluencyFor
     assert not np.allclose(masked, expected[other_context], rtol=0.05)
     _, causal = score_pairs(relation, candidates, model, settings, gpt2)
     np.testing.assert_allclose(causal, expected["causal"], rtol=1e-4)
-
-
-def test_a_causal_model_ranks_the_triples(gpt2: TextLikelihood) -> None:
-    settings = replace(SMALL_SETTINGS, fluency="corrected", final="fluency")
-    arguments = make_relation(), tiny_model(), mine_eats_prompts(), settings
-    causal, masked = harvest_relation(*arguments, causal=gpt2), harvest_relation(*arguments)
-    assert causal.candidates == masked.candidates
-    assert [one.fluency for one in causal.triples] != [one.fluency for one in masked.triples]
 
 
 def test_weights_are_of_a_sentence_or_summed_over_all() -> None:
