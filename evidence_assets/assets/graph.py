@@ -128,9 +128,10 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         def blocks() -> Iterator[pl.DataFrame]:
             for key in (f"knowledge/{self.name}/triples", *self.harvested):
                 max_rank = self.best_harvested if key in self.harvested else None
+                is_selected = pl.lit(True) if max_rank is None else pl.col("rank").fill_null(0) <= max_rank
                 for path in step.lake.files("triples", key):
                     for block in row_blocks(path, schema, merge.TRIPLES_PER_BLOCK):
-                        yield merge.select_top_ranked(pl.DataFrame(block), max_rank).select(columns)
+                        yield pl.DataFrame(block).filter(is_selected).select(columns)
 
         return blocks
 

@@ -27,11 +27,6 @@ EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
 
 
-def select_top_ranked(harvested: pl.DataFrame, max_rank: int | None) -> pl.DataFrame:
-    """Select harvested triples up to rank ``max_rank`` within their relation; None selects all."""
-    return harvested if max_rank is None else harvested.filter(pl.col("rank").is_null() | (pl.col("rank") <= max_rank))
-
-
 def node_id(key: str) -> str:
     """Id of a node: hash of its normalised name."""
     return content_id("node", key)

@@ -175,16 +175,13 @@ def mine_prompts(
         candidates += write_paraphrases(prompt, pairs, models, with_replacements=choice == "probable")
     prompts = score_prompts(prompt, candidates, pairs, models, choice)
     eligible = prompts
-    if choice != "probable":
-        eligible = [item for item in prompts if item.text != prompt] or prompts
-    else:
-        certain = {item.text: item.certainty or 0.0 for item in prompts}
-        eligible = [item for item in prompts if certain[item.text] >= _MIN_RELATIVE_PROBABILITY * certain[prompt]]
-    if setting == "top1":
-        new_prompts = [item for item in eligible if item.text != prompt]
-        selected = (new_prompts or eligible)[:1]
-    else:
-        selected = eligible[:n]
+    if choice == "probable":
+        [given] = (item for item in prompts if item.text == prompt)
+        lowest = _MIN_RELATIVE_PROBABILITY * (given.certainty or 0.0)
+        eligible = [item for item in prompts if (item.certainty or 0.0) >= lowest]
+    if choice != "probable" or setting == "top1":
+        eligible = [item for item in eligible if item.text != prompt] or eligible
+    selected = eligible[: 1 if setting == "top1" else n]
     total = sum(item.compatibility for item in selected)
     texts = {item.text for item in selected}
     return [

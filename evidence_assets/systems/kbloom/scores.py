@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from evidence_assets.benchmarks.graphs.formats import find_format
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
@@ -32,7 +32,6 @@ from evidence_assets.harvest.triple_metrics import (
     reference_accuracy,
     sampled_precision,
 )
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judge import PromptedJudge, StatementForm, verbalise_triple
@@ -86,12 +85,7 @@ class Reference(BaseModel):
 
 @cache
 def load_references() -> dict[str, Reference]:
-    try:
-        return {name: Reference(name=name, **fields) for name, fields in read_yaml_mapping(REFERENCES_FILE).items()}
-    except (TypeError, ValidationError) as error:
-        raise BadInput(
-            f"invalid reference: {error}. Correct the fields that the error names", file=REFERENCES_FILE
-        ) from error
+    return {name: Reference(name=name, **fields) for name, fields in read_yaml_mapping(REFERENCES_FILE).items()}
 
 
 @dataclass(frozen=True)
