@@ -176,8 +176,8 @@ def mine_prompts(
     prompts = score_prompts(prompt, candidates, pairs, models, choice)
     eligible = prompts
     if choice == "probable":
-        [given] = (item for item in prompts if item.text == prompt)
-        lowest = _MIN_RELATIVE_PROBABILITY * (given.certainty or 0.0)
+        [initial] = (item for item in prompts if item.text == prompt)
+        lowest = _MIN_RELATIVE_PROBABILITY * (initial.certainty or 0.0)
         eligible = [item for item in prompts if (item.certainty or 0.0) >= lowest]
     if choice != "probable" or setting == "top1":
         eligible = [item for item in eligible if item.text != prompt] or eligible
