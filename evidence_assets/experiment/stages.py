@@ -15,18 +15,20 @@ import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Family
 from evidence_assets.experiment import solvers
-from evidence_assets.experiment.answers.chains import answer_citation_rows, chain_rows, citation_rows
+from evidence_assets.experiment.answers.chains import (
+    answer_citation_rows,
+    chain_rows,
+    citation_rows,
+    ids_cited_by_chains,
+    ids_used_by_answers,
+)
 from evidence_assets.experiment.answers.one_call import OneCallAnswerer
 from evidence_assets.experiment.answers.options import OptionAnswerer
-from evidence_assets.experiment.answers.predictions import (
-    Answerer,
-    CounterfactualAnswerer,
-    counterfactual_rows,
-    prediction_rows,
-)
+from evidence_assets.experiment.answers.predictions import Answerer, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.answers.short_answers import ShortAnswerer
 from evidence_assets.experiment.evidence.selection import (
     NoEvidence,
+    Question,
     build_questions,
     evidence_rows,
     find_evidence_errors,
@@ -37,13 +39,13 @@ from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
 from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import Estimate, mean, without_interval
-from evidence_assets.experiment.stage import InputPartitions, Stage, StageContext, StageOutput
+from evidence_assets.experiment.stage import InputPartitions, PreviousOutput, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variant_plan import Plan
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.models.registry import get_encoder
-from evidence_assets.reasoning.tasks import Solver
 
 FAILED_SHARE_LIMIT = 0.05
 INCOMPLETE_SHARE_LIMIT = 0.05
@@ -83,63 +85,87 @@ def _is_prompted(plan: Plan, context: StageContext) -> bool:
     return is_answered_by_model(plan.variant) and solvers.has_model(context)
 
 
-def _build_one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | None = None) -> OneCallAnswerer | None:
+def _build_one_call(
+    plan: Plan, context: StageContext, evidence: pl.DataFrame, chains: pl.DataFrame | None = None
+) -> OneCallAnswerer | None:
     """Build the one-call answerer, if the prompt style has one and a language model answers."""
     if plan.style.answer is None or not _is_prompted(plan, context):
         return None
     model = solvers.open_language_model(context, context.profile.generator)
-    questions, evidence = build_questions(context.read_input("questions")), _read_evidence(plan, context)
-    return OneCallAnswerer(model, plan.style.answer, questions, evidence, chains)
+    return OneCallAnswerer(model, plan.style.answer, evidence, chains)
 
 
-def _open_own_solver(plan: Plan, context: StageContext) -> Solver | None:
-    """Open the solver of the variant's method, if it has one."""
-    return plan.method.open_solver(context, plan.settings) if plan.method.open_solver else None
+def _explain(
+    plan: Plan,
+    context: StageContext,
+    questions: Sequence[Question],
+    evidence: pl.DataFrame,
+    previous: PreviousOutput | None = None,
+) -> StageOutput:
+    """Chains of questions with options from this evidence; none if the variant or its prompts have no explanation."""
+    if one_call := _build_one_call(plan, context, evidence):
+        return one_call.chains(plan.selector, questions, previous)
+    if not plan.variant.explain or (_is_prompted(plan, context) and plan.style.explain is None):
+        return StageOutput([])
+    if plan.method.open_solver:
+        solver = plan.method.open_solver(context, plan.settings)
+    else:
+        solver = solvers.build_solver(plan.variant.family, context, plan.style)
+    return chain_rows(solver, plan.selector, questions, evidence, previous)
 
 
 def explain_options(plan: Plan, context: StageContext) -> StageOutput:
-    if one_call := _build_one_call(plan, context):
-        return one_call.chains(plan.selector, context.previous_output)
-    if not plan.variant.explain or (_is_prompted(plan, context) and plan.style.explain is None):
-        return StageOutput([])
-    solver = _open_own_solver(plan, context) or solvers.build_solver(plan.variant.family, context, plan.style)
-    questions, evidence = build_questions(context.read_input("questions")), _read_evidence(plan, context)
-    return chain_rows(solver, plan.selector, questions, evidence, context.previous_output)
+    questions = build_questions(context.read_input("questions"))
+    return _explain(plan, context, questions, _read_evidence(plan, context), context.previous_output)
 
 
-def build_answerer(plan: Plan, context: StageContext) -> Answerer:
-    """Build the answerer of a partition, for predictions or counterfactuals."""
+def build_answerer(plan: Plan, context: StageContext, evidence: pl.DataFrame, chains: pl.DataFrame) -> Answerer:
+    """Build the answerer from this evidence and, for questions with options, its chains."""
     variant, method = plan.variant, plan.method
-    questions, evidence = build_questions(context.read_input("questions")), _read_evidence(plan, context)
     if plan.explains_options:
-        chains = context.read_input("chains")
-        if one_call := _build_one_call(plan, context, chains):
+        if one_call := _build_one_call(plan, context, evidence, chains):
             return one_call
+        if method.open_solver:
+            return OptionAnswerer(method.open_solver(context, plan.settings), evidence, chains)
         # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
-        solver = _open_own_solver(plan, context) or solvers.build_choosing_solver(
-            variant.family, context, plan.style, explained=variant.explain
-        )
-        return OptionAnswerer(solver, questions, evidence, chains)
+        solver = solvers.build_choosing_solver(variant.family, context, plan.style, explained=variant.explain)
+        return OptionAnswerer(solver, evidence, chains)
     if method.open_answerer:
         return method.open_answerer(context, plan.settings, evidence)
     problems = method.preparation_problems(context, plan.settings) if method.preparation_problems else None
-    is_counterfactual = context.table == "counterfactuals"
-    lineage = context.read_input("predictions", "lineage_edges") if is_counterfactual else None
-    short_solver = solvers.build_short_answer_solver(context, reader=plan.variant.reader)
-    return ShortAnswerer(short_solver, questions, evidence, problems=problems, lineage=lineage)
+    return ShortAnswerer(solvers.build_short_answer_solver(context, reader=variant.reader), evidence, problems)
+
+
+def _read_chains(plan: Plan, context: StageContext) -> pl.DataFrame:
+    return context.read_input("chains") if plan.explains_options else pl.DataFrame()
 
 
 def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
     questions = build_questions(context.read_input("questions"))
-    fits = read_fits(context.lake)
-    return prediction_rows(build_answerer(plan, context), plan.selector, questions, context.previous_output, fits)
+    answerer = build_answerer(plan, context, _read_evidence(plan, context), _read_chains(plan, context))
+    return prediction_rows(answerer, plan.selector, questions, context.previous_output, read_fits(context.lake))
 
 
 def answer_counterfactuals(plan: Plan, context: StageContext) -> StageOutput:
-    answerer = build_answerer(plan, context)
-    if not isinstance(answerer, CounterfactualAnswerer):
-        raise BadInput(f"variant {plan.variant.key} cannot answer from a part of its evidence: remove `counterfactual`")
-    return counterfactual_rows(answerer, context.read_input("predictions"), context.previous_output)
+    """Explains and answers the questions again, from parts of the evidence."""
+    questions = {q.question_id: q for q in build_questions(context.read_input("questions"))}
+    evidence, chains = _read_evidence(plan, context), _read_chains(plan, context)
+    predictions = context.read_input("predictions")
+    if plan.explains_options:
+        cited_ids = ids_cited_by_chains(predictions, chains, {q for q, each in questions.items() if each.negated})
+    else:
+        cited_ids = ids_used_by_answers(context.read_input("predictions", "lineage_edges"), evidence)
+
+    def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
+        is_part = [fact in facts.get(q, ()) for q, fact in evidence.select("question_id", "content_hash").iter_rows()]
+        part, asked = evidence.filter(pl.Series(is_part, dtype=pl.Boolean)), [questions[q] for q in facts]
+        explained = _explain(plan, context, asked, part).rows if plan.explains_options else []
+        chains_again = pl.DataFrame(prepare_rows("chains", explained))
+        answers = build_answerer(plan, context, part, chains_again).answer(asked)
+        return {q: a.answer if a.answer and a.status != "insufficient" else a.status for q, a in zip(facts, answers, strict=True)}
+
+    version = build_answerer(plan, context, evidence, chains).version
+    return counterfactual_rows(predictions, evidence, cited_ids, answer_again, version, context.previous_output)
 
 
 def check_chains(plan: Plan, context: StageContext) -> StageOutput:

@@ -60,11 +60,6 @@ def build_choice_task(
     )
 
 
-def select_facts(items: Iterable[EvidenceItem], facts: Collection[str] | None) -> tuple[EvidenceItem, ...]:
-    """Select the items with one of these content hashes; all items if ``facts`` is None."""
-    return tuple(item for item in items if facts is None or item.content_hash in facts)
-
-
 def compute_chain_id(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
     return content_id("chain", question_id, hypothesis, selector, reasoner, model_id)
 
@@ -212,6 +207,25 @@ def answer_citation_rows(
         citations = [c for c in check_citations(chain, [by_id[each] for each in cited_ids]) if c.quoted]
         writer.add("prediction", row["prediction_id"], row["content_hash"], citations if cited_ids else [])
     return writer.finish()
+
+
+def ids_cited_by_chains(
+    predictions: pl.DataFrame, chains: pl.DataFrame, exceptions: Collection[str]
+) -> dict[str, list[str]]:
+    """Ids of the evidence that the chain of each answer cites; all chains of questions for the exception."""
+    answers = dict(predictions.select("question_id", "answer").iter_rows())
+    cited: dict[str, list[str]] = {}
+    for row in chains.sort("question_id", "hypothesis").iter_rows(named=True):
+        if row["hypothesis"] == answers.get(row["question_id"]) or row["question_id"] in exceptions:
+            cited.setdefault(row["question_id"], []).extend(each for step in row["steps"] for each in step["cited"])
+    return cited
+
+
+def ids_used_by_answers(lineage: pl.DataFrame, evidence: pl.DataFrame) -> dict[str, list[str]]:
+    """Ids of the evidence that answers without chains used, by question, in the order of the evidence."""
+    used = lineage.filter((pl.col("relation") == USED) & (pl.col("parent_kind") == "evidence")).select("parent_id")
+    rows = evidence.join(used, left_on="evidence_id", right_on="parent_id", how="semi").sort("question_id", "rank")
+    return dict(rows.group_by("question_id", maintain_order=True).agg("evidence_id").iter_rows())
 
 
 class _CitationWriter:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
@@ -17,16 +16,8 @@ from evidence_assets.experiment.answers.chains import (
     evidence_items,
     omissions_of,
     option_evidence,
-    select_facts,
 )
-from evidence_assets.experiment.answers.predictions import (
-    Answer,
-    CitedRow,
-    CounterfactualCase,
-    FactRequest,
-    UsedRow,
-    case_from_rows,
-)
+from evidence_assets.experiment.answers.predictions import Answer, UsedRow
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
@@ -45,34 +36,23 @@ class OneCallAnswerer:
     name = "prompted"
 
     def __init__(
-        self,
-        model: LanguageModel,
-        task: AnswerTask,
-        questions: Sequence[Question],
-        evidence: pl.DataFrame,
-        chains: pl.DataFrame | None = None,
+        self, model: LanguageModel, task: AnswerTask, evidence: pl.DataFrame, chains: pl.DataFrame | None = None
     ) -> None:
         self._model, self._task, self._evidence = model, task, evidence_items(evidence)
-        self._questions = {q.question_id: q for q in questions}
         chain_rows = [] if chains is None else chains.iter_rows(named=True)
         self._chains = {row["question_id"]: row for row in chain_rows}
         self.model_id = model.model_id
         self.version = content_id(VERSION, model.version, task.version_with(model.prompts))
 
-    def _task_of(self, question: Question, facts: Sequence[str] | None = None) -> ChooseAnswer:
-        """The task of a question, from all of its evidence or only these facts."""
-        return build_choice_task(
-            question,
-            (),
-            {
-                label: select_facts(option_evidence(self._evidence, question.question_id, label), facts)
-                for label in question.labels
-            },
-        )
+    def _task_of(self, question: Question) -> ChooseAnswer:
+        evidence = {label: option_evidence(self._evidence, question.question_id, label) for label in question.labels}
+        return build_choice_task(question, (), evidence)
 
-    def chains(self, selector: str, previous: PreviousOutput | None = None) -> StageOutput:
+    def chains(
+        self, selector: str, questions: Sequence[Question], previous: PreviousOutput | None = None
+    ) -> StageOutput:
         """One chain per question: the explanation of the option that the model chose."""
-        slots = {slot.chain_id: slot for slot in (ChainSlot(q, selector, self) for q in self._questions.values())}
+        slots = {slot.chain_id: slot for slot in (ChainSlot(q, selector, self) for q in questions)}
         tasks = {chain_id: self._task_of(slot.question) for chain_id, slot in slots.items()}
         inputs = {chain_id: content_id(_input(task), self.version, LINEAGE) for chain_id, task in tasks.items()}
         writer = RowWriter("chains", previous, inputs, "chain_id")
@@ -116,25 +96,6 @@ class OneCallAnswerer:
                 used_rows=used,
                 omissions=omissions,
             )
-
-    def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
-        question = self._questions[prediction["question_id"]]
-        items = self._task_of(question).facts
-        row = self._chains[question.question_id]
-        cited_ids = {identifier for step in row["steps"] for identifier in step["cited"]}
-        hashes = [(item.evidence_id, item.content_hash) for item in items]
-        cited = [identifier for identifier, _ in hashes if identifier in cited_ids]
-        return case_from_rows(question.question_id, hashes, cited)
-
-    def facts_input_hash(self, case: CounterfactualCase) -> str:
-        return content_id(_input(self._task_of(self._questions[case.question_id], case.evidence)), self.version)
-
-    def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
-        tasks = [self._task_of(self._questions[question_id], facts) for question_id, facts in requests]
-        return [
-            "failed" if isinstance(r, Failure) else r[0].answer or r[0].status
-            for r in self._task.ask(self._model, tasks)
-        ]
 
 
 def _input(task: ChooseAnswer) -> str:

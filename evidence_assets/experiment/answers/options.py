@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import (
     build_choice_task,
-    build_option_task,
     chain_from_row,
     evidence_items,
     omissions_of,
     option_evidence,
-    select_facts,
 )
-from evidence_assets.experiment.answers.predictions import (
-    Answer,
-    CitedRow,
-    CounterfactualCase,
-    FactRequest,
-    UsedRow,
-    case_from_rows,
-)
+from evidence_assets.experiment.answers.predictions import Answer, UsedRow
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import probabilities
 from evidence_assets.lake.ids import content_id
@@ -31,11 +22,9 @@ from evidence_assets.reasoning.confidence import choice_signals
 from evidence_assets.reasoning.table_prompts import TABLE_TASKS
 from evidence_assets.reasoning.tasks import (
     TABLE_CELL_KINDS,
-    Chain,
     Choice,
     ChooseAnswer,
     EvidenceItem,
-    ExplainOption,
     Failure,
     Omission,
     Solver,
@@ -43,11 +32,6 @@ from evidence_assets.reasoning.tasks import (
 
 VERSION = "2"
 """Bump when equal choices give other predictions."""
-
-
-def _supported_answer(choice: Choice) -> str:
-    """The answer if the evidence supports it, else the status."""
-    return choice.answer if choice.answer and choice.status != "insufficient" else choice.status
 
 
 class OptionAnswerer:
@@ -59,11 +43,8 @@ class OptionAnswerer:
     asked another question.
     """
 
-    def __init__(
-        self, solver: Solver, questions: Sequence[Question], evidence: pl.DataFrame, chains: pl.DataFrame
-    ) -> None:
+    def __init__(self, solver: Solver, evidence: pl.DataFrame, chains: pl.DataFrame) -> None:
         self._solver, self._evidence = solver, evidence_items(evidence)
-        self._questions = {q.question_id: q for q in questions}
         ordered = chains.sort("question_id", "hypothesis")
         self._chains = ordered.rows_by_key("question_id", named=True, include_key=True)
         self.name, self.model_id, self.version = solver.name, solver.model_id, f"{VERSION}-{solver.version}"
@@ -133,53 +114,3 @@ class OptionAnswerer:
         """Evidence of all options of a question, in order, without duplicates."""
         items = (option_evidence(self._evidence, question.question_id, label) for label in question.labels)
         return list({item.evidence_id: item for group in items for item in group}.values())
-
-    def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
-        question = self._questions[prediction["question_id"]]
-        items = [
-            item
-            for label, _ in question.hypotheses
-            for item in option_evidence(self._evidence, question.question_id, label)
-        ]
-        hashes = {item.evidence_id: item.content_hash for item in items}
-        cited = [
-            identifier
-            for row in self._chains_of(question)
-            if question.negated or row["hypothesis"] == prediction["answer"]
-            for step in row["steps"]
-            for identifier in step["cited"]
-            if identifier in hashes
-        ]
-        return case_from_rows(question.question_id, hashes.items(), cited)
-
-    def facts_input_hash(self, case: CounterfactualCase) -> str:
-        tasks = self._tasks((case.question_id, case.evidence))
-        return content_id([(task.input_hash, self._solver.version) for task in tasks])
-
-    def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
-        """Explain every option from these facts, then choose one."""
-        tasks = [self._tasks(request) for request in requests]
-        distinct = {task.input_hash: task for group in tasks for task in group}
-        chains = dict(zip(distinct, self._solver.explain(list(distinct.values())), strict=True))
-        choice_tasks: dict[int, ChooseAnswer] = {}
-        for number, ((question_id, _), group) in enumerate(zip(requests, tasks, strict=True)):
-            results = tuple(c for task in group if isinstance(c := chains[task.input_hash], Chain))
-            evidence = {task.hypothesis: task.evidence for task in group}
-            if results:
-                choice_tasks[number] = build_choice_task(self._questions[question_id], results, evidence)
-        choices = dict(zip(choice_tasks, self._solver.choose(list(choice_tasks.values())), strict=True))
-        return [
-            _supported_answer(choice) if isinstance(choice := choices.get(number), Choice) else "failed"
-            for number in range(len(requests))
-        ]
-
-    def _tasks(self, request: FactRequest) -> list[ExplainOption]:
-        """The explanation tasks of a question, from these facts only."""
-        question_id, facts = request
-        question, fact_set = self._questions[question_id], set(facts)
-        return [
-            build_option_task(
-                question, label, option, select_facts(option_evidence(self._evidence, question_id, label), fact_set)
-            )
-            for label, option in question.hypotheses
-        ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -25,34 +25,10 @@ from evidence_assets.reasoning.confidence import (
 )
 from evidence_assets.reasoning.tasks import Omission, Reasoner, ReplyCost
 
-FactRequest = tuple[str, tuple[str, ...]]
-"""A question id and the facts (content hashes of evidence rows) to answer it from."""
-CitedRow = tuple[str, str]
-"""Id and content hash of an evidence row that an answer cites."""
-
-
+AnswerAgain = Callable[[Mapping[str, frozenset[str]]], Mapping[str, str]]
+"""Answers each question from only these facts (content hashes of evidence rows); the status if there is no answer."""
 ANSWERED_STATUSES = ("answered", "ambiguous")
 """Statuses of answers that evidence supports."""
-
-
-class CounterfactualCase(NamedTuple):
-    """An answered question: the facts of its evidence in order, and those that the answer cites."""
-
-    question_id: str
-    evidence: tuple[str, ...]
-    cited: tuple[str, ...]
-
-    @property
-    def subsets(self) -> list[tuple[str, ...]]:
-        """Fact subsets to answer from: all; without the cited; only the cited; without each cited fact."""
-        if not self.cited:
-            return []
-        return [
-            self.evidence,
-            tuple(fact for fact in self.evidence if fact not in self.cited),
-            tuple(fact for fact in self.evidence if fact in self.cited),
-            *(tuple(fact for fact in self.evidence if fact != left_out) for left_out in self.cited),
-        ]
 
 
 @dataclass(frozen=True)
@@ -107,26 +83,6 @@ class Answerer(Reasoner, Protocol):
 
     def answer(self, questions: Sequence[Question]) -> Iterable[Answer]:
         """One answer per question, in order."""
-        ...
-
-
-@runtime_checkable
-class CounterfactualAnswerer(Answerer, Protocol):
-    """An answerer that can also answer from a subset of the evidence.
-
-    Evidence is removed by content: a fact selected for several options is removed from all of them.
-    """
-
-    def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
-        """The facts of a question and those its answer cites, with the rows of the cited facts."""
-        ...
-
-    def facts_input_hash(self, case: CounterfactualCase) -> str:
-        """Hash of everything that determines an answer from all facts."""
-        ...
-
-    def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
-        """The answer to each question from these facts only, or the status if there is none."""
         ...
 
 
@@ -213,42 +169,56 @@ def _calibrate(answer: Answer, fit: Fit | None) -> tuple[float | None, str | Non
 
 
 def counterfactual_rows(
-    answerer: CounterfactualAnswerer, predictions: pl.DataFrame, previous: PreviousOutput | None = None
+    predictions: pl.DataFrame,
+    evidence: pl.DataFrame,
+    cited_ids: Mapping[str, Sequence[str]],
+    answer_again: AnswerAgain,
+    version: str,
+    previous: PreviousOutput | None = None,
 ) -> StageOutput:
     """One row per answer that evidence supports: the answers without the cited evidence, and from only that.
 
     For an answer a = A(E) from all evidence E that cites C ⊆ E: necessary if A(E ∖ C) ≠ a, sufficient if A(C) = a, and
     c ∈ C is needed if A(E ∖ {c}) ≠ a. An abstention counts as an answer. Without citations there is no verdict.
+    Evidence is removed by content: a fact selected for several options is removed from all of them.
+
+    ``cited_ids``: Evidence ids that the answer to each question cites. ``version``: Version of the answerer.
     """
     answered = predictions.filter(pl.col("status").is_in(ANSWERED_STATUSES) & pl.col("answer").is_not_null())
     by_question = {row["question_id"]: row for row in answered.sort("question_id").iter_rows(named=True)}
-    cases = {question_id: answerer.case(row) for question_id, row in by_question.items()}
+    facts: dict[str, dict[str, str]] = {question_id: {} for question_id in by_question}
+    columns = evidence.sort("question_id", "option", "rank").select("question_id", "evidence_id", "content_hash")
+    for question_id, evidence_id, content_hash in columns.iter_rows():
+        if question_id in facts:
+            facts[question_id][evidence_id] = content_hash
+    cited = {q: {each: of[each] for each in cited_ids.get(q, ()) if each in of} for q, of in facts.items()}
     inputs = {
-        question_id: content_id(row["content_hash"], answerer.facts_input_hash(case), case.cited, answerer.version)
+        question_id: content_id(row["content_hash"], [*facts[question_id].values()], [*cited[question_id]], version)
         for question_id, row in by_question.items()
-        for case, _ in (cases[question_id],)
     }
     writer = RowWriter("counterfactuals", previous, inputs, "question_id")
-    requests = list(dict.fromkeys((each, facts) for each in writer.todo for facts in cases[each][0].subsets))
-    answers = dict(zip(requests, answerer.answer_from_facts(requests) if requests else (), strict=True))
+    tests = {question_id: _fact_subsets(facts[question_id], cited[question_id]) for question_id in writer.todo}
+    answers: dict[tuple[str, frozenset[str]], str] = {}
+    while pending := {q: subset for q, group in tests.items() for subset in group if (q, subset) not in answers}:
+        again = answer_again(pending)
+        answers |= {(question_id, subset): again[question_id] for question_id, subset in pending.items()}
     for question_id in writer.todo:
-        row, (case, cited) = by_question[question_id], cases[question_id]
-        case_answers: list[str | None] = [answers[question_id, facts] for facts in case.subsets]
-        original, without_cited, only_cited, *without_each = case_answers or [None] * 3
+        row, cited_facts = by_question[question_id], list(dict.fromkeys(cited[question_id].values()))
+        again_answers: list[str | None] = [answers[question_id, subset] for subset in tests[question_id]]
+        without_cited, only_cited, *without_each = again_answers or [None, None]
         outcome = {
             "answer": row["answer"],
-            "cited": list(case.cited),
+            "cited": cited_facts,
             "without_cited": without_cited,
             "only_cited": only_cited,
-            "necessary": without_cited != original if case_answers else None,
-            "sufficient": only_cited == original if case_answers else None,
-            "needed": [fact for fact, answer in zip(case.cited, without_each, strict=True) if answer != original],
+            "necessary": without_cited != row["answer"] if cited_facts else None,
+            "sufficient": only_cited == row["answer"] if cited_facts else None,
+            "needed": [f for f, answer in zip(cited_facts, without_each, strict=True) if answer != row["answer"]],
         }
         identifier = content_id("counterfactual", row["prediction_id"])
-        content = content_id("counterfactual", outcome)
-        writer.add(outcome, row, counterfactual_id=identifier, content_hash=content)
+        writer.add(outcome, row, counterfactual_id=identifier, content_hash=content_id("counterfactual", outcome))
         writer.link(identifier, USED, "prediction", row["prediction_id"], row["content_hash"])
-        for rank, (evidence_id, content_hash) in enumerate(dict.fromkeys(cited), 1):
+        for rank, (evidence_id, content_hash) in enumerate(cited[question_id].items(), 1):
             writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
     output = writer.finish()
     citing_rows = pl.DataFrame(output.rows).filter(pl.col("necessary").is_not_null())
@@ -260,14 +230,11 @@ def counterfactual_rows(
     return output
 
 
-def case_from_rows(
-    question_id: str, rows: Iterable[CitedRow], cited: Iterable[str]
-) -> tuple[CounterfactualCase, list[CitedRow]]:
-    """Build the case of an answer from its evidence rows and the ids of those that it cites."""
-    hashes = dict(rows)
-    cited_rows = [(evidence_id, hashes[evidence_id]) for evidence_id in cited]
-    facts, cited_facts = tuple(dict.fromkeys(hashes.values())), tuple(dict.fromkeys(fact for _, fact in cited_rows))
-    return CounterfactualCase(question_id, facts, cited_facts), cited_rows
+def _fact_subsets(facts: Mapping[str, str], cited: Mapping[str, str]) -> list[frozenset[str]]:
+    """The facts to answer from: without the cited; only the cited; without each cited fact. None without citations."""
+    every, cited_facts = frozenset(facts.values()), list(dict.fromkeys(cited.values()))
+    without_each = [every - {fact} for fact in cited_facts]
+    return [every.difference(cited_facts), frozenset(cited_facts), *without_each] if cited_facts else []
 
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -9,18 +9,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import omission_column
-from evidence_assets.experiment.answers.predictions import (
-    Answer,
-    CitedRow,
-    CounterfactualCase,
-    FactRequest,
-    as_used_rows,
-    case_from_rows,
-    evidence_by_question,
-)
+from evidence_assets.experiment.answers.predictions import Answer, as_used_rows, evidence_by_question
 from evidence_assets.experiment.evidence.selection import Question, is_sourced, selection_details
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import USED
 from evidence_assets.reasoning.confidence import logit
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortFact, ShortTask
@@ -70,26 +61,13 @@ class ShortAnswerer:
     """A solver that answers in a few words and names the evidence it used.
 
     ``problems``: Questions with errors become failed rows without a model call.
-    ``lineage``: Lineage edges of stored predictions, needed for counterfactual answers.
     """
 
     def __init__(
-        self,
-        solver: ShortAnswerSolver,
-        questions: Sequence[Question],
-        evidence: pl.DataFrame,
-        *,
-        problems: PreparationProblems | None = None,
-        lineage: pl.DataFrame | None = None,
+        self, solver: ShortAnswerSolver, evidence: pl.DataFrame, problems: PreparationProblems | None = None
     ) -> None:
         self._solver, self._evidence = solver, evidence_by_question(evidence)
         self._errors, self._omissions = problems or PreparationProblems()
-        self._questions = {q.question_id: q for q in questions}
-        self._used_ids: dict[str, set[str]] = {}
-        if lineage is not None:
-            is_used_evidence = (pl.col("parent_kind") == "evidence") & (pl.col("relation") == USED)
-            for row in lineage.filter(is_used_evidence).iter_rows(named=True):
-                self._used_ids.setdefault(row["child_id"], set()).add(row["parent_id"])
         self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
 
     def input_hash(self, question: Question) -> str:
@@ -127,21 +105,3 @@ class ShortAnswerer:
                 given_rows=tuple(as_used_rows(rows.values())),
                 omissions=omissions,
             )
-
-    def case(self, answer: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
-        rows = self._evidence.get(answer["question_id"], [])
-        used_ids = self._used_ids.get(answer["prediction_id"], set())
-        cited = [row["evidence_id"] for row in rows if row["evidence_id"] in used_ids]
-        return case_from_rows(answer["question_id"], [(row["evidence_id"], row["content_hash"]) for row in rows], cited)
-
-    def facts_input_hash(self, case: CounterfactualCase) -> str:
-        rows = self._evidence.get(case.question_id, [])
-        return content_id(self._questions[case.question_id].text, [(r["evidence_id"], r["why"]) for r in rows])
-
-    def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
-        tasks = []
-        for question_id, facts in requests:
-            fact_set = set(facts)
-            rows = [row for row in self._evidence.get(question_id, []) if row["content_hash"] in fact_set]
-            tasks.append(build_short_task(self._questions[question_id], rows))
-        return ["failed" if isinstance(r, Failure) else r.answer or r.status for r in self._solver.answer(tasks)]
