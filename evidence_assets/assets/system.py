@@ -68,7 +68,7 @@ def build_variant_defs(variant: Variant) -> dg.Definitions:
         group = "_".join([variant.group or variant.system, *models])
         asset = build_asset(stage, group, tags | {f"{MODEL_TAG}{name}": "" for name in models})
         assets.append(asset)
-        checks.append(table_check(asset, stage.check, stage.lake_check, stage.warning_check))
+        checks.append(table_check(asset, stage.check, stage.warning_check))
     return dg.Definitions(assets=assets, asset_checks=checks)
 
 

@@ -174,13 +174,12 @@ def depends_on(key: str, mapping: dg.PartitionMapping | None = None) -> dg.Asset
 def table_check(
     asset: dg.AssetsDefinition,
     row_check: Callable[[pl.DataFrame], list[str]] | None = None,
-    lake_check: Callable[[pl.DataFrame, Lake], list[str]] | None = None,
     warning_check: Callable[[pl.DataFrame], list[str]] | None = None,
 ) -> dg.AssetChecksDefinition:
     """The blocking check ``sound`` of every table asset: every lineage parent exists with the recorded version.
 
-    ``row_check`` and ``lake_check`` return further problems. The problems of ``warning_check`` are the check
-    ``complete``, which does not block. The schema and the order of rows are checked when they are written.
+    ``row_check`` returns further problems. The problems of ``warning_check`` are the check ``complete``, which does not
+    block. The schema and the order of rows are checked when they are written.
     """
     key = asset.key
     table = str(asset.metadata_by_key[key]["table"])
@@ -215,9 +214,8 @@ def table_check(
                 + ("has changed since" if edge["present"] else "does not exist")
                 for edge in dangling_edges
             ][:5]
-        if row_check is not None or lake_check is not None:
-            rows = lake_store.read(table, name, partition)
-            problems += [*(row_check(rows) if row_check else []), *(lake_check(rows, lake_store) if lake_check else [])]
+        if row_check is not None:
+            problems += row_check(lake_store.read(table, name, partition))
         yield _check_result("sound", n_rows, problems)
         if warning_check is not None:
             warnings = warning_check(lake_store.read(table, name, partition))

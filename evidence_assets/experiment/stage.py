@@ -180,7 +180,7 @@ class Stage:
     ``compute``: Computes the rows of one partition from the declared ``inputs``.
     ``version``: Version of the code and settings that determine the rows.
     ``pool``: Concurrency pool: ``gpu`` for models in the process, ``llm`` for served language models.
-    ``check``, ``lake_check``: Additional blocking checks on the rows, alone or with the lake; each returns errors.
+    ``check``: An additional blocking check on the rows; returns errors.
     ``warning_check``: A check that does not block.
     ``models``: Names of models by kind, where they differ from the profile's first.
     ``prompt_settings``: Prompt texts and temperature.
@@ -197,7 +197,6 @@ class Stage:
     pool: str | None = None
     kinds: tuple[str, ...] = ("parquet",)
     check: Callable[[pl.DataFrame], list[str]] | None = None
-    lake_check: Callable[[pl.DataFrame, Lake], list[str]] | None = None
     warning_check: Callable[[pl.DataFrame], list[str]] | None = None
     models: Mapping[ModelKind, str] = field(default_factory=dict)
     prompt_settings: Prompts = PACKAGED

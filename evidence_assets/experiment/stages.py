@@ -26,13 +26,7 @@ from evidence_assets.experiment.answers.one_call import OneCallAnswerer
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import Answerer, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.answers.short_answers import ShortAnswerer
-from evidence_assets.experiment.evidence.selection import (
-    NoEvidence,
-    Question,
-    build_questions,
-    evidence_rows,
-    find_evidence_errors,
-)
+from evidence_assets.experiment.evidence.selection import NoEvidence, Question, build_questions, evidence_rows
 from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.calibration import read_fits
@@ -162,7 +156,10 @@ def answer_counterfactuals(plan: Plan, context: StageContext) -> StageOutput:
         explained = _explain(plan, context, asked, part).rows if plan.explains_options else []
         chains_again = pl.DataFrame(prepare_rows("chains", explained))
         answers = build_answerer(plan, context, part, chains_again).answer(asked)
-        return {q: a.answer if a.answer and a.status != "insufficient" else a.status for q, a in zip(facts, answers, strict=True)}
+        return {
+            q: a.answer if a.answer and a.status != "insufficient" else a.status
+            for q, a in zip(facts, answers, strict=True)
+        }
 
     version = build_answerer(plan, context, evidence, chains).version
     return counterfactual_rows(predictions, evidence, cited_ids, answer_again, version, context.previous_output)
@@ -332,7 +329,6 @@ class StageKind:
             partitions="benchmarks" if self.whole_benchmark else "questions",
             pool=plan.pool(self.table),
             check=check_failed_share if self.table == "predictions" else None,
-            lake_check=find_evidence_errors if is_evidence else None,
             warning_check=WARNING_CHECKS.get(self.table) if self.table != "scores" or plan.reads_chunks else None,
             models=plan.evidence_models if is_evidence else variant.using,
             prompt_settings=variant.prompt_settings,

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.answers.chains import chain_rows, citation_rows
+from evidence_assets.experiment.answers.chains import chain_rows, citation_rows, ids_cited_by_chains
 from evidence_assets.experiment.answers.one_call import OneCallAnswerer
 from evidence_assets.experiment.answers.options import OptionAnswerer
-from evidence_assets.experiment.answers.predictions import CounterfactualCase, counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.experiment.stages import check_incomplete_share
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.published_prompts import STYLES
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure, Omission
+from evidence_assets.reasoning.tasks import (
+    Chain,
+    ChainStep,
+    Choice,
+    ChooseAnswer,
+    ExplainOption,
+    Failure,
+    Omission,
+    Solver,
+)
 from evidence_assets_tests.lake_rows import as_stored, prediction
 from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
@@ -67,15 +75,28 @@ def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
     return as_stored("evidence", items)
 
 
+def answer(solver: Solver, questions: list[Question], rows: pl.DataFrame) -> tuple[pl.DataFrame, OptionAnswerer]:
+    """The chains of these questions, and their answerer."""
+    chains = as_stored("chains", chain_rows(solver, "s", questions, rows).rows)
+    return chains, OptionAnswerer(solver, rows, chains)
+
+
 def run_counterfactuals(
     questions: list[Question], rows: pl.DataFrame, previous: PreviousOutput | None = None
 ) -> tuple[dict[str, dict[str, object]], CountingSolver, PreviousOutput, int]:
-    solver = CountingSolver()
-    chains = as_stored("chains", chain_rows(solver, "s", questions, rows).rows)
-    answerer = OptionAnswerer(solver, questions, rows, chains)
-    predictions = prediction_rows(answerer, "s", questions)
+    solver, by_id = CountingSolver(), {q.question_id: q for q in questions}
+    chains, answerer = answer(solver, questions, rows)
+    predictions = as_stored("predictions", prediction_rows(answerer, "s", questions).rows)
+    cited_ids = ids_cited_by_chains(predictions, chains, {q.question_id for q in questions if q.negated})
     solver.n_explained = 0
-    output = counterfactual_rows(answerer, as_stored("predictions", predictions.rows), previous)
+
+    def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
+        part = rows.filter(pl.col("content_hash").is_in([*frozenset().union(*facts.values())]))
+        asked = [by_id[question_id] for question_id in facts]
+        answers = answer(solver, asked, part)[1].answer(asked)
+        return {q.question_id: a.answer or a.status for q, a in zip(asked, answers, strict=True)}
+
+    output = counterfactual_rows(predictions, rows, cited_ids, answer_again, solver.version, previous)
     table, lineage = as_stored("counterfactuals", output.rows), as_stored("lineage_edges", output.lineage)
     assert output.reused is not None
     return {row["question_id"]: row for row in table.to_dicts()}, solver, PreviousOutput(table, lineage), output.reused
@@ -120,19 +141,21 @@ def test_removing_a_fact_removes_it_from_every_option() -> None:
 
 
 def test_redundant_citations_are_necessary_together_but_not_singly() -> None:
-    def answer(requests: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
-        assert len(set(requests)) == len(requests), "no request twice"
-        return ["A" if facts else "insufficient" for _, facts in requests]
+    requests = list[tuple[str, frozenset[str]]]()
 
-    answerer: Any = SimpleNamespace(version="1", answer_from_facts=answer, facts_input_hash=lambda case: "")
-    cases = {"q0": CounterfactualCase("q0", ("a", "b"), ("a", "b")), "q1": CounterfactualCase("q1", ("a",), ())}
-    answerer.case = lambda prediction: (cases[prediction["question_id"]], [])
-    rows = as_stored("predictions", [prediction(0, "A"), prediction(1, "A")])
-    output = as_stored("counterfactuals", counterfactual_rows(answerer, rows).rows).sort("question_id").to_dicts()
-    assert [(row["necessary"], row["sufficient"], row["needed"]) for row in output] == [
+    def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
+        requests.extend(facts.items())
+        return {question_id: "A" if of_question else "insufficient" for question_id, of_question in facts.items()}
+
+    rows = evidence(("q0", "A", "a"), ("q0", "A", "b"), ("q1", "A", "c"))
+    predictions = as_stored("predictions", [prediction(0, "A"), prediction(1, "A")])
+    output = counterfactual_rows(predictions, rows, {"q0": ["e0", "e1"]}, answer_again, "1")
+    by_question = as_stored("counterfactuals", output.rows).sort("question_id").to_dicts()
+    assert [(row["necessary"], row["sufficient"], row["needed"]) for row in by_question] == [
         (True, True, []),
         (None, None, []),
     ], "nothing cited gives no verdict"
+    assert len(requests) == len(set(requests)) == 4, "no request twice"
 
 
 def test_an_exception_depends_on_the_citations_of_the_other_options() -> None:
@@ -184,9 +207,7 @@ class PartialSolver(CountingSolver):
 
 
 def predict(solver: PartialSolver, question: Question = PLAIN) -> dict[str, Any]:
-    rows = evidence(("q", "A", "fact"))
-    chains = as_stored("chains", chain_rows(solver, "s", [question], rows).rows)
-    answerer = OptionAnswerer(solver, [question], rows, chains)
+    _, answerer = answer(solver, [question], evidence(("q", "A", "fact")))
     return dict(as_stored("predictions", prediction_rows(answerer, "s", [question]).rows).row(0, named=True))
 
 
@@ -205,8 +226,6 @@ def test_without_any_explanation_the_question_fails_and_nothing_else_is_asked() 
     row = predict(solver)
     assert (row["status"], row["error"]) == ("failed", "no option has an explanation: prose")
     assert solver.choices == [] and len(row["omissions"]) == 2
-    answerer = OptionAnswerer(solver, [PLAIN], evidence(("q", "A", "fact")), as_stored("chains", []))
-    assert answerer.answer_from_facts([("q", ())]) == ["failed"] and solver.choices == []
 
 
 def test_a_table_without_cells_is_counted() -> None:
@@ -238,8 +257,8 @@ def test_a_truncated_or_missing_explanation_is_counted_on_its_prediction(
     task, rows = STYLES["passages"].answer, evidence(("q", "A", "fact"))
     assert task is not None
     model = LanguageModel(ScriptedGenerator(reply, finish_reason))
-    chains = as_stored("chains", OneCallAnswerer(model, task, [PLAIN], rows).chains("s").rows)
-    answerer = OneCallAnswerer(model, task, [PLAIN], rows, chains)
+    chains = as_stored("chains", OneCallAnswerer(model, task, rows).chains("s", [PLAIN]).rows)
+    answerer = OneCallAnswerer(model, task, rows, chains)
     row = as_stored("predictions", prediction_rows(answerer, "s", [PLAIN]).rows).row(0, named=True)
     assert (row["answer"], row["status"]) == ("A", "answered")
     assert [(each["kind"], each["part"]) for each in row["omissions"]] == [omission]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.answers.chains import answer_citation_rows
-from evidence_assets.experiment.answers.predictions import CounterfactualAnswerer, counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers.chains import answer_citation_rows, ids_used_by_answers
+from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
 from evidence_assets.experiment.answers.short_answers import PreparationProblems, ShortAnswerer
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
@@ -53,7 +54,7 @@ def predict(
         stored_output = PreviousOutput(
             as_stored("predictions", previous.rows), as_stored("lineage_edges", previous.lineage)
         )
-    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, evidence_rows, problems=problems)
+    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), evidence_rows, problems)
     return prediction_rows(answerer, "s", QUESTIONS, stored_output)
 
 
@@ -76,7 +77,7 @@ def test_answers_have_lineage_to_used_evidence_and_model_knowledge_gives_no_answ
 def relations_for_reply(reply: str, evidence_rows: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
     """Lineage from each question's prediction to evidence if a language model gives this reply."""
     model = LanguageModel(ScriptedGenerator(reply))
-    answerer = ShortAnswerer(PromptedShortAnswers(model), QUESTIONS, evidence_rows)
+    answerer = ShortAnswerer(PromptedShortAnswers(model), evidence_rows)
     output = prediction_rows(answerer, "s", QUESTIONS, None)
     rows, lineage = as_stored("predictions", output.rows), as_stored("lineage_edges", output.lineage)
     cited = answer_citation_rows(rows, lineage, evidence_rows, {}).lineage
@@ -191,21 +192,18 @@ def test_coverage_is_over_content_words_or_all_words() -> None:
     assert metrics["coverage_all_words"].value == pytest.approx(2 / 7)
 
 
-def run_counterfactuals(answerer: CounterfactualAnswerer, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    rows = as_stored("counterfactuals", counterfactual_rows(answerer, predictions).rows)
-    second = counterfactual_rows(answerer, predictions, PreviousOutput(rows, as_stored("lineage_edges", [])))
-    assert second.reused == rows.height and as_stored("counterfactuals", second.rows).equals(rows)
-    return {row["question_id"]: row for row in rows.to_dicts()}
-
-
 def test_the_triple_of_a_short_answer_is_necessary_and_sufficient() -> None:
-    solver = ExtractiveShortAnswers(WordEncoder())
     facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
     rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
-    output = prediction_rows(ShortAnswerer(solver, QUESTIONS, rows), "s", QUESTIONS)
-    answerer = ShortAnswerer(solver, QUESTIONS, rows, lineage=as_stored("lineage_edges", output.lineage))
-    rows_by_question = run_counterfactuals(answerer, as_stored("predictions", output.rows))
-    assert set(rows_by_question) == {"q1"}, "unanswered questions have no counterfactual"
-    row = rows_by_question["q1"]
+    output = predict(rows)
+
+    def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
+        part = rows.filter(pl.col("content_hash").is_in([*facts["q1"]]))
+        return {question: row["answer"] or row["status"] for question, row in by_question(predict(part)).items()}
+
+    cited_ids = ids_used_by_answers(as_stored("lineage_edges", output.lineage), rows)
+    predictions = as_stored("predictions", output.rows)
+    (row,) = counterfactual_rows(predictions, rows, cited_ids, answer_again, "1").rows.to_pylist()
+    assert row["question_id"] == "q1", "unanswered questions have no counterfactual"
     assert (row["without_cited"], row["only_cited"], row["cited"]) == ("insufficient", "spider", ["h1"])
     assert (row["necessary"], row["sufficient"]) == (True, True)

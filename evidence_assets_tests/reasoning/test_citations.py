@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.reasoning.citations import Citation, check_citations, contains_quote
-from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator, path_locator, path_text
+from evidence_assets.reasoning.paths import parse_path_locator, path_locator, path_text
 from evidence_assets.reasoning.tasks import Chain, ChainStep, EvidenceItem
 
 EVIDENCE = [
@@ -81,46 +81,20 @@ def test_evidence_text_is_never_obeyed() -> None:
     ] == ["misquoted", "absent"]
 
 
-# The check of stored paths against a graph
+# Locators and texts of paths
 
 
-FACTS = {
-    "e1": PathFact("a", "may_treat", "f", "aspirin", "fever"),
-    "e2": PathFact("m", "may_cause", "f", "malaria", "fever"),
-    "e3": PathFact("a", "may_contraindicate", "f", "aspirin", "fever"),
-    "e4": PathFact("q", "may_treat", "m", "quinine", "malaria"),
-}
-WALK = [("e1", True), ("e3", True), ("e2", False), ("e4", False)]
-TEXT = "Aspirin may treat fever. Aspirin may contraindicate fever. Malaria may cause fever. Quinine may treat malaria."
+WALK = [("e1", True), ("e3", True), ("e2", False)]
 
 
-def words(relation: str) -> str:
-    return relation.replace("_", " ")
-
-
-def wrong(walk: list[tuple[str, bool]], text: str = TEXT) -> list[str]:
-    return find_path_errors(path_locator(walk), text, FACTS, words)
-
-
-def test_a_valid_path_has_no_errors() -> None:
+def test_a_path_has_a_locator_and_a_text_of_its_distinct_edges() -> None:
     assert parse_path_locator(path_locator(WALK)) == WALK
-    assert path_text((FACTS[edge] for edge, _ in WALK), words) == TEXT
-    assert wrong(WALK) == []
-
-
-def test_each_error_of_a_path_is_reported() -> None:
-    assert wrong([("e1", True), ("e9", True)]) == ["edge e9 is not in the graph"]
-    assert wrong([("e1", True), ("e4", True)], "Aspirin may treat fever. Quinine may treat malaria.") == [
-        "edge e4 does not start where the previous edge ends"
-    ]
-    turned = wrong([("e1", False), ("e3", True)], "Aspirin may treat fever. Aspirin may contraindicate fever.")
-    assert turned == []  # back and forth between the same two nodes
-    assert wrong([("e1", False), ("e2", False)], "Aspirin may treat fever. Malaria may cause fever.") != []
-    assert "the text of its edges is" in wrong(WALK, TEXT.replace("may cause", "never causes"))[0]
-    assert "the text of its edges is" in wrong(WALK, TEXT + " Aspirin is a metal.")[0]
+    treats, causes = ("aspirin", "may_treat", "fever"), ("malaria", "may_cause", "fever")
+    text = path_text((treats, causes, treats), lambda relation: relation.replace("_", " "))
+    assert text == "Aspirin may treat fever. Malaria may cause fever."
 
 
 @pytest.mark.parametrize("locator", ["", "e1+", "[]", '["e1"]', '[["e1", 1]]', '[[1, "+"]]', "{}", "3"])
 def test_an_invalid_locator_is_reported(locator: str) -> None:
-    (complaint,) = find_path_errors(locator, TEXT, FACTS, words)
-    assert "not a list of edges" in complaint
+    with pytest.raises(ValueError, match="not a list of edges"):
+        parse_path_locator(locator)

@@ -1,33 +1,27 @@
-"""Evidence selection: questions, selectors, and the rows, lineage and checks of selected evidence."""
+"""Evidence selection: questions, selectors, and the rows and lineage of selected evidence."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
-from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
-from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
 
 Progress = Callable[[int, int], None]
 QUESTIONS_PER_BATCH = 256
 """Questions per call of a selector."""
 QUESTIONS_PER_GROUP = 16
 """Questions that a selector of a graph encodes and ranks at a time, so that its rows come one group after another."""
-MAX_REPORTED_ERRORS = 5
 
 
 @dataclass(frozen=True)
@@ -226,42 +220,3 @@ def _select_in_batches(
     for start in range(0, len(questions), QUESTIONS_PER_BATCH):
         batch = questions[start : start + QUESTIONS_PER_BATCH]
         yield from zip(batch, selector.select(batch), strict=True)
-
-
-# The check of paths -----------------------------------------------------------------------------------------------
-
-
-def read_path_facts(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, PathFact]:
-    """Edges by id, with the names of their ends in this graph; unknown ids are left out.
-
-    Another graph may spell the name of the same node differently, so the names come from this graph only.
-    """
-    edges = lake.read("kg_edges", f"knowledge/{graph}/edges", columns=["edge_id", "head_id", "relation", "tail_id"])
-    edges = edges.filter(pl.col("edge_id").is_in(list(edge_ids)))
-    ends = pl.concat([edges["head_id"], edges["tail_id"]]).unique()
-    nodes = lake.read("kg_nodes", f"knowledge/{graph}/nodes", columns=["node_id", "name"])
-    names = dict(nodes.filter(pl.col("node_id").is_in(ends.implode())).iter_rows())
-    return {
-        edge: PathFact(head, relation, tail, names.get(head, ""), names.get(tail, ""))
-        for edge, head, relation, tail in edges.iter_rows()
-    }
-
-
-def find_evidence_errors(evidence: pl.DataFrame, lake: Lake) -> list[str]:
-    """Errors of rows of the kind ``path``: missing edges, gaps, and text that does not match the edges."""
-    errors, template, benchmarks = [], load_vocabulary().template, all_benchmarks()
-    for (benchmark,), paths in evidence.filter(pl.col("kind") == "path").group_by("benchmark", maintain_order=True):
-        cited: set[str] = set()
-        for locator in paths["locator"]:
-            with suppress(ValueError):  # reported for the row below
-                cited |= {edge for edge, _ in parse_path_locator(locator)}
-        declaration = benchmarks[str(benchmark)]
-        facts = read_path_facts(lake, declaration.graph or declaration.joined_graph, cited) if cited else {}
-        errors += [
-            f"path {row['evidence_id']}: {error}"
-            for row in paths.iter_rows(named=True)
-            for error in find_path_errors(row["locator"], row["text"], facts, template)
-        ]
-    return errors[:MAX_REPORTED_ERRORS] + (
-        [f"… and {len(errors) - MAX_REPORTED_ERRORS} more"] if len(errors) > MAX_REPORTED_ERRORS else []
-    )

@@ -49,7 +49,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.profiles import Profile
-from evidence_assets.reasoning.paths import PathFact, path_locator, path_text
+from evidence_assets.reasoning.paths import path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 
 CANDIDATES_PER_PASSAGE = 3
@@ -259,11 +259,7 @@ class PathSelector:
 
     def _text(self, edges: Sequence[int]) -> str:
         """Edges as text, one sentence each."""
-        arrays, facts = self._graph.arrays, []
-        for edge in edges:
-            head, relation, tail = self._graph.triple(edge)
-            facts.append(PathFact(str(arrays.heads[edge]), relation, str(arrays.tails[edge]), head, tail))
-        return path_text(facts, self._vocabulary.template)
+        return path_text(map(self._graph.triple, edges), self._vocabulary.template)
 
     def _evidence_rows(self, selection: PathSelection) -> Iterator[SelectedEvidence]:
         """A row of kind ``path`` for each passage.

@@ -124,7 +124,7 @@ def test_predictions_use_the_fit_of_their_model(world: SmallWorld) -> None:
 
     def predict(model_id: str, previous: PreviousOutput | None = None) -> tuple[dict[str, object], int, PreviousOutput]:
         solver.model_id = model_id  # type: ignore[misc]
-        answerer = OptionAnswerer(solver, questions, rows, chains)
+        answerer = OptionAnswerer(solver, rows, chains)
         output = prediction_rows(answerer, "s", questions, previous, read_fits(world.lake))
         table, lineage = as_stored("predictions", output.rows), as_stored("lineage_edges", output.lineage)
         assert output.reused is not None

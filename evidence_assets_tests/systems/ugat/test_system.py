@@ -35,7 +35,7 @@ from evidence_assets.graphs.attention.scorer import AttentionSettings, relevant_
 from evidence_assets.graphs.keyphrases import Concept
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
+from evidence_assets.reasoning.paths import parse_path_locator
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings, gate_concepts
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
@@ -281,13 +281,6 @@ def graph(tmp_path: Path) -> KnowledgeGraph:
     return small_graph(tmp_path)
 
 
-def facts(graph: KnowledgeGraph) -> dict[str, PathFact]:
-    ends = graph.edge_column("head_id"), graph.edge_column("relation"), graph.edge_column("tail_id")
-    edges = zip(*ends, map(graph.triple, range(len(graph.edge_ids))), strict=True)
-    rows = [PathFact(head, relation, tail, names[0], names[2]) for head, relation, tail, names in edges]
-    return dict(zip(graph.edge_ids, rows, strict=True))
-
-
 def select(
     graph: KnowledgeGraph, *questions: Question, settings: UgatSettings = SETTINGS
 ) -> list[list[SelectedEvidence]]:
@@ -300,7 +293,8 @@ def test_evidence_cites_edges_of_the_graph_and_has_reasons(graph: KnowledgeGraph
     assert picks and {pick.option for pick in picks} == {"A"}
     best = next(pick for pick in picks if len(pick.parents) == 2)
     assert best.text == "Metformin may treat diabetes. Excessive thirst is associated with diabetes."
-    assert find_path_errors(best.locator, best.text, facts(graph), load_vocabulary().template) == []
+    assert [edge for edge, _ in parse_path_locator(best.locator)] == [p.id for p in best.parents]
+    assert {p.id for p in best.parents} <= set(graph.edge_ids)
     assert {(p.kind, p.version) for p in best.parents} == {("edge", p.id) for p in best.parents}
     reasons = json.loads(best.why or "")
     assert [node["name"] for node in reasons["nodes"]] == ["metformin", "diabetes", "excessive thirst"]
@@ -381,7 +375,7 @@ def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(grap
     evidence = as_stored("evidence", evidence_rows("ugat", selector, [question]).rows)
     solver = ExtractiveSolver(load_minilm())
     chains = as_stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
-    first_output = prediction_rows(OptionAnswerer(solver, [question], evidence, chains), "ugat", [question])
+    first_output = prediction_rows(OptionAnswerer(solver, evidence, chains), "ugat", [question])
     row = as_stored("predictions", first_output.rows).to_dicts()[0]
     assert set(evidence["option"]) == {"A", "B"}
     assert (row["answer"], row["status"]) == ("C", "answered")
