@@ -1,12 +1,12 @@
-"""The stages of a variant, as functions of its plan and a context; ``PIPELINES`` lists them by family.
+"""The stages of a variant, as functions of its plan and a context; :func:`family_stages` lists them.
 
 A stage reads only declared inputs (``StageContext.read_input``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -33,7 +33,7 @@ from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
 from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import Estimate, mean, without_interval
-from evidence_assets.experiment.stage import InputPartitions, PreviousOutput, Stage, StageContext, StageOutput
+from evidence_assets.experiment.stage import PreviousOutput, Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variant_plan import Plan
 from evidence_assets.experiment.variants import Variant
@@ -295,75 +295,62 @@ def check_recall_limit(rows: pl.DataFrame) -> list[str]:
     ]
 
 
-WARNING_CHECKS: Mapping[str, Callable[[pl.DataFrame], list[str]]] = {
-    "predictions": check_incomplete_share,
-    "scores": check_recall_limit,
-}
-"""Checks by table that do not block."""
+def build_stage(
+    plan: Plan,
+    table: str,
+    compute: Callable[[Plan, StageContext], StageOutput],
+    description: str,
+    inputs: Sequence[StageInput],
+    **options: Any,
+) -> Stage:
+    """The stage of a variant that writes a table; ``options`` are further fields of :class:`Stage`."""
+    variant = plan.variant
+    return Stage(
+        plan.key(table),
+        table,
+        partial(compute, plan),
+        f"{description}: {FAMILIES[cast(Family, variant.family)]}, evidence selected by {plan.selector}.",
+        inputs,
+        plan.version(table),
+        family=variant.family,
+        pool=plan.pool(table),
+        models=plan.evidence_models if table == "evidence" else variant.using,
+        prompt_settings=variant.prompt_settings,
+        **options,
+    )
 
 
-@dataclass(frozen=True)
-class StageKind:
-    """A stage of a task family: its table, function and inputs, by the names of ``Plan.inputs_of``.
+def family_stages(plan: Plan) -> Iterator[Stage]:
+    """The stages of a variant that selects evidence, in order.
 
-    ``whole_benchmark``: Whether one partition is a whole benchmark, read from all of its shards.
+    Options are explained in chains, then one is chosen; questions on a graph get short answers; searches of a knowledge
+    base rank its nodes; for retrieval collections only evidence is scored.
     """
-
-    table: str
-    compute: Callable[[Plan, StageContext], StageOutput]
-    description: str
-    inputs: tuple[str, ...]
-    whole_benchmark: bool = False
-
-    def of(self, plan: Plan) -> Stage:
-        variant, is_evidence = plan.variant, self.table == "evidence"
-        partitions: InputPartitions = "benchmark" if self.whole_benchmark else "same"
-        return Stage(
-            plan.key(self.table),
-            self.table,
-            partial(self.compute, plan),
-            f"{self.description}: {FAMILIES[cast(Family, variant.family)]}, evidence selected by {plan.selector}.",
-            [item for name in self.inputs for item in plan.inputs_of(name, partitions)],
-            plan.version(self.table),
-            family=variant.family,
-            partitions="benchmarks" if self.whole_benchmark else "questions",
-            pool=plan.pool(self.table),
-            check=check_failed_share if self.table == "predictions" else None,
-            warning_check=WARNING_CHECKS.get(self.table) if self.table != "scores" or plan.reads_chunks else None,
-            models=plan.evidence_models if is_evidence else variant.using,
-            prompt_settings=variant.prompt_settings,
-        )
-
-
-EVIDENCE = StageKind("evidence", select_evidence, "Evidence", ("questions", "sources"))
-CHAINS = StageKind("chains", explain_options, "One reasoning chain per option", ("questions", "evidence", "solver"))
-PREDICTIONS = StageKind("predictions", answer_questions, "One prediction per question", ("answer_inputs",))
-CHAIN_CITATIONS = StageKind("citations", check_chains, "Citations, each checked", ("chains", "evidence"))
-ANSWER_CITATIONS = replace(CHAIN_CITATIONS, compute=check_answers, inputs=("predictions", "evidence", "names"))
-SCORES = StageKind("scores", score_answers, "Scores with their intervals", ("score_inputs",), whole_benchmark=True)
-PASSAGE_SCORES = StageKind(
-    "scores", score_passages, "Gold documents found", ("questions", "evidence", "chunks"), whole_benchmark=True
-)
-COUNTERFACTUALS = StageKind(
-    "counterfactuals",
-    answer_counterfactuals,
-    "Answers without the evidence they cite",
-    ("answer_inputs", "predictions"),
-)
-WITH_OPTIONS = EVIDENCE, CHAINS, PREDICTIONS, CHAIN_CITATIONS, SCORES, COUNTERFACTUALS
-WITHOUT_OPTIONS = EVIDENCE, PREDICTIONS, ANSWER_CITATIONS, SCORES, COUNTERFACTUALS
-PIPELINES: Mapping[str, Sequence[StageKind]] = {
-    "mcqa": WITH_OPTIONS,
-    "table": WITH_OPTIONS,
-    "graph": WITHOUT_OPTIONS,
-    "search": WITHOUT_OPTIONS,
-    "retrieval": (EVIDENCE, PASSAGE_SCORES),
-}
-"""Stages of each task family, in order.
-
-Options are explained in chains, then one is chosen; questions on a graph get short answers; searches of a knowledge
-base rank its nodes; for retrieval collections only evidence is scored.
-"""
+    variant, read = plan.variant, plan.read
+    questions, evidence, predictions = read("questions"), read("evidence"), read("predictions")
+    if not variant.evidence:
+        yield build_stage(plan, "evidence", select_evidence, "Evidence", questions + plan.sources)
+    scored = {"partitions": "benchmarks", "warning_check": check_recall_limit if plan.reads_chunks else None}
+    if variant.family == "retrieval":
+        inputs = plan.read("questions", "evidence", partitions="benchmark") + plan.chunks
+        yield build_stage(plan, "scores", score_passages, "Gold documents found", inputs, **scored)
+        return
+    if plan.explains_options:
+        inputs = questions + evidence + plan.solver_inputs
+        yield build_stage(plan, "chains", explain_options, "One reasoning chain per option", inputs)
+        answer_inputs = questions + evidence + read("chains") + plan.solver_inputs
+        check, cited = check_chains, read("chains") + evidence
+    else:
+        answer_inputs = questions + evidence + plan.answer_sources
+        check, cited = check_answers, predictions + evidence + plan.searched_nodes
+    checks = {"check": check_failed_share, "warning_check": check_incomplete_share}
+    yield build_stage(plan, "predictions", answer_questions, "One prediction per question", answer_inputs, **checks)
+    yield build_stage(plan, "citations", check, "Citations, each checked", cited)
+    inputs = read(*plan.scored_tables, partitions="benchmark")
+    yield build_stage(plan, "scores", score_answers, "Scores with their intervals", inputs, **scored)
+    if variant.counterfactual:
+        description, inputs = "Answers without the evidence they cite", answer_inputs + predictions
+        yield build_stage(plan, "counterfactuals", answer_counterfactuals, description, inputs)
 
 
 def build_stages(system: System, variant: Variant) -> list[Stage]:
@@ -375,9 +362,7 @@ def build_stages(system: System, variant: Variant) -> list[Stage]:
         return [replace(stage, models=variant.using, prompt_settings=variant.prompt_settings) for stage in stages]
     if variant.counterfactual and not variant.explain:
         raise BadInput(f"variant {variant.key} has no chains and so no citations: remove `counterfactual` or `explain`")
-    omitted = {"evidence": bool(variant.evidence), "counterfactuals": not variant.counterfactual}
-    plan = Plan(system, variant, method, settings)
-    return [kind.of(plan) for kind in PIPELINES[variant.family] if not omitted.get(kind.table)]
+    return list(family_stages(Plan(system, variant, method, settings)))
 
 
 def build_all_stages(system: System, variant: Variant) -> list[Stage]:

@@ -86,36 +86,42 @@ class Plan:
             return key_for_model("subgraphs/mcqa", self.vector_encoder)
         return f"{table}/{variant.key}"
 
-    def inputs_of(self, name: str, partitions: InputPartitions) -> list[StageInput]:
-        """Input assets by name: a table, or one of the names below."""
-        variant = self.variant
-        match name:
-            case "prepared":
-                return list(self.method.extra_inputs(variant, self.settings))
-            case "solver":
-                return list(self.method.solver_inputs(variant, self.settings))
-            case "sources":
-                sources = source_inputs(variant.family, self.method.sources, self.vector_encoder)
-                return [*sources, *self.inputs_of("prepared", partitions)]
-            case "answer_inputs":
-                return [item for each in self._answer_inputs for item in self.inputs_of(each, partitions)]
-            case "score_inputs":
-                return [item for table in self.scored_tables for item in self.inputs_of(table, partitions)]
-            case "chunks":
-                corpora = sorted({b.corpus for b in benchmarks_of_family("retrieval") if b.corpus})
-                return [StageInput(f"corpus/{corpus}/chunks", "every") for corpus in corpora]
-            case "names":
-                searched = benchmarks_of_family("search") if variant.family == "search" else []
-                return [StageInput(f"knowledge/{graph}/nodes") for graph in sorted({b.graph for b in searched} - {""})]
-        return [StageInput(self.key(name), partitions)]
+    def read(self, *tables: str, partitions: InputPartitions = "same") -> list[StageInput]:
+        """Input assets with rows of these tables, of this variant or its family."""
+        return [StageInput(self.key(table), partitions) for table in tables]
 
     @property
-    def _answer_inputs(self) -> tuple[str, ...]:
-        if self.explains_options:
-            return "questions", "evidence", "chains", "solver"
+    def _prepared(self) -> list[StageInput]:
+        return list(self.method.extra_inputs(self.variant, self.settings))
+
+    @property
+    def sources(self) -> list[StageInput]:
+        """Input assets to select evidence from."""
+        return source_inputs(self.variant.family, self.method.sources, self.vector_encoder) + self._prepared
+
+    @property
+    def solver_inputs(self) -> list[StageInput]:
+        """Input assets of the method's own solver."""
+        return list(self.method.solver_inputs(self.variant, self.settings))
+
+    @property
+    def answer_sources(self) -> list[StageInput]:
+        """Input assets of answers without options, beside questions and evidence."""
         if self.method.open_answerer:
-            return "questions", "sources", "evidence"
-        return ("questions", "evidence", "prepared") if self.method.preparation_problems else ("questions", "evidence")
+            return self.sources
+        return self._prepared if self.method.preparation_problems else []
+
+    @property
+    def chunks(self) -> list[StageInput]:
+        """Chunks of all corpora with a retrieval collection."""
+        corpora = sorted({b.corpus for b in benchmarks_of_family("retrieval") if b.corpus})
+        return [StageInput(f"corpus/{corpus}/chunks", "every") for corpus in corpora]
+
+    @property
+    def searched_nodes(self) -> list[StageInput]:
+        """Nodes of the knowledge bases that a search ranks, for their names."""
+        searched = benchmarks_of_family("search") if self.variant.family == "search" else []
+        return [StageInput(f"knowledge/{graph}/nodes") for graph in sorted({b.graph for b in searched} - {""})]
 
     @property
     def scored_tables(self) -> list[str]:
@@ -152,15 +158,11 @@ class Plan:
     def pool(self, table: str) -> str | None:
         """Concurrency pool of a stage, by the models that it uses."""
         variant, selection_models = self.variant, self.method.resolve_model_kinds(self.settings)
-        if table == "citations":
+        kinds: Sequence[ModelKind] = ["encoder"]
+        if table == "citations" or (table == "scores" and not variant.bertscore and variant.family != "graph"):
             return None
-        if table == "scores":
-            return "gpu" if variant.bertscore or variant.family == "graph" else None
-        if table == "evidence":
-            return self._pool_of(selection_models)
-        if is_answered_by_model(variant):
-            return self._pool_of(["generator"] if variant.family == "table" else ["generator", "encoder"])
-        return self._pool_of(selection_models if self.method.open_answerer else ["encoder"])
-
-    def _pool_of(self, kinds: Sequence[ModelKind]) -> str | None:
-        return find_pool(self.variant.profile.generator, kinds)
+        if table == "evidence" or (table != "scores" and self.method.open_answerer):
+            kinds = selection_models
+        elif table != "scores" and is_answered_by_model(variant):
+            kinds = ["generator"] if variant.family == "table" else ["generator", "encoder"]
+        return find_pool(variant.profile.generator, kinds)
