@@ -13,38 +13,27 @@ from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.schemas import TABLES
 
-ROWS_PER_TYPED_BLOCK = 16_384
 TASKS_PER_BATCH = 4096
 """Tasks per call of a reasoner. Large, because language models batch requests and replies are cached."""
 
 
 class _TypedRows:
-    """Rows of a table, converted to Arrow in blocks as they arrive."""
+    """Rows of a table; those before a checkpoint are Arrow arrays."""
 
     def __init__(self, table: str, reused: pl.DataFrame) -> None:
-        self._table, self._new = table, list[dict[str, Any]]()
+        self._table, self.new = table, list[dict[str, Any]]()
         schema = build_table(table, []).schema
-        self._typed = [reused.select(schema.names).to_arrow().cast(schema)] if reused.height else []
-        self._n_checkpointed = len(self._typed)
-
-    def add(self, row: dict[str, Any]) -> None:
-        self._new.append(row)
-        if len(self._new) == ROWS_PER_TYPED_BLOCK:
-            self._type_new()
-
-    def _type_new(self) -> None:
-        if self._new:
-            self._typed.append(build_table(self._table, self._new))
-            self._new = []
+        self._typed = [reused.select(schema.names).to_arrow().cast(schema)]
 
     def take_new(self) -> pa.Table:
         """Rows added since the last call."""
-        self._type_new()
-        start, self._n_checkpointed = self._n_checkpointed, len(self._typed)
-        return pa.concat_tables([*self._typed[start:], build_table(self._table, [])])
+        block, self.new = build_table(self._table, self.new), []
+        self._typed.append(block)
+        return block
 
     def all(self) -> pa.Table:
-        return pa.concat_tables([*self._typed, build_table(self._table, self._new)])
+        self.take_new()
+        return pa.concat_tables(self._typed)
 
 
 class RowWriter:
@@ -88,7 +77,7 @@ class RowWriter:
                     row.update({name: source[name]} if name in source else {})
                 elif hasattr(source, name):
                     row[name] = getattr(source, name)
-        self._rows.add(row | {"input_hash": self._input_hashes[row[self._by]]})
+        self._rows.new.append(row | {"input_hash": self._input_hashes[row[self._by]]})
 
     def link(
         self,
@@ -101,7 +90,9 @@ class RowWriter:
         score: float | None = None,
     ) -> None:
         """Add a lineage edge of a row."""
-        self._lineage.add(edge(self._schema.kind, row_id, relation, parent_kind, parent_id, version, rank, score))
+        self._lineage.new.append(
+            edge(self._schema.kind, row_id, relation, parent_kind, parent_id, version, rank, score)
+        )
 
     def checkpoint(self) -> None:
         """Mark a key complete; checkpoint if due."""

@@ -207,7 +207,7 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
         extra_metrics,
         get_encoder(context.profile.token_encoder) if variant.bertscore else None,
     )
-    version = compute_input_version(variant.key, benchmark, plan.selector, questions, evidence, predictions)
+    version = compute_input_version(questions, evidence, predictions)
     rows = [row | {"input_version": version} for row in rows]
     metadata = score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy")
     return StageOutput(rows, metadata=metadata | {"questions without gold answer": questions["gold"].null_count()})

@@ -120,7 +120,7 @@ def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path)
     inputs = {"questions": "questions/mcqa", "evidence": EVIDENCE, "predictions": "predictions/mcqa/s"}
     for table, asset in inputs.items():
         write(table, asset)
-    version = compute_input_version("mcqa/s", "quiz", "s", **answers)
+    version = compute_input_version(**answers)
     scores = metric_rows("quiz", "s", "r", "m", {"accuracy": accuracy([True])})
     lake.write("scores/mcqa/s", "quiz", {"scores": [row | {"input_version": version} for row in scores]})
     assert not is_stale()
