@@ -197,16 +197,10 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
         signals = np.array([_development_signal(plan, context, shard) for shard in context.shards])
         for name, values in (("development_signal", signals), ("weight", signals >= graph_stages.CHANCE)):
             extra_metrics[f"graph_{name}"] = without_interval(float(values.mean()), len(values))
-    rows = scoring.score_rows(
-        benchmark,
-        plan.selector,
-        predictions["reasoner"][0] if predictions.height else "",
-        predictions["model_id"][0] if predictions.height else "",
-        tables,
-        variant.published,
-        extra_metrics,
-        get_encoder(context.profile.token_encoder) if variant.bertscore else None,
-    )
+    encoder = get_encoder(context.profile.token_encoder) if variant.bertscore else None
+    metrics = scoring.answer_metrics(tables, encoder) | extra_metrics
+    reasoner, model_id = predictions.select("reasoner", "model_id").row(0) if predictions.height else ("", "")
+    rows = scoring.metric_rows(benchmark, plan.selector, reasoner, model_id, metrics, variant.published)
     version = compute_input_version(questions, evidence, predictions)
     rows = [row | {"input_version": version} for row in rows]
     metadata = score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy")

@@ -6,6 +6,7 @@ Computed from stored rows (``questions``, ``subgraphs``, ``evidence``), independ
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, halve, mean, normalise_answer
 from evidence_assets.text.words import name_key
 
-VERSION = "2"
+VERSION = "3"
 GRAPH_KINDS = ("path", "triple")
 CHANCE = 0.5
 """Signal of a graph that does not tell options apart; below it, the graph supports wrong options more."""
@@ -31,13 +32,9 @@ def graph_stages(
     ``graph_linked``, ``graph_right_linked``: shares of questions with a linked node, and with one of the right option.
     ``graph_right_reached``, ``graph_right_kept``: capped expansion reached its node; the subgraph contains it.
     ``graph_right_found``: an evidence row supports the right option.
-    ``graph_right_support``, ``graph_right_rank``: its best score, if supported, and its mean rank among options.
-    ``graph_choice``, ``graph_choice_chance``: accuracy of the option with the best score (shared by ties), of chance.
+    ``graph_choice``: accuracy of the option with the best score (shared by ties).
     ``graph_signal``: AUC, P(s_right > s_wrong) + P(tie) / 2, over the pairs of options of a question; options without
-    evidence rank last. ``graph_signal_of_found``: the same over pairs with evidence for both, because some options
-    are linked more easily than others.
-    ``graph_kept_share``, ``graph_spread``: share of the subgraph's nodes that are relevant, and standard deviation of
-    the node scores, over questions with evidence of a node scorer.
+    evidence rank last.
     ``graph_linking_precision``, ``graph_linking_recall``: linked phrases of the question against the benchmark's topic
     entities; phrases match if one contains the other as whole words.
     """
@@ -51,21 +48,11 @@ def graph_stages(
             or question["question_id"] not in subgraph_by_question
         ):
             continue
-        support = _support(question, rows)
         scores = _linking_scores(question, subgraph_by_question[question["question_id"]])
-        scores |= _discrimination_scores(question["gold"][0], support)
-        scores |= _relevance_scores(rows.get(question["question_id"], []))
+        scores |= _discrimination_scores(question["gold"][0], _support(question, rows))
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
     return {f"graph_{name}": _estimate(name, values) for name, values in values_by_name.items()}
-
-
-def _relevance_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What a node scorer kept of the subgraph, as each of the question's rows says."""
-    why = json.loads(rows[0]["why"] or "{}") if rows else {}
-    if not why.get("of") or why["spread"] is None:
-        return {}
-    return {"kept_share": why["kept"] / why["of"], "spread": why["spread"]}
 
 
 def option_support(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
@@ -132,28 +119,17 @@ def _linking_scores(question: Mapping[str, Any], subgraph: Mapping[str, Any]) ->
 
 
 def _discrimination_scores(right: str, support: Mapping[str, float | None]) -> dict[str, float]:
-    ranks = {label: (value is not None, value or 0.0) for label, value in support.items()}
-    wrong = {label: rank for label, rank in ranks.items() if label != right}
-    if not wrong or right not in ranks:
+    ranks = {label: -math.inf if value is None else value for label, value in support.items()}
+    if len(ranks) < 2 or right not in ranks:
         return {}
-
-    def pairwise_wins(others: Iterable[tuple[bool, float]]) -> list[float]:
-        return [(ranks[right] > other) + (ranks[right] == other) / 2 for other in others]
-
+    others = [rank for label, rank in ranks.items() if label != right]
+    wins = [(ranks[right] > other) + (ranks[right] == other) / 2 for other in others]
     first = [label for label, rank in ranks.items() if rank == max(ranks.values())]
-    wins = pairwise_wins(wrong.values())
-    scores = {
-        "right_found": float(ranks[right][0]),
-        "right_rank": 1 + len(wins) - sum(wins),
+    return {
+        "right_found": float(support[right] is not None),
         "choice": (right in first) / len(first),
-        "choice_chance": 1 / len(ranks),
         "signal": sum(wins) / len(wins),
     }
-    if ranks[right][0]:
-        scores["right_support"] = ranks[right][1]
-        if supported_wins := pairwise_wins(rank for rank in wrong.values() if rank[0]):
-            scores["signal_of_found"] = sum(supported_wins) / len(supported_wins)
-    return scores
 
 
 def _estimate(name: str, values: Sequence[float]) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from evidence_assets.experiment.scores.metrics import (
     token_f1,
 )
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, passage_values, with_gold_sentences
-from evidence_assets.experiment.scores.scoring import accepted_answers, graded_questions, is_correct, score_rows
+from evidence_assets.experiment.scores.scoring import accepted_answers, answer_metrics, graded_questions, is_correct
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 
 Question = Mapping[str, Any]
@@ -78,12 +79,7 @@ def measure(family: str, questions: pl.DataFrame, tables: VariantTables) -> dict
             "evidence": tables.evidence.join(questions.select("question_id"), "question_id", "semi"),
             "citations": tables.citations.join(chain_ids, "chain_id", "semi") if chain_ids.height else tables.citations,
         }
-        rows = score_rows("", "", "", "", of_questions)
-        estimates = {
-            row["metric"]: Estimate(row["value"], row["low"], row["high"], row["n"])
-            for row in rows
-            if row["value"] is not None
-        }
+        estimates = {name: e for name, e in answer_metrics(of_questions).items() if not math.isnan(e.value)}
         if signals := question_values(family, questions.to_dicts(), tables).get("graph_signal"):
             estimates["graph_signal"] = bootstrap(signals)
     return {name: estimates[name] for name in METRICS[family] if name in estimates}

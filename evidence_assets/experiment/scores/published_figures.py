@@ -41,17 +41,13 @@ SYSTEMS_COUNTING_RECALLED = ("kaping_background",)
 Key = tuple[str, str, str, str, str, str]
 
 
-@dataclass(frozen=True, repr=False, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PublishedName:
     """The name of a variant in published figures; ``model`` defaults to the model of the predictions."""
 
     system: str
     variant: str = ""
     model: str = ""
-
-    def __repr__(self) -> str:
-        # Code versions of stored scores contain this text: the former class name keeps them fresh.
-        return f"PrintedAs(system={self.system!r}, variant={self.variant!r}, model={self.model!r})"
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -171,22 +167,10 @@ def figures_by_key() -> dict[Key, list[Figure]]:
 
 
 @cache
-def _measured_figures(scope: str, system: str, variant: str, model: str) -> list[Figure]:
-    """Measured figures of a variant and model on a benchmark or part, the preferred one per metric."""
+def _measured_figures(benchmark: str, system: str) -> list[Figure]:
+    """Measured figures of a system on a benchmark and its parts, the preferred one per key."""
     preferred = (group[0] for group in figures_by_key().values() if not group[0].follows)
-    return [figure for figure in preferred if figure.key[:4] == (scope, system, variant, model)]
-
-
-@cache
-def _published_models(scope: str, system: str) -> frozenset[str]:
-    """Models in the figures of a system on a benchmark or part; empty text if a figure names none."""
-    return frozenset(f.model for f in figures() if (f.scope, f.system) == (scope, system))
-
-
-@cache
-def _published_scopes(benchmark: str, system: str) -> tuple[str, ...]:
-    """The benchmark and its parts in the figures of a system, the whole benchmark first."""
-    return tuple(sorted({f.scope for f in figures() if (f.benchmark, f.system) == (benchmark, system)}))
+    return [figure for figure in preferred if (figure.benchmark, figure.system) == (benchmark, system)]
 
 
 def published_model(model_id: str, published_names: Iterable[str]) -> str:
@@ -238,13 +222,17 @@ def figures_of(scope: str, published_name: PublishedName | PublishedTiming, mode
 
     Figures for the same model come first, then figures that name no model; figures for another model never match.
     """
-    published_scope = ".".join(filter(None, (scope.partition(".")[0], part_of(scope))))
-    system, metrics = published_name.system, TIME_METRICS if isinstance(published_name, PublishedTiming) else None
-    model = published_name.model or published_model(model_id, _published_models(published_scope, system))
+    benchmark = scope.partition(".")[0]
+    published_scope = ".".join(filter(None, (benchmark, part_of(scope))))
+    figures_of_scope = [f for f in _measured_figures(benchmark, published_name.system) if f.scope == published_scope]
+    metrics = TIME_METRICS if isinstance(published_name, PublishedTiming) else None
+    model = published_name.model or published_model(model_id, {figure.model for figure in figures_of_scope})
     by_metric: dict[str, Figure] = {}
     for candidate in dict.fromkeys((model, "")):
-        for figure in _measured_figures(published_scope, system, published_name.variant, candidate):
-            if figure.metric in metrics if metrics else figure.is_comparable:
+        for figure in figures_of_scope:
+            if (figure.variant, figure.model) == (published_name.variant, candidate) and (
+                figure.metric in metrics if metrics else figure.is_comparable
+            ):
                 by_metric.setdefault(figure.metric_and_label, figure)
     return list(by_metric.values())
 
@@ -252,7 +240,8 @@ def figures_of(scope: str, published_name: PublishedName | PublishedTiming, mode
 def figure_for(scope: str, published_name: PublishedName, model_id: str, metric: str) -> Figure | None:
     """The published figure to compare a score with: preferably for the same part, else for another one."""
     published_metric = ":".join(filter(None, published_name_of_metric(metric, published_name.system)))
-    scopes = dict.fromkeys((scope, *_published_scopes(scope.partition(".")[0], published_name.system)))
+    measured = _measured_figures(scope.partition(".")[0], published_name.system)
+    scopes = dict.fromkeys((scope, *sorted({figure.scope for figure in measured})))
     candidates = (figure for each in scopes for figure in figures_of(each, published_name, model_id))
     return next((figure for figure in candidates if figure.metric_and_label == published_metric), None)
 

@@ -113,23 +113,13 @@ def evidence_metrics(
     return metrics
 
 
-def score_rows(
-    benchmark: str,
-    selector: str,
-    reasoner: str,
-    model_id: str,
-    tables: Mapping[str, pl.DataFrame],
-    published_names: Sequence[PublishedName] = (),
-    extra_metrics: Mapping[str, Estimate] | None = None,
-    encoder: Encoder | None = None,
-) -> list[dict[str, Any]]:
-    """Every metric of one variant on one benchmark, with published figures for comparison.
+def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None = None) -> dict[str, Estimate]:
+    """Every metric of the answers of one variant on one benchmark, and of their evidence and citations.
 
     Metrics of right answers leave out questions without known answers.
 
     ``tables``: Questions, predictions, evidence and citations. With ``counterfactuals``, of the answers with citations
         the shares that change without the cited evidence (necessity) and that it alone gives (sufficiency).
-    ``extra_metrics``: Metrics of the variant's family.
     ``encoder``: Encoder for the similarity of question and evidence tokens (BERTScore).
     """
     questions = tables["questions"].sort("question_id").to_dicts()
@@ -170,7 +160,6 @@ def score_rows(
         metrics["answer_f1"] = mean([token_f1(text, accepted_answers(q)) for text, q in zip(texts, short, strict=True)])
     metrics |= class_metrics(questions, predictions)
     metrics |= evidence_metrics(questions, evidence, encoder)
-    metrics |= extra_metrics or {}
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
         precision, recall = citation_scores(questions, predictions, evidence, citations)
@@ -181,7 +170,7 @@ def score_rows(
         counterfactuals = tables["counterfactuals"].join(answered, "prediction_id", "semi")
         for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
             metrics[metric] = accuracy(counterfactuals[column].drop_nulls().to_list())
-    return metric_rows(benchmark, selector, reasoner, model_id, metrics, published_names)
+    return metrics
 
 
 def metric_rows(

@@ -23,7 +23,7 @@ from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, PublishedName
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
-from evidence_assets.experiment.scores.scoring import metric_rows, score_rows
+from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
@@ -78,7 +78,8 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
     if not prediction_rows:
         return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, retrieval, published)
     tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear(), "citations": citations}
-    return score_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, tables, published, retrieval)
+    metrics = answer_metrics(tables) | retrieval
+    return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, metrics, published)
 
 
 def _match_rows(

@@ -17,7 +17,7 @@ from evidence_assets.experiment.scores.published_figures import (
     figures_by_key,
     published_model,
 )
-from evidence_assets.experiment.scores.scoring import score_rows
+from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets_tests.lake_rows import as_stored, prediction, question
 
@@ -108,7 +108,8 @@ def test_score_rows_have_the_figure_on_their_scale_and_its_source() -> None:
     predictions = [prediction(i, "A" if i else "B", "obqa") for i in range(4)]
     tables = {"questions": questions, "predictions": predictions, "evidence": [], "citations": []}
     frames = {name: as_stored(name, rows) for name, rows in tables.items()}
-    rows = score_rows("obqa", "s", "prompted", SERVED_MODEL, frames, [PublishedName("uscrake", "full")])
+    names = [PublishedName("uscrake", "full")]
+    rows = metric_rows("obqa", "s", "prompted", SERVED_MODEL, answer_metrics(frames), names)
     by_metric = {row["metric"]: row for row in rows}
     figure = figure_for("obqa", PublishedName("uscrake", "full"), SERVED_MODEL, "accuracy")
     assert figure is not None and figure.scale == "percent"
