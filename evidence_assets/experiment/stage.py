@@ -126,27 +126,24 @@ class StageContext:
         declared = next((each for each in self.inputs if each.key.partition("/")[0] == kind), None)
         if declared is None:
             raise KeyError(f"{self.asset} declares no input {kind!r}")
-        if declared.partitions == "every":
-            return self.read(table or kind, declared.key)
-        return (self.read_benchmark if declared.partitions == "benchmark" else self.read_partition)(
-            table or kind, declared.key
-        )
+        partitions: Mapping[InputPartitions, Sequence[str | None]] = {
+            "same": [self.partition],
+            "every": [None],
+            "benchmark": self.shards,
+        }
+        return pl.concat([self.read(table or kind, declared.key, each) for each in partitions[declared.partitions]])
 
     def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
-        """Rows of an upstream asset, from one or all partitions."""
-        return self.lake.read(table, asset, partition)
-
-    def read_partition(self, table: str, asset: str) -> pl.DataFrame:
-        """Rows of an upstream asset in this partition, restricted to ``question_id`` if given."""
+        """Rows of an upstream asset, from one or all partitions; only those of ``question_id`` if given."""
         replacement = self.replacement_rows.get(asset)
-        rows = self.read(table, asset, self.partition) if replacement is None else replacement
+        rows = self.lake.read(table, asset, partition) if replacement is None else replacement
         if not self.question_id or "question_id" not in rows.columns:
             return rows
         return rows.filter(pl.col("question_id") == self.question_id)
 
-    def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:
-        """Rows of an upstream asset in all shards of the benchmark."""
-        return pl.concat([self.lake.read(table, asset, partition) for partition in self.shards])
+    def read_partition(self, table: str, asset: str) -> pl.DataFrame:
+        """Rows of an upstream asset in this partition."""
+        return self.read(table, asset, self.partition)
 
     def previous_rows(self) -> pl.DataFrame:
         """Rows of the last complete write, merged with the checkpoints of an unfinished run.

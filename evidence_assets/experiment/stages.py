@@ -70,7 +70,7 @@ def _read_evidence(plan: Plan, context: StageContext) -> pl.DataFrame:
 
 def _development_signal(plan: Plan, context: StageContext, partition: str) -> float:
     """Signal of the graph on the development half of a partition, of all its questions."""
-    questions, evidence = (context.read(table, plan.key(table), partition) for table in ("questions", "evidence"))
+    questions, evidence = (context.lake.read(table, plan.key(table), partition) for table in ("questions", "evidence"))
     return graph_stages.development_signal(questions, evidence)
 
 

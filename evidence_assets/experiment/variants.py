@@ -215,12 +215,7 @@ def _read_variants(system: str, file: Path) -> Iterator[Variant]:
         family, _, name = key.partition("/")
         if not name:
             raise BadInput(f"{key!r} must have the form family/name", file=file)
-        fields = _with_base(key, declarations, file, ())
-        for field in fields:
-            field_names = Variant.model_fields.keys() - {"using"}
-            if field not in field_names:
-                near = closest_name(str(field), field_names)
-                raise BadInput(f"{key}: there is no {field!r}; did you mean {near!r}?", file=file, field=str(field))
+        fields = _with_base(key, declarations, file)
         try:
             yield Variant(system=system, family=family, name=name, **fields)
         except ValidationError as error:
@@ -229,25 +224,23 @@ def _read_variants(system: str, file: Path) -> Iterator[Variant]:
             raise BadInput(f"{key}: {first['msg']}", file=file, field=field_path) from error
 
 
-def _with_base(key: str, declarations: dict[str, Any], file: Path, heirs: tuple[str, ...]) -> dict[str, Any]:
+def _with_base(key: str, declarations: dict[str, Any], file: Path) -> dict[str, Any]:
     """The fields of a variant, with inherited method and parameters."""
     fields = declarations[key] or {}
     if not isinstance(fields, dict) or not isinstance(fields.get("parameters") or {}, dict):
         raise BadInput("must be a mapping of fields; its parameters must be one, too", file=file, field=key)
-    if key in heirs:
-        raise BadInput(f"{key} inherits from itself; remove `like` from one variant", file=file, field="like")
     base = fields.get("like")
     if not base:
         return fields
-    if not isinstance(base, str) or base not in declarations:
+    if base not in declarations:
         suggestion = closest_name(str(base), declarations)
         raise BadInput(f"{key}: there is no variant {base!r}; did you mean {suggestion!r}?", file=file, field="like")
-    parent = _with_base(base, declarations, file, (*heirs, key))
-    defaults: dict[str, Any] = {name: parent[name] for name in ("method", "asks") if name in parent}
+    parent = _with_base(base, declarations, file)
+    inherited = {name: parent[name] for name in ("method", "asks") if name in parent}
     if "published" in parent:
-        defaults.setdefault("asks", "published")
-    parameters = {**(parent.get("parameters") or {}), **(fields.get("parameters") or {})}
-    return {**defaults, **fields, "parameters": parameters}
+        inherited.setdefault("asks", "published")
+    parameters = (parent.get("parameters") or {}) | (fields.get("parameters") or {})
+    return {**inherited, **fields, "parameters": parameters}
 
 
 @lru_cache

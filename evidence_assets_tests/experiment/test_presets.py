@@ -55,7 +55,7 @@ def variants_in(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mcqa/z: {metod: bm25}", "there is no 'metod'; did you mean 'method'"),
+        ("mcqa/z: {metod: bm25}", "mcqa/z: Extra inputs are not permitted"),
         ("mcqa/z: {like: mcqa/yy}\nmcqa/y: {}", "there is no variant 'mcqa/yy'; did you mean 'mcqa/y'"),
         ("z: {}", "'z' must have the form family/name"),
         ("mcqa/z: {evidence: y}", "reads the evidence of 'y', which is not declared"),

@@ -40,7 +40,7 @@ def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     questions_asset = f"questions/{variant.family}"
 
     def make(context: StageContext) -> StageOutput:
-        questions = context.read_benchmark("questions", questions_asset)
+        questions = context.read_input("questions")
         files = sorted(context.lake.raw_path(f"{FOLDER}/{context.benchmark.base_name}").glob("*.jsonl"))
         rows = [row for file in files for row in _score_file(context, file, questions)]
         return StageOutput(rows, metadata={"systems": len(files)})
