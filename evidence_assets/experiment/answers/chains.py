@@ -173,16 +173,13 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole_questio
     of_question: dict[str, tuple[EvidenceItem, ...]] = {}
     for (question_id, _), group in items.items():
         of_question[question_id] = of_question.get(question_id, ()) + group
-    writer = _CitationWriter(items)
+    citations = []
     for row in chains.iter_rows(named=True):
-        question_id = row["question_id"]
-        allowed = (
-            of_question.get(question_id, ())
-            if whole_question
-            else option_evidence(items, question_id, row["hypothesis"])
-        )
-        writer.add("chain", row["chain_id"], row["content_hash"], check_citations(chain_from_row(row), allowed))
-    return writer.finish()
+        question_id, owner = row["question_id"], ("chain", row["chain_id"], row["content_hash"])
+        of_option = option_evidence(items, question_id, row["hypothesis"])
+        allowed = of_question.get(question_id, ()) if whole_question else of_option
+        citations += [(*owner, citation) for citation in check_citations(chain_from_row(row), allowed)]
+    return _citations(items, citations)
 
 
 def answer_citation_rows(
@@ -199,14 +196,15 @@ def answer_citation_rows(
     by_id = {item.evidence_id: item for group in items.values() for item in group}
     used_edges = lineage.filter((pl.col("relation") == USED) & (pl.col("parent_kind") == "evidence")).sort("rank")
     used_ids = dict(used_edges.group_by("child_id").agg("parent_id").iter_rows())
-    writer = _CitationWriter(items)
+    citations = []
     for row in predictions.iter_rows(named=True):
         cited_ids = [each for each in used_ids.get(row["prediction_id"], []) if each in by_id]
         quotes = [names[row["answer"]]] if row["answer"] in names else row["supported_answers"]
         chain = Chain(row["answer"] or "", (ChainStep("", tuple(cited_ids), tuple(quotes)),))
-        citations = [c for c in check_citations(chain, [by_id[each] for each in cited_ids]) if c.quoted]
-        writer.add("prediction", row["prediction_id"], row["content_hash"], citations if cited_ids else [])
-    return writer.finish()
+        owner = "prediction", row["prediction_id"], row["content_hash"]
+        checked = check_citations(chain, [by_id[each] for each in cited_ids]) if cited_ids else []
+        citations += [(*owner, citation) for citation in checked if citation.quoted]
+    return _citations(items, citations)
 
 
 def ids_cited_by_chains(
@@ -228,39 +226,20 @@ def ids_used_by_answers(lineage: pl.DataFrame, evidence: pl.DataFrame) -> dict[s
     return dict(rows.group_by("question_id", maintain_order=True).agg("evidence_id").iter_rows())
 
 
-class _CitationWriter:
-    """Collects rows of ``citations`` and their lineage."""
-
-    def __init__(self, items: Items) -> None:
-        self._by_id = {item.evidence_id: item for group in items.values() for item in group}
-        self._rows: dict[str, dict[str, Any]] = {}
-        self._lineage: dict[tuple[str, ...], dict[str, Any]] = {}
-
-    def add(self, kind: str, owner: str, version: str, citations: Iterable[Citation]) -> None:
-        """Add the citations of one chain or answer; verified ones also as lineage."""
-        for citation in citations:
-            citation_id = content_id("citation", owner, citation.step, citation.evidence_id, citation.quoted)
-            self._rows[citation_id] = {
-                "citation_id": citation_id,
-                "chain_id": owner,
-                "step": citation.step,
-                "evidence_id": citation.evidence_id,
-                "quoted": citation.quoted,
-                "verdict": citation.verdict,
-            }
-            self._link("citation", citation_id, DERIVED, kind, owner, version)
-            item = self._by_id.get(citation.evidence_id)
-            if item is not None:
-                self._link("citation", citation_id, USED, "evidence", item.evidence_id, item.content_hash)
-                if citation.verdict == "verified":
-                    self._link(kind, owner, CITED, "evidence", item.evidence_id, item.content_hash)
-
-    def _link(self, kind: str, row_id: str, relation: str, parent_kind: str, parent_id: str, version: str) -> None:
-        key = row_id, relation, parent_id
-        self._lineage[key] = edge(kind, row_id, relation, parent_kind, parent_id, version)
-
-    def finish(self) -> StageOutput:
-        """All rows, with the share of verified citations."""
-        verified = sum(row["verdict"] == "verified" for row in self._rows.values())
-        shares = {"citations": len(self._rows), "verified_share": verified / len(self._rows) if self._rows else 1.0}
-        return StageOutput(list(self._rows.values()), list(self._lineage.values()), shares)
+def _citations(items: Items, citations: Iterable[tuple[str, str, str, Citation]]) -> StageOutput:
+    """Rows of citations, each with the kind, id and version of its chain or answer; verified ones also as lineage."""
+    by_id = {item.evidence_id: item for group in items.values() for item in group}
+    rows: dict[str, dict[str, Any]] = {}
+    edges = dict[tuple[str, str, str, str, str, str], None]()
+    for kind, owner, version, citation in citations:
+        citation_id = content_id("citation", owner, citation.step, citation.evidence_id, citation.quoted)
+        rows[citation_id] = {"citation_id": citation_id, "chain_id": owner, **asdict(citation)}
+        edges["citation", citation_id, DERIVED, kind, owner, version] = None
+        item = by_id.get(citation.evidence_id)
+        if item is not None:
+            edges["citation", citation_id, USED, "evidence", item.evidence_id, item.content_hash] = None
+            if citation.verdict == "verified":
+                edges[kind, owner, CITED, "evidence", item.evidence_id, item.content_hash] = None
+    verified = sum(row["verdict"] == "verified" for row in rows.values())
+    shares = {"citations": len(rows), "verified_share": verified / len(rows) if rows else 1.0}
+    return StageOutput([*rows.values()], [edge(*each) for each in edges], shares)

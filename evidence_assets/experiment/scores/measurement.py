@@ -25,7 +25,13 @@ from evidence_assets.experiment.scores.metrics import (
     token_f1,
 )
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, passage_values, with_gold_sentences
-from evidence_assets.experiment.scores.scoring import accepted_answers, answer_metrics, graded_questions, is_correct
+from evidence_assets.experiment.scores.scoring import (
+    NO_ANSWER,
+    accepted_answers,
+    answer_metrics,
+    graded_questions,
+    is_correct,
+)
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 
 Question = Mapping[str, Any]
@@ -93,7 +99,7 @@ def question_values(family: str, questions: Sequence[Question], tables: VariantT
     else:
         predictions = {row["question_id"]: row for row in tables.predictions.iter_rows(named=True)}
         values = _answer_values(
-            family, [(dict(q), predictions.get(q["question_id"])) for q in graded_questions(questions)]
+            family, [(dict(q), predictions.get(q["question_id"], NO_ANSWER)) for q in graded_questions(questions)]
         )
     if family == "mcqa" and tables.evidence["kind"].is_in(graph_stages.GRAPH_KINDS).any():
         values["graph_signal"] = graph_stages.signal_values(questions, tables.evidence)
@@ -102,16 +108,13 @@ def question_values(family: str, questions: Sequence[Question], tables: VariantT
     return {name: values[name] for name in METRICS[family] if name in values}
 
 
-def _answer_values(
-    family: str, answers: Sequence[tuple[dict[str, Any], dict[str, Any] | None]]
-) -> dict[str, list[float]]:
+def _answer_values(family: str, answers: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, list[float]]:
     if family == "search":
-        gains = [gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])) for q, p in answers]
+        gains = [gains_of(p["ranked_answers"] or [], q["gold"]) for q, p in answers]
         return {"hit@1": [float(hit_at_k(g, 1)) for g in gains], "mrr": [reciprocal_rank(g) for g in gains]}
     values = {"accuracy": [float(is_correct(q, p)) for q, p in answers]}
     if family == "graph":
-        texts = [((p or {}).get("answer") or "", accepted_answers(q)) for q, p in answers if q["gold"]]
-        values["answer_f1"] = [token_f1(text, accepted) for text, accepted in texts]
+        values["answer_f1"] = [token_f1(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["gold"]]
     return values
 
 

@@ -37,14 +37,18 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.confidence import RAW_SHARE
 
 _Row = TypeVar("_Row", bound=Mapping[str, Any])
+NO_ANSWER: dict[str, Any] = {"status": "failed"} | dict.fromkeys(
+    ("answer", "confidence", "confidence_basis", "supported_answers", "ranked_answers", "probabilities")
+)
+"""The prediction of a question that has none."""
 
 
-def is_correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
+def is_correct(question: dict[str, Any], prediction: Mapping[str, Any]) -> bool:
     """Whether a prediction is correct: the gold label, or a text with a gold answer or alias.
 
     If no answer is right (``gold`` is empty), the status ``insufficient`` is correct. The question must be graded.
     """
-    if prediction is None or prediction["status"] == "failed":
+    if prediction["status"] == "failed":
         return False
     gold = list(question["gold"])
     if not gold:
@@ -61,40 +65,33 @@ def graded_questions(questions: Iterable[_Row]) -> list[_Row]:
     return [question for question in questions if question["gold"] is not None]
 
 
-def _status(predictions: Mapping[str, dict[str, Any]], question: Mapping[str, Any]) -> str:
-    return str(predictions.get(question["question_id"], {"status": "failed"})["status"])
-
-
 def accepted_answers(question: Mapping[str, Any]) -> list[str]:
     """Gold answers and their aliases."""
     return [*question["gold"], *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
 
 
-def set_accuracy(gold: Sequence[str], prediction: Mapping[str, Any] | None) -> float:
+def set_accuracy(gold: Sequence[str], prediction: Mapping[str, Any]) -> float:
     """Shared options over all options of the supported and the right answers; 1 / their number if one is right."""
-    if prediction is None:
-        return 0.0
     supported = set(prediction["supported_answers"] or ())
     if not supported and prediction["status"] == "answered":
         supported = {prediction["answer"]}
     return len(supported & set(gold)) / len(supported | set(gold))
 
 
-def class_metrics(questions: list[dict[str, Any]], predictions: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
-    """Precision, recall and F1 per label of the claims; Wilson intervals for the first two."""
-    claims = [q for q in graded_questions(questions) if q["task"] == "verification" and len(q["gold"]) == 1]
-    gold = [q["gold"][0] for q in claims]
-    labels: list[str | None] = []
-    for question in claims:
-        prediction = predictions.get(question["question_id"])
-        usable = prediction is not None and prediction["status"] != "failed"
-        labels.append(prediction["answer"] if prediction is not None and usable else None)
+def class_metrics(answers: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Estimate]:
+    """Precision, recall and F1 per label of the graded claims; Wilson intervals for the first two."""
+    claims = [(q["gold"][0], p["answer"] if p["status"] != "failed" else None) for q, p in answers if _is_claim(q)]
+    gold, labels = [g for g, _ in claims], [label for _, label in claims]
     metrics = {}
     for label in sorted(set(gold)):
-        metrics[f"precision:{label}"] = accuracy([g == label for g, s in zip(gold, labels, strict=True) if s == label])
-        metrics[f"recall:{label}"] = accuracy([s == label for g, s in zip(gold, labels, strict=True) if g == label])
+        metrics[f"precision:{label}"] = accuracy([g == label for g, s in claims if s == label])
+        metrics[f"recall:{label}"] = accuracy([s == label for g, s in claims if g == label])
         metrics[f"f1:{label}"] = without_interval(class_f1(gold, labels, label), gold.count(label))
     return metrics
+
+
+def _is_claim(question: Mapping[str, Any]) -> bool:
+    return question["task"] == "verification" and len(question["gold"] or ()) == 1
 
 
 def evidence_metrics(
@@ -125,40 +122,31 @@ def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None =
     questions = tables["questions"].sort("question_id").to_dicts()
     predictions = {row["question_id"]: row for row in tables["predictions"].to_dicts()}
     evidence, citations = tables["evidence"], tables["citations"]
-    metrics: dict[str, Estimate] = {}
-    graded = graded_questions(questions)
-    outcomes = [is_correct(q, predictions.get(q["question_id"])) for q in graded]
-    metrics["accuracy"] = accuracy(outcomes)
+    answers = [(q, predictions.get(q["question_id"], NO_ANSWER)) for q in questions]
+    graded = [(q, p, is_correct(q, p)) for q, p in answers if q["gold"] is not None]
+    metrics = {"accuracy": accuracy([right for *_, right in graded])}
     for status in ("answered", "ambiguous", "insufficient", "failed"):
-        metrics[f"{status}_share"] = accuracy([_status(predictions, q) == status for q in questions])
-    metrics["incomplete_share"] = accuracy([bool(row.get("omissions")) for row in predictions.values()])
-    supported = [r for q, r in zip(graded, outcomes, strict=True) if _status(predictions, q) == "answered"]
-    metrics["supported_accuracy"] = accuracy(supported)
-    if with_options := [q for q in questions if q["options"] and q["gold"]]:
-        metrics["set_accuracy"] = mean(
-            [set_accuracy(q["gold"], predictions.get(q["question_id"])) for q in with_options]
-        )
+        metrics[f"{status}_share"] = accuracy([p["status"] == status for _, p in answers])
+    metrics["incomplete_share"] = accuracy([bool(row["omissions"]) for row in predictions.values()])
+    metrics["supported_accuracy"] = accuracy([right for _, p, right in graded if p["status"] == "answered"])
+    if choices := [set_accuracy(q["gold"], p) for q, p in answers if q["options"] and q["gold"]]:
+        metrics["set_accuracy"] = mean(choices)
     confident = [
-        (prediction["confidence"], r)
-        for q, r in zip(graded, outcomes, strict=True)
-        if q["gold"]
-        and (prediction := predictions.get(q["question_id"]))
-        and (prediction["probabilities"] or prediction["confidence_basis"] not in (None, RAW_SHARE))
+        (p["confidence"], right)
+        for q, p, right in graded
+        if q["gold"] and (p["probabilities"] or p["confidence_basis"] not in (None, RAW_SHARE))
     ]
-    metrics |= confidence_metrics([confidence for confidence, _ in confident], [r for _, r in confident])
-    ranking = [(q, predictions.get(q["question_id"])) for q in graded if q["task"] == "skb_search"]
-    if ranking:
-        gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
+    metrics |= confidence_metrics([confidence for confidence, _ in confident], [right for _, right in confident])
+    searches = [(q["gold"], p["ranked_answers"] or []) for q, p, _ in graded if q["task"] == "skb_search"]
+    if rankings := [(gains_of(ranking, gold), len(gold)) for gold, ranking in searches]:
         for k in (1, 5, 10):
-            metrics[f"hit@{k}"] = accuracy([hit_at_k(g, k) for g, _ in gains])
-        metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, n) for g, n in gains])
-        metrics["recall@20"] = mean([recall_at_k(g, 20, n) if n else 0.0 for g, n in gains])
-        metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
-    short = [q for q in questions if q["task"] == "kgqa" and q["gold"]]
-    if short:
-        texts = [(predictions.get(q["question_id"]) or {"answer": None})["answer"] or "" for q in short]
-        metrics["answer_f1"] = mean([token_f1(text, accepted_answers(q)) for text, q in zip(texts, short, strict=True)])
-    metrics |= class_metrics(questions, predictions)
+            metrics[f"hit@{k}"] = accuracy([hit_at_k(gains, k) for gains, _ in rankings])
+        metrics["ndcg@10"] = mean([ndcg_at_k(gains, 10, n) for gains, n in rankings])
+        metrics["recall@20"] = mean([recall_at_k(gains, 20, n) if n else 0.0 for gains, n in rankings])
+        metrics["mrr"] = mean([reciprocal_rank(gains) for gains, _ in rankings])
+    if short := [(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["task"] == "kgqa" and q["gold"]]:
+        metrics["answer_f1"] = mean([token_f1(text, accepted) for text, accepted in short])
+    metrics |= class_metrics(answers)
     metrics |= evidence_metrics(questions, evidence, encoder)
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])

@@ -8,7 +8,7 @@ import pytest
 
 from evidence_assets.experiment.scores import measurement, metrics
 from evidence_assets.experiment.scores.measurement import VariantTables
-from evidence_assets.experiment.scores.scoring import set_accuracy
+from evidence_assets.experiment.scores.scoring import NO_ANSWER, set_accuracy
 from evidence_assets_tests.experiment.scores.test_passage_scores import DOCUMENT_OF, rows
 from evidence_assets_tests.experiment.scores.test_passage_scores import gold as gold_documents
 from evidence_assets_tests.lake_rows import as_stored, chain, evidence, prediction, question
@@ -74,7 +74,7 @@ def test_questions_without_known_answers_are_not_graded(family: str) -> None:
 def test_a_set_of_answers_scores_by_its_share_of_right_ones(supported: list[str], status: str, expected: float) -> None:
     row = prediction(0, "A") | {"supported_answers": supported, "status": status}
     assert set_accuracy(["A"], row) == expected
-    assert set_accuracy(["A"], None) == 0
+    assert set_accuracy(["A"], NO_ANSWER) == 0
     assert set_accuracy(["A", "B"], row | {"supported_answers": ["A", "B"]}) == 1
 
 
