@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from evidence_assets.benchmarks.declared_benchmarks import (
-    FAMILY_OF_TASK,
-    Benchmark,
-    benchmarks,
-    declarations_of,
-    user_folders,
-)
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks, declarations_of
 from evidence_assets.benchmarks.records import CLAIM_LABELS, QuestionRecord, Table, Task, question_rows, table_rows
 from evidence_assets.experiment.evidence.sources import build_subgraphs
 from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
@@ -185,31 +179,29 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
     if graph and graph not in graphs:
         raise BadInput(f"there is no graph {graph!r} in this lake; there are: {', '.join(graphs) or 'none'}")
     if corpus and corpus not in corpora:
-        declared = [c for folder in user_folders(lake.root) for c in declarations_of("Corpus", folder)]
-        unbuilt = sorted({str(c.attributes.get("name")) for c in declared} - set(corpora))
         raise BadInput(
             f"there is no corpus {corpus!r} in this lake; there are: {', '.join(corpora) or 'none'}. "
-            "Add one with `evidence ask … --corpus ./FOLDER`"
-            + (f", or build {', '.join(unbuilt)} with `evidence run BENCHMARK`" if unbuilt else "")
+            "Add one with `evidence ask … --corpus ./FOLDER`, or build a declared one with `evidence run BENCHMARK`"
         )
-    if not corpus and not graph and not table:
-        if not corpora:
-            raise BadInput(
-                "the lake has no corpus: give a folder of documents with --corpus ./FOLDER, a table by "
-                "--table, or build the sample with `evidence demo`"
-            )
+    if graph or table:
+        return QuestionSource(corpus, graph, table)
+    if not corpora:
+        raise BadInput(
+            "the lake has no corpus: give a folder of documents with --corpus ./FOLDER, a table by "
+            "--table, or build the sample with `evidence demo`"
+        )
+    if not corpus:
         added = {c.attributes.get("name") for c in declarations_of("Corpus", lake.root / DECLARATIONS_FOLDER)}
         default_corpora = corpora if len(corpora) == 1 else [name for name in corpora if name not in added]
         if len(default_corpora) != 1:
             raise BadInput(
                 f"there are several corpora: {', '.join(corpora)}. Choose one, such as "
-                f"`evidence ask … --corpus {corpora[-1]}`" + (", or a graph by --graph" if graphs else "")
+                f"`evidence ask … --corpus {corpora[-1]}`, or a --graph"
             )
         [corpus] = default_corpora
-    if corpus and not graph and not table:
-        joined_graphs = {b.joined_graph for b in benchmarks().values() if b.corpus == corpus and b.joined_graph}
-        graph = joined_graphs.pop() if len(joined_graphs) == 1 and joined_graphs <= set(graphs) else ""
-    return QuestionSource(corpus, graph, table)
+    joined_graphs = {b.joined_graph for b in benchmarks().values() if b.corpus == corpus and b.joined_graph}
+    has_graph = len(joined_graphs) == 1 and joined_graphs <= set(graphs)
+    return QuestionSource(corpus, joined_graphs.pop() if has_graph else "")
 
 
 def check_corpus(lake: Lake, name: str) -> None:

@@ -6,6 +6,7 @@ Replies inside a prompt come from the lake, else a placeholder such as ``[reply 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -42,17 +43,9 @@ def preview_prompts(system: System, variant: Variant, lake: Lake, question: str 
     replacement_rows: dict[str, pl.DataFrame] = {}
     for stage in stages:
         requests = list[Request]()
-        context = StageContext(
-            lake,
-            stage.table,
-            stage.key,
-            partition,
-            question_id=question_id,
-            captured_requests=requests,
-            replacement_rows=replacement_rows,
-        )
-        rows = pl.from_arrow(prepare_rows(stage.table, stage.run(context).rows))
-        assert isinstance(rows, pl.DataFrame)
+        options: dict[str, Any] = {"question_id": question_id, "captured_requests": requests}
+        context = StageContext(lake, stage.table, stage.key, partition, **options, replacement_rows=replacement_rows)
+        rows = pl.DataFrame(prepare_rows(stage.table, stage.run(context).rows))
         if stage.table == "chains" and context.read_partition("chains", stage.key).is_empty():
             replacement_rows[stage.key] = rows
         previews += [PromptPreview(stage.key, request) for request in requests]

@@ -104,25 +104,21 @@ def _documents(context: StageContext, chunks: Sequence[str]) -> dict[str, str]:
     return dict(zip(rows, corpus.column("doc_id", list(rows.values())), strict=True))
 
 
-def build_solver(family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE) -> Solver:
-    """Build the solver of a task family: the profile's language model, else an extractive solver."""
+def build_solver(
+    family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE, *, explained: bool = True
+) -> Solver:
+    """Build the solver of a task family: the profile's language model, else an extractive solver.
+
+    Language models and the table solver choose from evidence alone. The extractive solver needs chains: without them
+    (not ``explained``), the option with the best retrieval score wins.
+    """
     if model := open_profile_model(context):
         return PromptedSolver(model, style)
     if family == "table":
         return TableSolver()
+    if not explained:
+        return TopScoreSolver()
     return ExtractiveSolver(get_encoder(context.profile.encoder), documents=lambda chunks: _documents(context, chunks))
-
-
-def build_choosing_solver(
-    family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE, *, explained: bool
-) -> Solver:
-    """Build the solver that chooses the answer.
-
-    Language models and the table solver choose from evidence alone. The extractive solver needs chains: without them,
-    the option with the best retrieval score wins.
-    """
-    solver = build_solver(family, context, style)
-    return solver if explained or not isinstance(solver, ExtractiveSolver) else TopScoreSolver()
 
 
 def open_profile_model(context: StageContext) -> LanguageModel | None:
@@ -133,22 +129,13 @@ def open_profile_model(context: StageContext) -> LanguageModel | None:
 def build_short_answer_solver(context: StageContext, *, reader: bool = False) -> ShortAnswerSolver:
     """Build the short-answer solver: the profile's reader or language model, else an extractive solver."""
     if reader:
-        return _open_reader(context)
+        settings = context.profile.reader
+        if settings is None:
+            raise BadInput(f"this variant needs `reader` in the profile {context.profile.name}")
+        span_reader = get_reader(settings)
+        solver = SpanAnswers(span_reader)
+        context.record_model(solver.model_id, span_reader.model_id, span_reader.revision, "reader")
+        return solver
     if model := open_profile_model(context):
         return PromptedShortAnswers(model)
     return ExtractiveShortAnswers(get_encoder(context.profile.encoder))
-
-
-def _open_reader(context: StageContext) -> SpanAnswers:
-    """Open the profile's extractive reader, and record it in ``models``."""
-    settings = context.profile.reader
-    if settings is None:
-        raise BadInput(
-            f"this variant needs an extractive reader. Set `reader` in the profile {context.profile.name}, or remove "
-            "the variant"
-        )
-    model = get_reader(settings)
-    solver = SpanAnswers(model)
-    row = {"model_id": solver.model_id, "name": model.model_id, "revision": model.revision, "task": "reader"}
-    context.encoder_rows.append(row | {"input_hash": content_id("reader", solver.model_id)})
-    return solver

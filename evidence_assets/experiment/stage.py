@@ -13,6 +13,7 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.lake.blocks import Blocks
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import Rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
@@ -164,6 +165,11 @@ class StageContext:
     def blocks(self) -> Blocks:
         """Checkpoints of rows until the partition is written."""
         return Blocks(self.lake, self.asset, self.partition)
+
+    def record_model(self, key: str, name: str, revision: str | None, task: str) -> None:
+        """Add a row of ``models`` for a model other than the profile's first encoder."""
+        row = {"model_id": key, "name": name, "revision": revision, "task": task}
+        self.encoder_rows.append(row | {"input_hash": content_id(task, key)})
 
     def progress(self, label: str) -> Callable[[int, int], None]:
         """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds."""

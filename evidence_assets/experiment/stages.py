@@ -122,7 +122,7 @@ def build_answerer(plan: Plan, context: StageContext, evidence: pl.DataFrame, ch
         if method.open_solver:
             return OptionAnswerer(method.open_solver(context, plan.settings), evidence, chains)
         # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
-        solver = solvers.build_choosing_solver(variant.family, context, plan.style, explained=variant.explain)
+        solver = solvers.build_solver(variant.family, context, plan.style, explained=variant.explain)
         return OptionAnswerer(solver, evidence, chains)
     if method.open_answerer:
         return method.open_answerer(context, plan.settings, evidence)

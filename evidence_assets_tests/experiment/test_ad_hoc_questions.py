@@ -286,9 +286,6 @@ def test_answers_to_questions_from_standard_input_are_json_lines(lake: Lake) -> 
 
 def test_names_are_suggested_from_what_the_lake_has(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LAKE_VARIABLE, str(lake.root))
-    write_declarations(lake.root / "declarations" / "shop", ("corpus.Corpus", {"name": "shop", "folder": "shop"}))
-    with pytest.raises(BadInput, match=r"there are: notes.*, or build shop with `evidence run BENCHMARK`"):
-        ad_hoc_questions.resolve_source(lake, "shop", "")
     (lake.root / "raw" / "sample" / "benchmarks").mkdir(parents=True)
     (lake.root / "raw" / "sample" / "benchmarks" / "sample_mcqa.jsonl").touch()
     with pytest.raises(BadInput, match=r"mean 'sample_mcqa'\? There are: sample_mcqa\."):

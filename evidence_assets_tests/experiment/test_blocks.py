@@ -1,4 +1,4 @@
-"""Checkpoints: after a kill only the remaining questions are selected, and the files are identical."""
+"""Evidence rows: only changed questions are selected again, and after a kill only the remaining ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import polars as pl
 
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, evidence_rows
 from evidence_assets.experiment.stage import StageContext
@@ -30,13 +32,16 @@ class SlowSelector:
             time.sleep(self._seconds)
             number = int(question.question_id[1:])
             parents = (Parent("chunk", f"c{number}", self.version),)
-            yield [SelectedEvidence(label, "chunk", parents, "", f"text {number}", 1 / (number + 1)) for label in "AB"]
+            yield [
+                SelectedEvidence(label, "chunk", parents, str(n), f"text {number}", 1 / (number + 1))
+                for n, label in enumerate("ABA")
+            ]
 
 
-def run(lake: Lake, selector: SlowSelector) -> tuple[int, int]:
+def run(lake: Lake, selector: SlowSelector, questions: Sequence[Question] = QUESTIONS) -> tuple[int, int]:
     """Materialize the partition; return the numbers of reused rows and selected questions."""
     step = StageContext(lake, "evidence", ASSET, PARTITION)
-    output = evidence_rows("slow", selector, QUESTIONS, step.previous_output, step.progress("questions"))
+    output = evidence_rows("slow", selector, questions, step.previous_output, step.progress("questions"))
     assert output.lineage is not None
     lake.write(ASSET, PARTITION, {"evidence": output.rows, "lineage_edges": output.lineage})
     return output.reused or 0, output.metadata["questions_selected"]
@@ -57,6 +62,16 @@ run(Lake(Path(sys.argv[1]) / "lake"), SlowSelector(Path(sys.argv[1]) / "log", 0.
 """
 
 
+def test_only_changed_questions_are_selected_again(tmp_path: Path) -> None:
+    lake, log = Lake.create(tmp_path / "lake"), tmp_path / "log"
+    assert run(lake, SlowSelector(log, 0), QUESTIONS[:4]) == (0, 4)
+    assert run(lake, SlowSelector(log, 0), QUESTIONS[:6]) == (12, 2)
+    rows = lake.read("evidence", ASSET).filter(pl.col("question_id") == "q005").sort("option", "rank")
+    assert rows.select("option", "rank", "locator").rows() == [("A", 1, "0"), ("A", 2, "2"), ("B", 1, "1")]
+    assert lake.read("lineage_edges", ASSET).height == 6 * 3 * 2, "of each row to its question and chunk"
+    assert run(lake, SlowSelector(log, 0, "2"), QUESTIONS[:6]) == (0, 6)
+
+
 def test_a_killed_step_resumes_from_its_last_checkpoint_with_identical_files(tmp_path: Path) -> None:
     lake, log = Lake.create(tmp_path / "lake"), tmp_path / "log"
     script = [sys.executable, "-c", KILLED_SCRIPT, str(tmp_path), str(Path(__file__).parents[2])]
@@ -72,7 +87,7 @@ def test_a_killed_step_resumes_from_its_last_checkpoint_with_identical_files(tmp
     assert not lake.path("evidence", ASSET, PARTITION).exists()
     reused, selected = run(lake, SlowSelector(log, 0))
     selected_ids = log.read_text().split()[len(before) :]
-    assert selected == len(selected_ids) and reused == 2 * (len(QUESTIONS) - selected)
+    assert selected == len(selected_ids) and reused == 3 * (len(QUESTIONS) - selected)
     repeated = set(selected_ids) & set(before)
     assert 0 < len(repeated) < 20 < len(before), "only questions since the last checkpoint are repeated"
     assert not lake.blocks_folder(ASSET, PARTITION).exists()

@@ -112,8 +112,7 @@ def record_encoder(context: StageContext) -> str:
         return ""
     model = get_encoder(context.profile.encoder)
     key = model_key(model)
-    row = {"model_id": key, "name": model.model_id, "revision": model.revision, "task": "encoder"}
-    context.encoder_rows.append(row | {"input_hash": content_id("encoder", key)})
+    context.record_model(key, model.model_id, model.revision, "encoder")
     return key
 
 
