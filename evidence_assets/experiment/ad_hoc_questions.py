@@ -68,10 +68,6 @@ class AdHocAnswer(NamedTuple):
     seconds: Mapping[str, float]
 
 
-def question_partition(question_id: str) -> str:
-    return f"{BENCHMARK}|{question_id}"
-
-
 def build_question(
     text: str, options: Sequence[str], source: QuestionSource, table: Table | None = None
 ) -> QuestionRecord:
@@ -212,7 +208,7 @@ def check_corpus(lake: Lake, name: str) -> None:
 
 
 def store_question(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
-    partition, family = question_partition(question.question_id), FAMILY_OF_TASK[question.task]
+    partition, family = f"{BENCHMARK}|{question.question_id}", FAMILY_OF_TASK[question.task]
     if table is not None:
         lake.write("tables", partition, {"tables": table_rows([table])})
     lake.write(f"questions/{family}", partition, {"questions": question_rows([question], question.split, 0, 1)})
@@ -222,7 +218,7 @@ def answer_question(
     lake: Lake, question_id: str, task: Task, source: QuestionSource, stages: Iterable[Stage], inform: LogFunction
 ) -> AdHocAnswer:
     """Run the answering stages for this question only; rows with unchanged inputs are reused."""
-    partition, seconds = question_partition(question_id), dict[str, float]()
+    partition, seconds = f"{BENCHMARK}|{question_id}", dict[str, float]()
 
     def run_stage(table: str, key: str, run: Callable[[StageContext], StageOutput]) -> None:
         start = time.monotonic()

@@ -47,11 +47,6 @@ def option_evidence(items: Items, question_id: str, label: str) -> tuple[Evidenc
     return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
 
 
-def build_option_task(question: Question, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
-    names = are_names(question.options)
-    return ExplainOption(question.text, label, option, items, question.task, question.negated, names)
-
-
 def build_choice_task(
     question: Question, chains: tuple[Chain, ...], evidence: dict[str, tuple[EvidenceItem, ...]]
 ) -> ChooseAnswer:
@@ -114,7 +109,8 @@ def chain_rows(
             slot = ChainSlot(question, selector, solver, label)
             slots[slot.chain_id] = slot
             evidence_of_option = option_evidence(items, question.question_id, label)
-            tasks[slot.chain_id] = build_option_task(question, label, option, evidence_of_option)
+            shared = question.task, question.negated, are_names(question.options)
+            tasks[slot.chain_id] = ExplainOption(question.text, label, option, evidence_of_option, *shared)
     inputs = {key: content_id(task.input_hash, solver.name, solver.version, LINEAGE) for key, task in tasks.items()}
     writer = RowWriter("chains", previous, inputs, "chain_id")
     for start in range(0, len(writer.todo), TASKS_PER_BATCH):

@@ -38,24 +38,12 @@ Question = Mapping[str, Any]
 QUESTION_WORDS = 120
 """Last words of a question that the baseline ``association`` encodes: the encoder reads no more."""
 _ANSWERS = ("accuracy", "supported_accuracy", "answered_share")
+_CONFIDENCE = ("accuracy_surest_25", "calibration_error")
+_EVIDENCE = ("evidence_recall", "citation_precision")
 METRICS: Mapping[str, Sequence[str]] = {
-    "mcqa": (
-        *_ANSWERS,
-        "accuracy_surest_25",
-        "calibration_error",
-        "evidence_recall",
-        "citation_precision",
-        "graph_signal",
-    ),
-    "table": (
-        *_ANSWERS,
-        "set_accuracy",
-        "accuracy_surest_25",
-        "calibration_error",
-        "evidence_recall",
-        "citation_precision",
-    ),
-    "graph": (*_ANSWERS, "answer_f1", "evidence_recall", "citation_precision", "citation_recall"),
+    "mcqa": (*_ANSWERS, *_CONFIDENCE, *_EVIDENCE, "graph_signal"),
+    "table": (*_ANSWERS, "set_accuracy", *_CONFIDENCE, *_EVIDENCE),
+    "graph": (*_ANSWERS, "answer_f1", *_EVIDENCE, "citation_recall"),
     "search": ("hit@1", "hit@5", "hit@10", "recall@20", "ndcg@10", "mrr", "answered_share"),
     "retrieval": ("recall@2", "recall@5", "recall@10", "ndcg@10", "mrr", "hit@1", "evidence_recall@10"),
 }

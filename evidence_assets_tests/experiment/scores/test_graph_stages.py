@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.scores.graph_stages import development_signal, graph_stages, option_support
@@ -87,26 +85,3 @@ def test_the_development_signal_is_that_of_graph_evidence_for_the_first_half() -
     assert signal == pytest.approx(((0 + 1 / 2) / 2 + (0 + 1) / 2) / 2)
     assert development_signal(questions, as_stored("evidence", later)) == 0.5
     assert development_signal(questions.clear(), as_stored("evidence", rows)) == 0.5
-
-
-SCORES = st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=3, max_size=3)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(SCORES, min_size=1, max_size=4))
-def test_signal_is_the_share_of_pairs_won_at_any_scale(option_scores: list[list[int | None]]) -> None:
-    def signal(scale: float) -> float:
-        rows = [
-            row(str(q), label, scale * score)
-            for q, scores in enumerate(option_scores)
-            for label, score in zip(OPTIONS, scores, strict=True)
-            if score is not None
-        ]
-        names = [str(q) for q in range(len(option_scores))]
-        results = compute_scores([question(n) for n in names], [subgraph(n, [], [], {}) for n in names], rows)
-        return results["graph_signal"].value
-
-    numbers = [[float("-inf") if score is None else score for score in scores] for scores in option_scores]
-    pairs = [(right, wrong) for right, *others in numbers for wrong in others]
-    assert signal(1.0) == pytest.approx(sum((r > w) + (r == w) / 2 for r, w in pairs) / len(pairs))
-    assert signal(1.0) == signal(0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import ir_measures
@@ -85,21 +84,6 @@ def test_paired_bootstrap_is_close_to_scipy_and_deterministic() -> None:
     assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high), abs=0.012)
     assert estimate.value == pytest.approx(difference.mean())
     assert estimate == metrics.paired_bootstrap(first, second)
-
-
-WEIGHTS = st.dictionaries(st.sampled_from("ABCDEFG"), st.floats(-50, 50), min_size=1)
-
-
-@settings(max_examples=40, deadline=None)
-@given(WEIGHTS)
-def test_probabilities_are_the_softmax_best_first(weights: dict[str, float]) -> None:
-    shares = metrics.probabilities(weights)
-    assert sum(shares.values()) == pytest.approx(1) and set(shares) == set(weights)
-    assert list(shares.values()) == sorted(shares.values(), reverse=True)
-    for a in weights:
-        for b in weights:
-            if min(shares[a], shares[b]) > 1e-200:
-                assert math.log(shares[a] / shares[b]) == pytest.approx(weights[a] - weights[b], abs=1e-6)
 
 
 def test_calibration_error_is_small_for_calibrated_and_large_for_overconfident_answers() -> None:
