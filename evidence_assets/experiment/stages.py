@@ -152,10 +152,10 @@ def answer_counterfactuals(plan: Plan, context: StageContext) -> StageOutput:
 
     def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
         is_part = [fact in facts.get(q, ()) for q, fact in evidence.select("question_id", "content_hash").iter_rows()]
-        part, asked = evidence.filter(pl.Series(is_part, dtype=pl.Boolean)), [questions[q] for q in facts]
-        explained = _explain(plan, context, asked, part).rows if plan.explains_options else []
+        part, selected = evidence.filter(pl.Series(is_part, dtype=pl.Boolean)), [questions[q] for q in facts]
+        explained = _explain(plan, context, selected, part).rows if plan.explains_options else []
         chains_again = pl.DataFrame(prepare_rows("chains", explained))
-        answers = build_answerer(plan, context, part, chains_again).answer(asked)
+        answers = build_answerer(plan, context, part, chains_again).answer(selected)
         return {
             q: a.answer if a.answer and a.status != "insufficient" else a.status
             for q, a in zip(facts, answers, strict=True)

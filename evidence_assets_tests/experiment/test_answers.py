@@ -92,9 +92,9 @@ def run_counterfactuals(
 
     def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
         part = rows.filter(pl.col("content_hash").is_in([*frozenset().union(*facts.values())]))
-        asked = [by_id[question_id] for question_id in facts]
-        answers = answer(solver, asked, part)[1].answer(asked)
-        return {q.question_id: a.answer or a.status for q, a in zip(asked, answers, strict=True)}
+        selected = [by_id[question_id] for question_id in facts]
+        answers = answer(solver, selected, part)[1].answer(selected)
+        return {q.question_id: a.answer or a.status for q, a in zip(selected, answers, strict=True)}
 
     output = counterfactual_rows(predictions, rows, cited_ids, answer_again, solver.version, previous)
     table, lineage = as_stored("counterfactuals", output.rows), as_stored("lineage_edges", output.lineage)
