@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -147,9 +146,8 @@ def test_a_table_answers_with_options_without_them_and_for_a_claim(lake: Lake) -
     view = view_of(lake, ask(lake, "What is the number of people of Rome?", table=table))
     assert view.as_dict()["answer_text"] == "2800"
     text = format_answer(view, options=False)
-    assert re.search(r"^ +City( \[\d+\])? +People \[\d+\]\n +Rome \[\d+\] +2800 \[\d+\]\n\n", text, re.MULTILINE)
-    assert "Oslo" not in text and "700" not in text, "cells that are not behind the answer are left out"
-    assert re.search(r"Oslo \[\d+\] +700 \[\d+\]", format_answer(view, everything=True))
+    assert "cell r2c1" in text and "Oslo" not in text and "700" not in text, "only cells behind the answer are shown"
+    assert "Oslo" in format_answer(view, everything=True)
     claim = ask(lake, "Rome has 2800 people.", table=table)
     assert claim.prediction["answer"] == "SUPPORTS"
     other = ad_hoc_questions.with_content_id(Table("", "c.csv", "", ("City", "People"), (("Rome", "1"), ("Oslo", "2"))))
