@@ -21,7 +21,6 @@ from typing import Any
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.text.negation import has_exclusion
-from evidence_assets.text.sentences import sentence_spans
 
 ANSWER_FIELDS = (
     "final_answer|answer_choice|answer|correct_answer|correct_option|choice|option|label|verdict|prediction|response"
@@ -70,12 +69,6 @@ _STATEMENTS = re.compile(
     r"[\s,:]*(?i:(?:it is|it's|it must be|that it is)\s)?",
     re.MULTILINE,
 )
-_CORRECTNESS_CLAIM = re.compile(
-    r"(?:^|[.!?:;,]\s|\n\s*|\b(?i:option|choice|answer|so|thus|therefore|hence|and|but|that|only)\s|[(\[*])[(\[*]{0,4}"
-    r"(?P<letter>[A-Z])\b[)\]*.]*\s+(?i:is|must be|would be)\s+"
-    r"(?i:the\s+)?(?i:(?:most\s+likely|most|only|single|clearly)\s+)?(?i:correct|right|best|answer)\b"
-    r"(?!\s+(?i:that|in|about|only|for|when|if|but|as|insofar|to)\b)"
-)
 _LEADING_WORDS = re.compile(
     r"^(?:(?i:the|la|le|el|die|der|option|options|choice|answer|letter|opción|opcion|opzione|opção|both|either|correct"
     r"|most|likely|probably|clearly|so|hence|therefore|thus|definitely|certainly)\b[\s:,]*"
@@ -93,8 +86,6 @@ _ENDS = re.compile(
     r"|(?i:because|since|as|due|for|given|(?:and )?not|rather than)\b"
     r"|(?i:is|was) (?i:the )?(?i:correct|right|best)(?i: answer| option| choice)?[*_]*(?:[.,;:!]|$))"
 )
-_CONCLUSION = re.compile(r"\W*(?:therefore|thus|hence|so|consequently|overall|in conclusion|based on|given)\b")
-_MARKED_LETTER = re.compile(r"\*\*\s*\(?([A-Z])\)?[.:]?\s*\*\*|\(([A-Z])\)|\[([A-Z])\]")
 
 
 def parse_answer(reply: str, labels: Sequence[str], options: Sequence[str]) -> str:
@@ -151,7 +142,6 @@ class _AnswerParser:
             or self._from_answer_lines(text)
             or self._from_statements(text)
             or self._from_lines(text)
-            or self._from_marked_letter(text)
             or self._from_contained_text(text)
         )
         if not found_labels:
@@ -192,17 +182,13 @@ class _AnswerParser:
 
     def _from_statements(self, text: str) -> tuple[str, ...]:
         """The labels in the last statement of an answer that has any."""
-        correctness_claims = [match for match in _CORRECTNESS_CLAIM.finditer(text) if match["letter"] in self.letters]
-        matches = sorted([*_STATEMENTS.finditer(text), *correctness_claims], key=lambda match: -match.start())
-        return self._first_labels(
-            match["letter"] if match.re is _CORRECTNESS_CLAIM else _line(text, match.end()) for match in matches
-        )
+        return self._first_labels(_line(text, match.end()) for match in reversed(list(_STATEMENTS.finditer(text))))
 
     def _first_labels(self, fragments: Iterable[str]) -> tuple[str, ...]:
         return next(filter(None, map(self._leading_labels, fragments)), ())
 
     def _from_lines(self, text: str) -> tuple[str, ...]:
-        """The label of the lines that are only an answer, if they agree; else of the first or the last line.
+        """The label of the first or last line, if no other line has another label.
 
         A reply that discusses the options one by one has several lines with labels.
         """
@@ -210,29 +196,14 @@ class _AnswerParser:
         labels = {line: named for line in lines if (named := self._leading_labels(line))}
         if len(lines) > 1:
             labels = {line: named for line, named in labels.items() if set(named) <= set(self.labels)}
-        answers = {named for line, named in labels.items() if self._is_bare(line, named[0])} or set(labels.values())
         is_leading = lines[0] in labels or lines[-1] in labels
-        return answers.pop() if len(answers) == 1 and is_leading else ()
-
-    def _is_bare(self, line: str, label: str) -> bool:
-        """Whether a line has no more than the label and the text of its option."""
-        words = re.findall(r"\w+", _LEADING_WORDS.sub("", line).casefold())
-        names = [re.findall(r"\w+", form) for form, owner in self.forms if owner == label]
-        return words in ([label.casefold()], *names, *([label.casefold(), *name] for name in names))
-
-    def _from_marked_letter(self, text: str) -> tuple[str, ...]:
-        """The only letter in bold, else in brackets."""
-        letters = {x for match in _MARKED_LETTER.finditer(text) for x in match.groups() if x in self.letters}
-        return tuple(letters) if len(letters) == 1 and not has_exclusion(text) else ()
+        return next(iter(labels.values())) if len(set(labels.values())) == 1 and is_leading else ()
 
     def _from_contained_text(self, text: str) -> tuple[str, ...]:
-        """The only option whose text occurs in a short reply, or in the conclusion of a longer one."""
+        """The only option whose text occurs in a short reply."""
         rest = _folded(text)
         if len(rest) > MAX_SHORT_REPLY_CHARACTERS:
-            start, end = sentence_spans(text)[-1]
-            rest = _folded(text[start:end])
-            if not _CONCLUSION.match(rest):
-                return ()
+            return ()
         matches: set[str] = set()
         for form in dict.fromkeys(form for form, _ in self.forms if len(form) > 2):
             pattern = re.compile(rf"(?<!\w){re.escape(form)}(?!\w)")

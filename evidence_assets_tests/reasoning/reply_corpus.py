@@ -1,6 +1,4 @@
-"""Replies in the manner of six model families, and what the parsers read in them; prints a table of the shares.
-
-python -m evidence_assets_tests.reasoning.reply_corpus
+"""Replies in the manner of six model families, and what the parsers read in them.
 
 ``replies/<family>/<task>.txt`` holds the replies of one family to one prompted task. A line ``@@ question => reading``
 comes before each reply. The reading is that of a careful person, decided before the parser ran. ``held out:`` before
@@ -183,32 +181,9 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W\d_]{2,}", text)
 
 
-def shares(replies: Sequence[Reply]) -> str:
-    """Table of correctly read replies by task and family, as `read/all`."""
-    families = sorted({reply.family for reply in replies})
-    rows = [("task", *families, "all")]
-    for task in [*sorted({reply.task for reply in replies}), "all"]:
-        rows.append((task, *(_share(replies, task, family) for family in (*families, "all"))))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
-def _share(replies: Sequence[Reply], task: str, family: str) -> str:
-    group = [r.is_read_correctly for r in replies if task in (r.task, "all") and family in (r.family, "all")]
-    return f"{sum(group)}/{len(group)}"
-
-
 def misread(replies: Sequence[Reply]) -> list[str]:
     return [
         f"{r.family}/{r.task}.txt:{r.line}: {r.parsed_reading!r} instead of {r.reading!r}"
         for r in replies
         if not r.is_read_correctly
     ]
-
-
-if __name__ == "__main__":
-    _replies = list(load_replies())
-    for _held_out in (False, True):
-        _part = [reply for reply in _replies if reply.held_out == _held_out]
-        print(f"\n{'held out' if _held_out else 'written first'}: {_share(_part, 'all', 'all')}")
-        print(shares(_part), *misread(_part), sep="\n")

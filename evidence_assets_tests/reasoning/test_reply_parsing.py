@@ -21,7 +21,6 @@ SAYS_B = [
     "### Final Answer\nB",
     "Final answer:\n\n**B**",
     "The answer is B because of the skin.",
-    "A is wrong, C is unlikely. B is the most likely answer.",
     "Cholesterol embolization",
     "The patient most likely has cholesterol embolization after the catheter.",
     "The catheter loosened plaques.\nThey block small vessels.\n\nB",
@@ -45,16 +44,13 @@ SAYS_B = [
     "正解はBです。",
     "정답: B",
     "Ｂ",
-    "I have thought about A plaque. **B**",
     "Answer: A? No, the skin differs.\n\nFinal answer: B",
     "The correct answer is option B.\n\nOption A is correct only without the catheter. Option D is incorrect.",
-    "B\n\nA) no: the kidneys are well.\nC) no: a vitamin is no disease.",
     "**A)** weak\n**B)** strong\n**C)** weak\n\n**B) Cholesterol embolization**",
     "<answer>B</answer>",
     "The answer is B and not A.",
     "Decision: B",
     "答えはBです。",
-    f"{'The catheter loosened plaques. ' * 12}Therefore, the likely cause is cholesterol embolization.",
 ]
 
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
-from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.extractive import ExtractiveSolver, TopScoreSolver
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
-from evidence_assets_tests.models.servers import MODEL, model_server, running
-from evidence_assets_tests.reasoning.test_prompted_tasks import EXAMPLES, task_named
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, load_minilm, scripted_solver
 
 DRUGS = (
@@ -161,40 +156,4 @@ class TestPrompted(SolverContract):
         explain, choose = self.tasks()
         results = [*solver.explain(explain), *solver.choose([choose])]
         digest = content_id(repr(generator.requests), repr(results))[:12]
-        assert (solver.version[:12], digest) == ("b3c59421a07f", "edfcb730d570")
-
-
-# A task of each shape through a server, in each mode of constrained decoding
-
-
-@pytest.fixture(scope="module")
-def script_server() -> Iterator[tuple[list[str], str]]:
-    """A server whose model gives the replies of a list in turn."""
-    replies: list[str] = []
-    with running(model_server(ScriptedGenerator(lambda _: replies.pop(0)))) as url:
-        yield replies, url
-
-
-@pytest.mark.parametrize("constrain", ["json_schema", "structured_outputs", "none"])
-@pytest.mark.parametrize("name", ["choose", "explain", "short_answer"])
-class TestTasksThroughAServer:
-    """One task of each shape: a choice, JSON and text."""
-
-    def ask(self, script_server: tuple[list[str], str], constrain: str, name: str, *replies: str) -> Any:
-        """The result of a task after these replies, all of which must be used."""
-        script, url = script_server
-        script[:] = replies
-        model = LanguageModel(OpenAIGenerator(MODEL, base_url=url, constrain=constrain))
-        (result,) = task_named(name).ask(model, [EXAMPLES[name].task])
-        assert not script and model.usage.tokens_in > 0 and model.usage.tokens_out > 0
-        return result
-
-    def test_a_malformed_reply_is_repaired_once_or_fails_with_a_reason(
-        self, script_server: tuple[list[str], str], constrain: str, name: str
-    ) -> None:
-        example = EXAMPLES[name]
-        reply, usable = (*example.unusable, " ")[0], example.usable[0]
-        result = self.ask(script_server, constrain, name, reply, usable)
-        assert result == task_named(name).parse(usable, example.task)
-        result = self.ask(script_server, constrain, name, reply, reply)
-        assert isinstance(result, Failure) and "after one repair attempt" in result.reason
+        assert (solver.version[:12], digest) == ("94df0e31e117", "edfcb730d570")
