@@ -11,9 +11,10 @@ from typing import Protocol
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder, FloatArray, Request
+from evidence_assets.models.protocols import Encoder, Request
+from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.citations import contains_quote
-from evidence_assets.reasoning.extractive import Statement, split_statements
+from evidence_assets.reasoning.extractive import split_statements
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
 from evidence_assets.reasoning.spans.choice import find_answer, load_span_weights
@@ -22,7 +23,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Rep
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.negation import is_denial
 
-VERSION = "13"
+VERSION = "14"
 """Raise it whenever equal input may get a different answer."""
 MIN_WEIGHT = 0.36
 """Minimum weight of a reading (:class:`ExtractiveShortAnswers`) that is answered. These five thresholds were tuned on
@@ -134,34 +135,15 @@ class ExtractiveShortAnswers:
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer per task, in order."""
-        paths = [_find_paths(task) for task in tasks]
-        statement_lists = [
-            [s for item in task.texts for s in split_statements(item)] if _has_sourced_facts(task) else []
-            for task in tasks
-        ]
-        texts = dict.fromkeys(
-            text
-            for task, task_paths, statements in zip(tasks, paths, statement_lists, strict=True)
-            for text in (
-                task.question,
-                *(t for p in task_paths for t in (p.text, p.relations, p.mask_start(task.question))),
-                *(statement.text for statement in statements),
-            )
-        )
-        counts = self._encoder.count_tokens(list(texts)) if texts else []
-        short = [text for text, count in zip(texts, counts, strict=True) if count <= self._encoder.max_tokens]
-        vectors = dict(zip(short, self._encoder.encode_sentences(short), strict=True)) if short else {}
-        answers: list[ShortAnswer | Failure] = []
-        for task, task_paths, statements in zip(tasks, paths, statement_lists, strict=True):
-            if is_denial(_FAILURE.sub("", task.question)):
-                answers.append(NO_ANSWER)
-                continue
-            if task.texts and not _has_sourced_facts(task):
-                answers.append(self._answer_by_span(task))
-                continue
-            fact_answer = self._answer_by_facts(task, task_paths, vectors)
-            answers.append(_confirm_by_text(task, fact_answer, statements, vectors) if statements else fact_answer)
-        return answers
+        return [self._answer(task) for task in tasks]
+
+    def _answer(self, task: ShortTask) -> ShortAnswer:
+        if is_denial(_FAILURE.sub("", task.question)):
+            return NO_ANSWER
+        if not any(fact.sourced for fact in task.facts):
+            return self._answer_by_span(task) if task.texts else NO_ANSWER
+        answer = self._answer_by_facts(task)
+        return self._confirm_by_text(task, answer) if task.texts and answer.supported else answer
 
     def _answer_by_span(self, task: ShortTask) -> ShortAnswer:
         choice = find_answer(task.question, split_passages(task.texts), self._encoder, self._weights)
@@ -170,33 +152,50 @@ class ExtractiveShortAnswers:
         answer, passage = choice.candidate.text, choice.candidate.passage
         return ShortAnswer(answer, "answered", (answer,), (passage.evidence_id,), choice.confidence)
 
-    def _answer_by_facts(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
-        readings: dict[tuple[str, tuple[tuple[str, bool], ...]], list[tuple[float, _Path]]] = {}
-        cosines: dict[_Path, float] = {}
+    def _answer_by_facts(self, task: ShortTask) -> ShortAnswer:
+        paths = _find_paths(task)
+        vectors = encode_ends(
+            self._encoder,
+            [task.question, *(t for p in paths for t in (p.text, p.relations, p.mask_start(task.question)))],
+        )
+        readings: dict[tuple[str, tuple[tuple[str, bool], ...]], list[tuple[float, float, _Path]]] = {}
         for path in paths:
-            pairs = ((task.question, path.text), (path.mask_start(task.question), path.relations))
-            if all(text in vectors for pair in pairs for text in pair):
-                text_cosine, cosines[path] = (float(vectors[a] @ vectors[b]) for a, b in pairs)
-                readings.setdefault((path.start, path.steps), []).append(
-                    (round((text_cosine + cosines[path]) / 2, 6), path)
-                )
-        by_weight = sorted(readings.values(), key=lambda reading: -max(weight for weight, _ in reading))
-        if not by_weight or max(weight for weight, _ in by_weight[0]) < (
-            MIN_WEIGHT_WITH_TEXT if task.texts else MIN_WEIGHT
-        ):
+            text_cosine = float(vectors[task.question] @ vectors[path.text])
+            relation_cosine = float(vectors[path.mask_start(task.question)] @ vectors[path.relations])
+            weight = round((text_cosine + relation_cosine) / 2, 6)
+            readings.setdefault((path.start, path.steps), []).append((weight, relation_cosine, path))
+        ranked = sorted(
+            (sorted(reading, key=lambda row: -row[0]) for reading in readings.values()), key=lambda rows: -rows[0][0]
+        )
+        if not ranked or ranked[0][0][0] < (MIN_WEIGHT_WITH_TEXT if task.texts else MIN_WEIGHT):
             return NO_ANSWER
-        best = [path for _, path in sorted(by_weight[0], key=lambda pair: -pair[0])]
-        is_sufficient = cosines[best[0]] >= MIN_RELATION_COSINE and all(
-            contains_quote(name, best[0].text) for name in _proper_names(task.question)
+        weight, relation_cosine, best = ranked[0][0]
+        is_sufficient = relation_cosine >= MIN_RELATION_COSINE and all(
+            contains_quote(name, best.text) for name in _proper_names(task.question)
         )
         if not task.texts and not is_sufficient:
             return NO_ANSWER
-        first, *runner_up = [max(weight for weight, _ in reading) for reading in by_weight[:2]]
-        is_tied = any(first - other < TIE_MARGIN for other in runner_up)
-        supported = tuple(dict.fromkeys(path.answer for path in best))
-        ids = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
-        confidence = round(first / (first + max([*runner_up, MIN_WEIGHT])), 6)
-        return ShortAnswer(supported[0], "ambiguous" if is_tied else "answered", supported, tuple(ids), confidence)
+        next_weight = ranked[1][0][0] if len(ranked) > 1 else 0.0
+        supported = tuple(dict.fromkeys(path.answer for _, _, path in ranked[0]))
+        ids = dict.fromkeys(fact.evidence_id for _, _, path in ranked[0] for fact in path.facts)
+        status = "ambiguous" if weight - next_weight < TIE_MARGIN else "answered"
+        confidence = round(weight / (weight + max(next_weight, MIN_WEIGHT)), 6)
+        return ShortAnswer(supported[0], status, supported, tuple(ids), confidence)
+
+    def _confirm_by_text(self, task: ShortTask, fact_answer: ShortAnswer) -> ShortAnswer:
+        """The first supported answer of the facts that the most similar statement names."""
+        statements = [statement for item in task.texts for statement in split_statements(item)]
+        vectors = encode_ends(self._encoder, [task.question, *(statement.text for statement in statements)])
+        cosines = {s: float(vectors[task.question] @ vectors[s.text]) for s in statements}
+        nearest = max(cosines, key=lambda s: cosines[s], default=None)
+        if nearest is None or cosines[nearest] < MIN_TEXT_COSINE:
+            return NO_ANSWER
+        answer = next((end for end in fact_answer.supported if contains_quote(end, nearest.quote)), None)
+        if answer is None:
+            return NO_ANSWER
+        evidence_ids = (nearest.evidence_id, *fact_answer.evidence_ids)
+        confidence = round(min(1.0, cosines[nearest]), 6)
+        return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
 
 
 def _proper_names(question: str) -> list[str]:
@@ -206,26 +205,6 @@ def _proper_names(question: str) -> list[str]:
         for word in re.findall(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*", question)
         if word[0].isupper() and word != "I"
     ]
-
-
-def _has_sourced_facts(task: ShortTask) -> bool:
-    return any(fact.sourced for fact in task.facts)
-
-
-def _confirm_by_text(
-    task: ShortTask, fact_answer: ShortAnswer, statements: Sequence[Statement], vectors: dict[str, FloatArray]
-) -> ShortAnswer:
-    """The first supported answer of the facts that the most similar statement names."""
-    cosines = {s: float(vectors[task.question] @ vectors[s.text]) for s in statements if s.text in vectors}
-    nearest = max(cosines, key=lambda s: cosines[s], default=None) if task.question in vectors else None
-    if nearest is None or cosines[nearest] < MIN_TEXT_COSINE:
-        return NO_ANSWER
-    answer = next((end for end in fact_answer.supported if contains_quote(end, nearest.quote)), None)
-    if answer is None:
-        return NO_ANSWER
-    evidence_ids = (nearest.evidence_id, *fact_answer.evidence_ids)
-    confidence = round(min(1.0, cosines[nearest]), 6)
-    return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
 
 
 def _find_paths(task: ShortTask) -> list[_Path]:
