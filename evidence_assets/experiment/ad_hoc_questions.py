@@ -97,8 +97,8 @@ def build_question(
 
 
 def parse_table(table: Table) -> TableView:
-    """The table with a record per row, as the solver reads it."""
-    return TableView.of(table.table_id, table.caption, table.header, table.rows).upright
+    """The table as the solver reads it."""
+    return TableView.of(table.table_id, table.caption, table.header, table.rows)
 
 
 def table_options(table: Table, question: str) -> list[str]:

@@ -31,13 +31,6 @@ def word_list(key: str) -> frozenset[str]:
     return frozenset(load_lexicon()[key].split())
 
 
-@lru_cache(maxsize=1024)
-def find_unit(word: str) -> str | None:
-    """The first of the words for the same unit; None for other words."""
-    groups = (group.split() for group in load_lexicon()["units"])
-    return next((group[0] for group in groups if word.casefold() in group), None)
-
-
 def _compile_phrases(phrases: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
 
@@ -58,7 +51,7 @@ class DegreeWord:
     end: int = 0
     rank: int = 1  # 2 in "second largest"
     headers: frozenset[str] = frozenset()  # stems in the headers of columns that it measures
-    time_direction: int = 0  # direction among dates; 0 if it does not order dates
+    is_age: bool = False  # reversed among dates: the oldest has the earliest date
     is_verb: bool = False  # a verb needs no "than" before the rival
     is_evaluative: bool = False  # reversed where lower is better: the best time is the shortest
 
@@ -71,7 +64,7 @@ def _degree_word(kind: DegreeKind, direction: int, marks: str) -> DegreeWord:
         direction,
         rank=next((int(mark) for mark in flags if mark.isdigit()), 1),
         headers=frozenset(stem(mark) for mark in flags if mark.islower()),
-        time_direction=direction * (("TIME" in flags) - ("AGE" in flags)),
+        is_age="AGE" in flags,
         is_verb="VERB" in flags,
         is_evaluative="EVALUATIVE" in flags,
     )

@@ -1,4 +1,4 @@
-"""Mentions of rows, columns and cells in a text: each word belongs to the longest name that matches."""
+"""Mentions of rows, columns and cells in a text: each word belongs to the longest name that it is in."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, stem, strip_unit, tokenize, tokenize_with_offsets
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, stem, tokenize, tokenize_with_offsets
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
-_MIN_ALIAS_LENGTH = 4
-_MIN_SHARE = 0.6  # of a name's words that the text must have
+_MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
 _NEVER_NAMES = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
 _QUOTES = "'‘’\"“”"
 # A cell with a single number is not a name; "3 - 2" is.
@@ -56,9 +55,9 @@ class Word(NamedTuple):
 def find_mentions(view: TableView, plain: str) -> tuple[Mention, ...]:
     """Mentions of a table's names in a plain text, in order."""
     words = [Word(token, stem(token), start, end) for token, start, end in tokenize_with_offsets(plain)]
-    whole_names = _find_whole_names(view, plain, words)
-    free = [word for word in words if not any(m.start < word.end and word.start < m.end for m in whole_names)]
-    return tuple(sorted([*whole_names, *_find_partial_names(view, free)], key=lambda mention: mention.start))
+    names = _find_names(view, plain, words)
+    free = [word for word in words if not any(m.start < word.end and word.start < m.end for m in names)]
+    return tuple(sorted([*names, *_find_unique_words(view, free)], key=lambda mention: mention.start))
 
 
 @lru_cache(maxsize=16)  # questions about the same table are usually consecutive
@@ -68,14 +67,14 @@ def _index_names(view: TableView) -> dict[tuple[str, ...], tuple[set[Any], set[A
     names: list[tuple[int, str, Any]] = [(1, view.labels[j], j) for j in view.columns]
     for location in ((i, j) for i in view.body for j in view.columns):
         if location[1] in view.name_columns:
-            names.append((0, view.name_at(location), location))
+            names.append((0, view.text_at(location), location))
         elif not _SINGLE_NUMBER.fullmatch(view.text_at(location)):
             names.append((2, view.text_at(location), location))
     full_names = {(kind, _stem_name(name)) for kind, name, _ in names}
     for kind, name, target in names:
         # The part before brackets or a colon is an alias, unless it is the full name of something else.
         without_brackets = re.sub(r"\s*\([^()]*\)", "", name).strip()
-        for alias in dict.fromkeys([name, strip_unit(name), without_brackets, name.split(":")[0].strip()]):
+        for alias in dict.fromkeys([name, without_brackets, name.split(":")[0].strip()]):
             stems = _stem_name(alias)
             if stems and (alias == name or (kind, stems) not in full_names):
                 index[stems][kind].add(target)
@@ -87,7 +86,7 @@ def _stem_name(name: str) -> tuple[str, ...]:
     return stems[1:] if len(stems) > 1 and stems[0] == "the" else stems
 
 
-def _find_whole_names(view: TableView, plain: str, words: Sequence[Word]) -> list[Mention]:
+def _find_names(view: TableView, plain: str, words: Sequence[Word]) -> list[Mention]:
     index, stems = _index_names(view), [word.stem for word in words]
     longest = max(map(len, index), default=0)
     spans = (range(start, start + n) for n in range(longest, 0, -1) for start in range(len(words) - n + 1))
@@ -99,7 +98,7 @@ def _find_whole_names(view: TableView, plain: str, words: Sequence[Word]) -> lis
             continue
         row_names, columns, cells = (tuple(sorted(targets)) for targets in index[name])
         mention = Mention(words[span.start].start, words[span.stop - 1].end, row_names, columns, cells)
-        if not _is_function_word(words[span.start : span.stop]) or _is_name(view, plain, mention, mentions):
+        if not _is_function_word(words[span.start : span.stop]) or _is_name(view, plain, mention):
             covered |= set(span)
             mentions.append(mention)
     return mentions
@@ -112,38 +111,25 @@ def _is_function_word(span: Sequence[Word]) -> bool:
     return all(word.token in STOP_WORDS or word.token in _NEVER_NAMES or len(word.token) == 1 for word in span)
 
 
-def _is_name(view: TableView, plain: str, mention: Mention, others: Sequence[Mention]) -> bool:
-    """Whether a function word is a name here: in quotes, after its column's name, or in capitals as in its cell."""
+def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
+    """Whether a function word is a name here: in quotes, or in capitals as in its cell."""
     text, context = plain[mention.start : mention.end], f" {plain} "[mention.start : mention.end + 2]
     is_quoted = context[0] in _QUOTES and context[-1] in _QUOTES
-    columns = {j for _, j in mention.cells}
-    follows_column = any(columns & set(m.columns) and 0 < mention.start - m.end <= 4 for m in others)
     is_capital = text.isupper() and text.lower() not in _NEVER_NAMES
     is_same = is_capital and any(view.text_at(location) == text for location in mention.locations)
-    return is_quoted or follows_column or is_same
+    return is_quoted or is_same
 
 
-def _find_partial_names(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
-    """Rows and columns with most words of their name in the text, or with a word that is unique to the name."""
-    first_words = {word.stem: word for word in reversed(free)}
+def _find_unique_words(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
+    """Words that only one name of a row or column has: "depth" for "Greatest depth"."""
     lines_by_word: dict[str, set[tuple[str, Any]]] = defaultdict(set)
-    names = [
-        (axis, frozenset(name), targets)
-        for name, (row_names, columns, _) in _index_names(view).items()
-        for axis, targets in (("names", row_names), ("columns", columns))
-        if targets
-    ]
-    for axis, name, targets in names:
-        for word in name:
-            lines_by_word[word] |= {(axis, target) for target in targets}
-    mentions: dict[tuple[int, str], Mention] = {}
-    for axis, name, targets in names:
-        content = [word for word in name if word not in STOP_WORDS]
-        matches = [first_words[word] for word in content if word in first_words and len(word) > 1]
-        matches = [word for word in matches if not word.stem[0].isdigit()]
-        has_alias = any(len(lines_by_word[w.stem]) == 1 and len(w.token) >= _MIN_ALIAS_LENGTH for w in matches)
-        if matches and (has_alias or len(matches) >= _MIN_SHARE * len(content)):
-            first = min(matches, key=lambda word: word.start)
-            mention = Mention(first.start, first.end, **{axis: tuple(sorted(targets))}, is_whole=False)
-            mentions.setdefault((first.start, axis), mention)
-    yield from mentions.values()
+    for name, (row_names, columns, _) in _index_names(view).items():
+        lines = {("names", location) for location in row_names} | {("columns", column) for column in columns}
+        for name_stem in name:
+            lines_by_word[name_stem] |= lines
+    for word in free:
+        lines = lines_by_word.get(word.stem, set())
+        is_content = len(word.token) >= _MIN_UNIQUE_LENGTH and word.token not in STOP_WORDS
+        if len(lines) == 1 and is_content and not word.stem[0].isdigit():
+            ((axis, line),) = lines
+            yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)

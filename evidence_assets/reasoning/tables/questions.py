@@ -17,11 +17,7 @@ from evidence_assets.reasoning.tables.text_analysis import analyze_text
 _MATCH_WEIGHT, _OPTION_SPELLING_WEIGHT = 1.0, 0.1  # the cell has the option's words; its trigrams
 _ROW_WEIGHT = 1.0  # the rest of the row has the question's words, weighted by rarity
 _KEY_WEIGHT = 0.3  # the question has the whole text of another cell in the row
-_COVERAGE_WEIGHT = 0.1  # the question has the words of the rest of the row
-_HEADER_WEIGHT = 0.25  # the question has the words of the column's header
-_SPELLING_WEIGHT = 0.3  # the rest of the row has the question's trigrams: "French" relates to a row about France
-_CONTEXT_WEIGHT = _ROW_WEIGHT + _KEY_WEIGHT + _HEADER_WEIGHT + _SPELLING_WEIGHT + _COVERAGE_WEIGHT
-_MAX_SCORE = _MATCH_WEIGHT + _CONTEXT_WEIGHT + _OPTION_SPELLING_WEIGHT
+_MAX_SCORE = _MATCH_WEIGHT + _OPTION_SPELLING_WEIGHT + _ROW_WEIGHT + _KEY_WEIGHT
 TIE_MARGIN = 0.01 / _MAX_SCORE  # options whose supports differ by less are tied
 # Support of an option that an operation confirms, and the maximum support of the other options then.
 _CONFIRMED_SUPPORT, _MAX_OTHER_SUPPORT = 1.0, 0.3
@@ -51,8 +47,7 @@ def _rate_alternative(option: str, text: str) -> float:
 @lru_cache(maxsize=64)  # called for each option of a question
 def compute_outcome(view: TableView, question: str) -> Outcome | None:
     """The outcome of the operation that a question calls for, if any."""
-    analysis = analyze_text(view, question, is_question=True)
-    return None if analysis.conflict else apply_operations(analysis)
+    return apply_operations(analyze_text(view, question, is_question=True))
 
 
 def excludes_rows(view: TableView, question: str) -> bool:
@@ -87,9 +82,6 @@ def find_best_cells(view: TableView, question: str, options: Sequence[str]) -> d
     words, vocabulary = collect_words(question), view.word_weights.keys()
     words |= {term for word in words - vocabulary for term in vocabulary if is_same_word(word, term)}
     terms = words & vocabulary
-    header_words = {j: collect_words(view.labels[j]) & words for j in view.columns}
-    n_header_words = len(frozenset().union(*header_words.values()))
-    question_trigrams = trigrams(question)
     key_columns = [j for j in view.columns if not view.is_constant(j)]
     best: dict[int, CellMatch] = {}
     for i in view.body:
@@ -98,16 +90,10 @@ def find_best_cells(view: TableView, question: str, options: Sequence[str]) -> d
         matches = {j: rates for j, rates in matches.items() if any(rates)}
         keys = {j: _rate_key(texts[j], words) for j in key_columns} if matches else {}
         for j, rates in matches.items():
-            rest = [text for k, text in texts.items() if k != j]
-            rest_words = frozenset().union(*map(collect_words, rest))
-            rest_trigrams = frozenset().union(*map(trigrams, rest))
+            rest_words = frozenset().union(*(collect_words(text) for k, text in texts.items() if k != j))
             shared = view.weight_of(terms & rest_words)
             key, key_column = max(((rate, -k) for k, rate in keys.items() if k != j), default=(0.0, 0))
-            context = _KEY_WEIGHT * key + _HEADER_WEIGHT * len(header_words[j]) / max(1, n_header_words)
-            context += _SPELLING_WEIGHT * len(question_trigrams & rest_trigrams) / max(1, len(question_trigrams))
-            if shared:
-                context += _ROW_WEIGHT * shared / view.weight_of(terms)
-                context += _COVERAGE_WEIGHT * shared / view.weight_of(rest_words)
+            context = _KEY_WEIGHT * key + (_ROW_WEIGHT * shared / view.weight_of(terms) if shared else 0.0)
             for o, rate in enumerate(rates):
                 spelling = _OPTION_SPELLING_WEIGHT * _dice(trigrams(options[o]), trigrams(texts[j]))
                 support = (_MATCH_WEIGHT * rate + spelling + context) / _MAX_SCORE
@@ -136,10 +122,6 @@ def explain_options(
     best = find_best_cells(view, question, options)
     chains = [_explain_cell(view, label, options[o], best.get(o)) for o, label in enumerate(labels)]
     outcome = compute_outcome(view, question)
-    conflict = analyze_text(view, question, is_question=True).conflict
-    if conflict is not None:
-        step = TableStep("conflict", conflict)
-        chains = [TableChain(c.hypothesis, (*c.steps, step), MAX_UNRELATED_SUPPORT * c.support) for c in chains]
     if outcome is not None:
         chains = [_explain_outcome(view, outcome, *pair) for pair in zip(options, chains, strict=True)]
     return tuple(chains)
@@ -171,11 +153,11 @@ def _explain_cell(view: TableView, label: str, option: str, match: CellMatch | N
     if match is None:
         return TableChain(label, (TableStep("absent", f"No cell matches “{option}”."),), 0.0)
     steps = []
-    row, column = view.row_number(match.location[0]), match.location[1]
+    row, column = match.location
     if match.key is not None:
-        text = f"{row} has “{view.text_at(match.key)}”, which is in the question."
+        text = f"Row {row} has “{view.text_at(match.key)}”, which is in the question."
         steps.append(TableStep("find_row", text, (match.key,)))
     relation = "matches" if match.match == 1.0 else "partly matches"
-    text = f"{row} has “{view.text_at(match.location)}” in “{view.label(column)}”, which {relation} “{option}”."
+    text = f"Row {row} has “{view.text_at(match.location)}” in “{view.label(column)}”, which {relation} “{option}”."
     steps.append(TableStep("look_up", text, (*view.header_cells(column), match.location)))
     return TableChain(label, tuple(steps), match.support)

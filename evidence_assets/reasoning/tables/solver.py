@@ -65,7 +65,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "19"
+    version = "20"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
@@ -75,15 +75,13 @@ class TableSolver:
             view, ids = build_view(task.evidence)
         except ValueError as error:
             return Failure(str(error))
-        upright = view.upright
-        ids = ids if upright is view else {(j, i): evidence_id for (i, j), evidence_id in ids.items()}
         if task.task != "verification":
-            (chain,) = questions.explain_options(upright, task.question, [task.hypothesis], [task.option])
-            return _cite_evidence(chain, upright, ids)
-        chains = {chain.hypothesis: chain for chain in claims.explain_claim(upright, task.question)}
+            (chain,) = questions.explain_options(view, task.question, [task.hypothesis], [task.option])
+            return _cite_evidence(chain, view, ids)
+        chains = {chain.hypothesis: chain for chain in claims.explain_claim(view, task.question)}
         if task.hypothesis not in chains:
             return Failure(f"{task.hypothesis!r} is not a label of a claim")
-        return _cite_evidence(chains[task.hypothesis], upright, ids)
+        return _cite_evidence(chains[task.hypothesis], view, ids)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """The label whose chain has the most support; tasks without chains are explained first."""
@@ -123,7 +121,7 @@ def _choose_label(support: dict[str, float]) -> Choice:
 def _excludes_rows(task: ChooseAnswer) -> bool:
     """Whether the chains already account for the negation of a question."""
     evidence = next(iter(task.evidence.values()), ())
-    return bool(evidence) and questions.excludes_rows(build_view(evidence)[0].upright, task.question)
+    return bool(evidence) and questions.excludes_rows(build_view(evidence)[0], task.question)
 
 
 def _choose_option(task: ChooseAnswer, support: dict[str, float], *, is_negated: bool) -> Choice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import collect_words, extract_unit, stem_content_words
@@ -58,29 +58,12 @@ def _is_section(row: tuple[Cell, ...]) -> bool:
 
 
 def _find_row_headers(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
-    """Leading text columns, or one that distinguishes rows; a numeric column counts only if it is the first."""
-    width = len(grid[0])
-    if width < 2 or not body:
-        return ()
-    numeric = _numeric_columns(grid, body)
-    n_distinct = [len({grid[i][j].plain for i in body}) for j in range(width)]
-    if numeric:
-        start = 1 if 0 in numeric and width > 2 and 1 not in numeric else 0
-        stop = next((j for j in range(start, width - 1) if j in numeric), width - 1)
-        return (0,) if stop == 0 and n_distinct[0] == len(body) > 1 else tuple(range(stop))
-    return (next((j for j in range(width) if n_distinct[j] > max(1, len(body) // 2)), 0),)
-
-
-def _value_kind(cell: Cell) -> str:
-    value = cell.values[0] if cell.values else None
-    return f"{value.kind}:{'.' in value.text}" if value else "text" if cell.plain else ""
-
-
-def _uniformity(groups: Iterable[Sequence[str]]) -> float:
-    """Mean share of the most frequent kind in each group, without empty cells."""
-    filled = [[kind for kind in group if kind] for group in groups]
-    shares = [max(map(group.count, group)) / len(group) for group in filled if len(group) > 1]
-    return sum(shares) / len(shares) if shares else 0.0
+    """The text columns before the first numeric column, else the first column that distinguishes most rows."""
+    columns = range(len(grid[0]) - 1)
+    numeric = _numeric_columns(grid, body) if body else []
+    leading = tuple(j for j in columns if j < min(numeric, default=0))
+    distinct = (j for j in columns if len({grid[i][j].plain for i in body}) > len(body) // 2)
+    return leading or tuple(distinct)[:1] or tuple(columns)[:1] if body else ()
 
 
 @dataclass(frozen=True)
@@ -113,7 +96,6 @@ class TableView:
     body: tuple[int, ...]  # rows with data
     row_headers: tuple[int, ...]  # columns that name the rows, from the left
     labels: tuple[str, ...]  # name of each column: its distinct header cells from top to bottom
-    is_transposed: bool = False
 
     @classmethod
     def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
@@ -138,24 +120,6 @@ class TableView:
         grid = [[cells.get((i, j), "") for j in range(width)] for i in range(height)]
         return cls.of(table_id, caption, grid[0], grid[1:])
 
-    @cached_property
-    def is_sideways(self) -> bool:
-        """Whether the values of a row are more uniform in kind than those of a column."""
-        columns = [j for j in range(self.width) if j not in self.row_headers]
-        kinds = [[_value_kind(self.cell((i, j))) for j in columns] for i in self.body]
-        if len(kinds) < 2 or len(columns) < 2:
-            return False
-        return _uniformity(kinds) > _uniformity(zip(*kinds, strict=True))
-
-    @cached_property
-    def upright(self) -> TableView:
-        """The table with one record per row; a simple table with one record per column is transposed."""
-        if self.header_rows != (0,) or self.row_headers != (0,) or self.sections or not self.is_sideways:
-            return self
-        columns = [[row[j].text for row in self.grid] for j in range(self.width)]
-        view = replace(TableView.of(self.table_id, self.caption, columns[0], columns[1:]), is_transposed=True)
-        return view if view.header_rows == (0,) and not view.is_sideways else self
-
     @property
     def width(self) -> int:
         return len(self.labels)
@@ -173,10 +137,6 @@ class TableView:
         if cell.number is not None:
             return cell.number
         return next((value.value for value in cell.values if value.kind == "date"), None)
-
-    def row_number(self, row: int) -> str:
-        """The number of a row in the original table."""
-        return f"{'Column' if self.is_transposed else 'Row'} {row}"
 
     def label(self, column: int) -> str:
         """The name of a column, or its number if it has none."""
@@ -225,12 +185,6 @@ class TableView:
 
         columns = (j for j in self.numeric_columns if not extract_unit(self.labels[j]))
         return frozenset(j for j in columns if all(is_year(self.cell((i, j)).number) for i in self.body))
-
-    def name_at(self, location: CellLocation) -> str:
-        """The row name in a cell; for an empty cell the name above it in the section, as in merged cells."""
-        row, column = location
-        first = max((i for i in self.sections if i < row), default=self.body[0])
-        return next((name for i in range(row, first - 1, -1) if (name := self.text_at((i, column)))), "")
 
     def row_name(self, row: int) -> str:
         """The names of a row that distinguish it from others."""

@@ -9,22 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, extract_unit, stem, strip_markup
+from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
-from evidence_assets.reasoning.tables.lexicon import (
-    DegreeKind,
-    DegreeWord,
-    find_degree_words,
-    find_unit,
-    is_lower_better,
-    pattern,
-)
+from evidence_assets.reasoning.tables.lexicon import DegreeKind, DegreeWord, find_degree_words, is_lower_better, pattern
 from evidence_assets.reasoning.tables.mentions import Mention, find_mentions
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
 # "One" is rarely a number.
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')})\b", re.IGNORECASE)
-_YEAR, _BEFORE_YEAR = re.compile(r"\b[12]\d{3}\b"), re.compile(r"\b(?:in|during|for|year) $", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
 
@@ -100,10 +92,10 @@ class TextAnalysis:
     @cached_property
     def aggregate(self) -> str | None:
         """What is computed of several cells, "total" or "mean"; None if these words are in names of the table."""
-        spans = [(m.start, m.end) for m in self.mentions]
+        names = [(m.start, m.end) for m in self.mentions]
         for operation in ("total", "mean"):
-            starts = (match.start() for match in pattern(operation).finditer(self.text))
-            if any(not any(a <= start < b for a, b in spans) for start in starts):
+            match = pattern(operation).search(self.text)
+            if match and not any(start <= match.start() < end for start, end in names):
                 return operation
         return None
 
@@ -172,11 +164,7 @@ class TextAnalysis:
             columns = {column for _, column in mention.cells}
             gaps = [(_gap(m, mention.start, mention.end), c) for c, m in self._column_names if m is not mention]
             column = min(((gap, c) for gap, c in gaps if c in columns), default=(None, None))[1]
-            # A name of a row is a value if it follows its column's name, or if the row is mentioned before.
-            is_repeated = any(m.start < mention.start and set(m.rows) & set(mention.rows) for m in self.mentions)
-            follows = any(c == column and 0 <= mention.start - m.end <= 2 for c, m in self._column_names)
-            is_row = mention.rows and not (column is not None and (is_repeated or follows))
-            if columns and not is_row and (column is not None or not mention.columns):
+            if columns and not mention.rows and (column is not None or not mention.columns):
                 values[mention] = column
         return values
 
@@ -199,11 +187,9 @@ class TextAnalysis:
         return tuple(items)
 
     def find_column(self, number: CellValue) -> int | None:
-        """The mentioned numeric column nearest to a number, or the only one with the number's unit."""
-        if self.numeric_mentions:
-            return min(self.numeric_mentions.items(), key=lambda item: _gap(item[1], number.start, number.end))[0]
-        columns = self.view.numeric_columns if number.unit else ()
-        return single_item(j for j in columns if extract_unit(self.view.labels[j]) == number.unit)
+        """The mentioned numeric column nearest to a number."""
+        mentions = self.numeric_mentions.items()
+        return min(mentions, key=lambda item: _gap(item[1], number.start, number.end), default=(None, None))[0]
 
     def _hinted_column(self, degree: DegreeWord | None) -> int | None:
         """The measure column whose header alone has most of the header words of a degree word."""
@@ -218,27 +204,22 @@ class TextAnalysis:
         mentions = self.numeric_mentions.items()
         mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
         column = self._hinted_column(degree)
-        orders_dates = degree is not None and degree.time_direction != 0
-        if mentioned is not None:
-            # "The most expensive to build" measures the price, not the year in "Built".
-            if degree is None or orders_dates or mentioned[0] not in view.date_columns or column is None:
-                column = mentioned[0]
-        elif column is None:
-            column = single_item(j for j in view.measure_columns if j in view.date_columns) if orders_dates else None
-            column = single_item(view.measure_columns) if column is None and self.is_question else column
-        return column
+        # "The most expensive to build" measures the price, not the year in "Built".
+        if mentioned is not None and (column is None or mentioned[0] not in view.date_columns):
+            return mentioned[0]
+        return single_item(view.measure_columns) if column is None and self.is_question else column
 
     def direction(self, degree: DegreeWord, column: int) -> int:
         """Direction of a degree word in a column: the older has the greater age but the earlier year."""
-        if degree.is_evaluative and is_lower_better(self.view.labels[column]):
-            return -degree.direction
-        return degree.time_direction if degree.time_direction and column in self.view.date_columns else degree.direction
+        is_reversed = degree.is_evaluative and is_lower_better(self.view.labels[column])
+        is_reversed |= degree.is_age and column in self.view.date_columns
+        return -degree.direction if is_reversed else degree.direction
 
     def _find_condition(self, number: CellValue) -> Condition | None:
         """The condition of a number, with the bound of a comparative before it: "deeper than 500"."""
         degree = next((d for d in reversed(self.degrees) if d.kind == "comparative" and d.end <= number.start), None)
         between = self.text[degree.end : number.start] if degree else ""
-        is_adjacent = degree and (degree.is_verb or degree.time_direction) and not between.strip()
+        is_adjacent = degree and degree.is_verb and not between.strip()
         if degree and (is_adjacent or re.fullmatch(r"\s*(?:\w+\s+){0,5}?than\s+", between)):
             column = self.find_measured_column(degree)
             if column is None:
@@ -247,30 +228,6 @@ class TextAnalysis:
             return Condition(column, number=replace(number, comparator=sign))
         column = self.find_column(number)
         return None if column is None else Condition(column, number=number)
-
-    @cached_property
-    def conflict(self) -> str | None:
-        """A sentence on a number whose unit or year is not that of the columns that it is about; None without one."""
-        pairs = ((number, self._find_other_unit(number) or self._find_other_year(number)) for number in self.numbers)
-        return next((f"The text has “{n.text}”, but the column is “{label}”." for n, label in pairs if label), None)
-
-    def _find_other_unit(self, number: CellValue) -> str | None:
-        """The header of the column of a number, or of cells that equal it, if its unit is another known one."""
-        unit, condition, view = find_unit(number.unit), self._find_condition(number), self.view
-        if unit is None:
-            return None
-        equal = (j for j in view.columns if any(view.cell((i, j)).number == number.value for i in view.body))
-        labels = [view.labels[j] for j in (equal if condition is None else [condition.column])]
-        units = {find_unit(extract_unit(label)) for label in labels}
-        return labels[0] if labels and not units & {None, unit} else None
-
-    def _find_other_year(self, number: CellValue) -> str | None:
-        """The header of the mentioned columns if all have a year and the table does not have the text's: "in 2024"."""
-        is_period = _YEAR.fullmatch(number.text) and _BEFORE_YEAR.search(self.text[: number.start])
-        if not is_period or number.text in self.view.vocabulary:
-            return None
-        labels = [self.view.labels[j] for j in self.columns]
-        return labels[0] if labels and all(map(_YEAR.search, labels)) else None
 
     def find_conditions(self, excluded: CellValue | None = None) -> list[Condition]:
         """The conditions on rows: those of its numbers, except one, then those of its values."""

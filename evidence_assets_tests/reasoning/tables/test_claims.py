@@ -82,8 +82,6 @@ STAFF = TableView.of(
         (SALES, "The total units of the East region is 520.", "REFUTES"),
         (SALES, "The average of the units in Q1 2023 is 800.", "SUPPORTS"),
         (STAFF, "The average salary in Sales is 54750.", "SUPPORTS"),
-        (STAFF, "Bo Chen has a higher salary than all others together.", "REFUTES"),
-        (STAFF, "Bo Chen has a higher salary than the average of the others.", "SUPPORTS"),
         (STAFF, "Eva Horn started in 2016.", "SUPPORTS"),
         (STAFF, "Eva Horn started in 2020.", "REFUTES"),
         (SALES, "North sold more units than East in Q1 2023.", "SUPPORTS"),
@@ -102,24 +100,6 @@ def test_totals_dates_negations_and_rows_with_two_names(table: TableView, claim:
 def test_a_total_over_a_span_of_rows_settles_nothing() -> None:
     years = TableView.of("y", "", ["Year", "Races"], [[str(year), "10"] for year in range(1995, 2000)])
     assert verify_claim(years, "She ran a total of 50 races between 1995 and 1999.").status == "insufficient"
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        "Elm is 85 km long.",
-        "The length of Elm is 85 feet.",
-        "Elm is longer than 80 feet.",
-        "Elm had 312 loans in 2024.",
-    ],
-)
-def test_a_number_with_another_unit_or_year_than_its_column_is_not_supported(claim: str) -> None:
-    sheds = TableView.of("s", "", ["Shed", "Length (m)", "Loans in 2025"], [["Elm", "85", "312"], ["Oak", "60", "84"]])
-    answer = verify_claim(sheds, claim)
-    assert (answer.answer, answer.status) == ("NOT ENOUGH INFORMATION", "insufficient")
-    assert "but the column is" in answer.chain("NOT ENOUGH INFORMATION").steps[-1].text
-    true_claim = claim.replace("km", "metres").replace("feet", "m").replace("2024", "2025")
-    assert verify_claim(sheds, true_claim).answer == "SUPPORTS"
 
 
 def test_a_settled_claim_is_answered_and_an_unmeasured_one_is_not() -> None:
@@ -151,13 +131,6 @@ def test_unrelated_claims_have_not_enough_information(claim: str) -> None:
     answer = verify_claim(SCORES, claim)
     assert (answer.answer, answer.status) == ("NOT ENOUGH INFORMATION", "insufficient")
     assert answer.chain("NOT ENOUGH INFORMATION").support > 0
-
-
-def test_every_label_has_a_chain_with_citations() -> None:
-    answer = verify_claim(SCORES, "Beta improves precision over Alpha by 3.8 points and has a recall of 62.0.")
-    assert [chain.hypothesis for chain in answer.chains] == ["SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
-    cited = {location for step in answer.chain("SUPPORTS").steps for location in step.cells}
-    assert {(2, 1), (1, 1)} <= cited
 
 
 def test_a_longer_name_hides_the_shorter_one() -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from evidence_assets.reasoning.tables.questions import LOG_ODDS_PER_SUPPORT, TIE_MARGIN
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice
 
@@ -133,21 +129,3 @@ def test_a_negated_question_takes_the_least_supported_option() -> None:
     answer = answer_choice(DIET, "Which animal is not a carnivore?", LABELS[:3], options, negated=True)
     assert (answer.answer, answer.status) == ("C", "answered")
     assert max(answer.choice.weights, key=lambda label: answer.choice.weights[label]) == "C"
-
-
-_WORD = st.sampled_from(["fox", "cat", "meat", "plants", "is", "7", "[BOLD] 9", "", "x" * 50])
-
-
-@given(
-    st.lists(st.lists(_WORD, max_size=4), max_size=4),
-    st.lists(_WORD, max_size=3),
-    st.lists(_WORD, min_size=2, max_size=4),
-)
-@settings(max_examples=60, deadline=None)
-def test_any_table_gives_a_defined_answer(rows: list[list[str]], question: list[str], options: list[str]) -> None:
-    view = TableView.of("t", "", rows[0] if rows else [], rows[1:])
-    answer = answer_choice(view, " ".join(question), LABELS[: len(options)], options)
-    assert answer.answer in (answer.supported or LABELS) and bool(answer.supported) == (answer.status != "insufficient")
-    weights = answer.choice.weights
-    assert max(weights.values()) - weights[answer.answer] < LOG_ODDS_PER_SUPPORT * TIE_MARGIN
-    assert [chain.hypothesis for chain in answer.chains] == list(LABELS[: len(options)])
