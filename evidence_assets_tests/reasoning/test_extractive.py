@@ -202,14 +202,6 @@ def test_instructions_in_evidence_change_no_chain_or_choice_of_the_sample() -> N
     assert changed_questions(ExtractiveSolver(encoder), SMALL_SAMPLE) == []
 
 
-def test_the_end_of_an_overlong_text_is_encoded(solver: ExtractiveSolver) -> None:
-    case = "The patient walked into the ward and sat down. "
-    long, longer = (solver.explain([ExplainOption(case * n + QUESTION, "A", "gout", rows(*TEXTS))]) for n in (60, 90))
-    assert long == longer != solver.explain([ExplainOption("", "A", "gout", rows(*TEXTS))])
-    (chain,) = solver.explain([ExplainOption(QUESTION, "A", "type 2 diabetes", rows("and so on " * 300))])
-    assert isinstance(chain, Chain)
-
-
 def test_output_changes_only_with_the_version(solver: ExtractiveSolver) -> None:
     chains, choice = answer(solver)
     output = [choice.answer, choice.status, choice.supported, *((chain.hypothesis, chain.steps) for chain in chains)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 
 from evidence_assets import systems
 from evidence_assets.experiment.variants import variants, variants_of
@@ -123,145 +125,7 @@ def test_all_supported_options_are_requested_without_a_constraint_to_one() -> No
 
 
 verdict = published_prompts.verdict_request
-S2, S3, PASSAGE = "thesis 3.3.2, stage 2", "thesis 3.3.2, stage 3", "thesis 6.4.6"
-PRINTED_PARTS: dict[str, list[tuple[str, str]]] = {
-    "published_case": [
-        (f"{S2}, role", "?claim experienced claims"),
-        ("thesis 4.3.2, role", "?option experienced questions"),
-        (f"{S2}, SUPPORTS, task", "?supports why claim borne"),
-        (f"{S2}, REFUTES, task", "?refutes why claim contradicted"),
-        (f"{S2}, NEI, task", "?unsettled why not enough"),
-        ("thesis 4.3.2, task", "?option why right answer alone"),
-        (f"{S2} and 4.3.2, claim or question", "$question"),
-        ("thesis 4.3.2, option", "$option"),
-        (f"{S2} and 4.3.2, table", "$table"),
-        (f"{S2}, SUPPORTS, facts", "?supports step facts values rows confirm"),
-        (f"{S2}, SUPPORTS, contribution", "?supports each adds"),
-        (f"{S2}, SUPPORTS, form", "?supports logical exact content"),
-        (f"{S2}, REFUTES, facts", "?refutes step parts contradict"),
-        (f"{S2}, REFUTES, conflicts", "?refutes inconsistent conflicts follow"),
-        (f"{S2}, REFUTES, form", "?refutes clear rows values"),
-        (f"{S2}, NEI, rows", "?unsettled step rows context not enough"),
-        ("thesis 4.3.2, facts", "?option step facts values rows"),
-        ("thesis 4.3.2, cells", "?option cell filters matches compares adds"),
-        ("thesis 4.3.2, form", "?option logical exact content"),
-    ],
-    "published_claim_verdict": [
-        (f"{S3}, role", "experienced facts"),
-        (f"{S3}, given", "?cases claim table explanation each label"),
-        ("thesis 3.4.4, without CCoE", "?bare claim table"),
-        (f"{S3}, given, SUPPORTS", "?cases SUPPORTS assumes supports"),
-        (f"{S3}, given, REFUTES", "?cases REFUTES assumes refutes"),
-        (f"{S3}, given, NEI", "?cases NOT ENOUGH INFORMATION assumes little"),
-        (f"{S3}, goal", "supported refuted lack information"),
-        (f"{S3}, claim", "$question"),
-        (f"{S3}, evidence", "$table"),
-        (f"{S3}, explanations", "$cases"),
-        (f"{S3}, task 1", "1. claim"),
-        (f"{S3}, task 2", "2. evidence"),
-        (f"{S3}, task 2, SUPPORTS", "SUPPORTS confirms true"),
-        (f"{S3}, task 2, REFUTES", "REFUTES contradicts false"),
-        (f"{S3}, task 2, NEI", "NOT ENOUGH INFORMATION little confirm contradict"),
-        (f"{S3}, task 3", "3. comparison finally"),
-        (f"{S3}, answer", "only one label $labels"),
-    ],
-    "published_verdict": [
-        ("thesis 4.3.3, role", "experienced answer question"),
-        ("thesis 4.3.3, question", "$question"),
-        ("thesis 4.3.3, evidence", "$table"),
-        ("thesis 4.3.3, options", "$options"),
-        ("thesis 4.3.3, explanations", "$cases"),
-        ("thesis 4.3.3, goal", "?cases single option table explanations alone"),
-        ("thesis 4.4.3, without CCoE", "?bare single option table alone"),
-        ("thesis 4.3.3, cells", "?cases step cells explanation each relies"),
-        ("thesis 4.3.3, choice", "?cases agrees fewest clearest cells assumes nothing"),
-        ("thesis 4.3.3, output", "only one label $labels"),
-    ],
-    "published_passages": [
-        (f"{PASSAGE}, role", "biomedical"),
-        (f"{PASSAGE}, goal", "question answers passages most accurate"),
-        (f"{PASSAGE}, question", "$question"),
-        (f"{PASSAGE}, options", "$answers"),
-        (f"{PASSAGE}, passages", "$passages"),
-        (f"{PASSAGE}, task 1", "1. all passages understand"),
-        (f"{PASSAGE}, task 2", "2. directly supports contradicts each"),
-        (f"{PASSAGE}, task 3", "3. select support most"),
-        (f"{PASSAGE}, task 4", "4. join several"),
-        (f"{PASSAGE}, guideline 1", "passages alone not other knowledge assumptions"),
-        (f"{PASSAGE}, guideline 2", "no passage evidence insufficient"),
-        (f"{PASSAGE}, guideline 3", "two to four sentences"),
-        (f"{PASSAGE}, guideline 4", "factual logical clear"),
-        (f"{PASSAGE}, format", "Answer: Explanation: Passage"),
-    ],
-    "judge": [
-        ("thesis 5.4.2, precision, tuple and prompt sentence", "$statement"),
-        ("thesis 5.4.2, precision, binary label", "correct wrong"),
-    ],
-    "short_answer": [
-        ("kaping-background 4.2.5, facts", "?facts facts triples $facts"),
-        ("kaping-background 4.2.5, form of the answer", "no explanation N/A"),
-        ("kaping-background 4.2.5, question", "$question"),
-        ("kaping-background 4.2.5, reply", "Answer:"),
-    ],
-    "entities": [
-        ("kaping-background 4.2.3, first prompt, task", "entities question"),
-        ("kaping-background 4.2.3, first prompt, question", "$question"),
-        ("kaping-background 4.2.3, first prompt, reply", "Entities:"),
-    ],
-    "relations": [
-        ("kaping-background 4.2.3, second prompt, task", "relations question"),
-        ("kaping-background 4.2.3, second prompt, question", "$question"),
-        ("kaping-background 4.2.3, second prompt, reply", "Relations:"),
-    ],
-    "triples": [
-        ("kaping-background 4.2.3, third prompt, task", "triples subject relation object entities relations"),
-        ("kaping-background 4.2.3, third prompt, question", "$question"),
-        ("kaping-background 4.2.3, third prompt, entities", "$entities"),
-        ("kaping-background 4.2.3, third prompt, relations", "$relations"),
-        ("kaping-background 4.2.3, third prompt, reply", "Triples:"),
-    ],
-    "published_grade": [
-        ("4stepfocus 2, reranker, question", "$question"),
-        ("4stepfocus 2, reranker, background of a result", "$entry"),
-        ("4stepfocus 2, reranker, score", "score 0 1 answer"),
-    ],
-    "triplets": [
-        ("4stepfocus 3, algorithm 1, line 1, types", "$node_types $edge_types"),
-        ("4stepfocus 3, algorithm 1, line 1, triplets", "head edge tail variable target"),
-        ("4stepfocus 3, algorithm 1, line 1, question", "$question"),
-    ],
-    "published_question": [
-        ("thesis 6.5.3, without knowledge retrieval", "multiple-choice"),
-        ("thesis 6.5.3, question", "$question"),
-        ("thesis 6.5.3, options", "$answers"),
-    ],
-    "published_chain": [
-        ("thesis 7.3.3, role", "step question evidence answer"),
-        ("thesis 7.3.3, question", "$question"),
-        ("thesis 7.3.3, candidate", "$answer"),
-        ("thesis 7.3.3, evidence", "$evidence"),
-        ("thesis 7.3.3, task", "chain steps from question to proposed answer"),
-        ("thesis 7.3.3, integration", "texts graph"),
-        ("thesis 7.3.3, guideline 1", "chain nothing else"),
-        ("thesis 7.3.3, guideline 2", "never right"),
-        ("thesis 7.3.3, guideline 3", "complete key fact question evidence"),
-        ("thesis 7.3.3, start", "Reasoning:"),
-    ],
-    "published_choice": [
-        ("thesis 7.3.4, role", "compare chains most plausible"),
-        ("thesis 7.3.4, question", "$question"),
-        ("thesis 7.3.4, candidates", "$answers"),
-        ("thesis 7.3.4, chains", "$chains"),
-        ("thesis 7.3.4, task 1", "1. read chains every"),
-        ("thesis 7.3.4, task 2", "2. support most"),
-        ("thesis 7.3.4, task 3", "3. coherent facts much"),
-        ("thesis 7.3.4, task 4", "4. choose best"),
-        ("thesis 7.3.4, guideline 1", "good consistent not how many"),
-        ("thesis 7.3.4, guideline 2", "facts logic question"),
-        ("thesis 7.3.4, format", "Answer: X"),
-    ],
-}
-"""The printed parts of each prompt in the printed order: the passage that asks for a part, and words of ours for it."""
+PRINTED_PARTS = yaml.safe_load(Path(__file__).with_name("printed_parts.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", PRINTED_PARTS)

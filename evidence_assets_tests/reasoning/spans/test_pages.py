@@ -13,30 +13,6 @@ from evidence_assets.reasoning.spans.questions import analyze_question, is_whole
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.sentences import sentence_spans, starts_with_pronoun
 
-PAGES = {
-    "Lindenhof Garden Club": "The Lindenhof Garden Club was founded in 1987 by Elsa Brandt. It owns 17 apple trees and "
-    "three pear trees. It meets every Saturday at 6 a.m. in the old mill. Membership costs 12 euros a year.",
-    "Market hall": "The market hall stands behind the town church. It was designed by the architect Paul Weber. It "
-    "opens at 7 a.m. on weekdays. The hall has 24 stalls and two fountains.",
-    "Boats": "The ferry Seeadler crosses the lake in 35 minutes. It carries 120 passengers and eight cars.",
-}
-QUESTIONS = {
-    "How many pear trees are there?": "three",
-    "How many apple trees are there?": "17",
-    "How many fountains does the hall have?": "two",
-    "How many cars does the ferry carry?": "eight",
-    "How much does membership cost?": "12 euros",
-    "When does the market hall open?": "7 a.m.",
-    "Who founded the garden club?": "Elsa Brandt",
-}
-UNANSWERABLE = (
-    "How many plum trees are there?",
-    "How many seats does the ferry have?",
-    "Who is the treasurer of the garden club?",
-    "Who is the treasurer of the club?",
-)
-
-
 NOTES = {
     "bread.md": "# Rye bread\n\nMix 500 grams of rye flour with 400 millilitres of water. Leave the dough in a warm"
     " place for 12 hours. Bake the loaf at 220 degrees for 55 minutes. The loaf stays fresh for six "
@@ -91,7 +67,7 @@ REASONS = {
 }
 
 
-def read_pages(pages: dict[str, str] = PAGES) -> list[EvidenceItem]:
+def read_pages(pages: dict[str, str]) -> list[EvidenceItem]:
     """Each sentence as a row of evidence, with its title and the referent of its pronoun."""
     items = []
     for title, text in pages.items():
@@ -111,24 +87,15 @@ def ask(question: str, texts: list[EvidenceItem]) -> ShortAnswer:
     return answer
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_an_answer_is_right_and_its_evidence_alone_gives_it_too(question: str) -> None:
-    answer = ask(question, read_pages())
-    assert (answer.answer, answer.status) == (QUESTIONS[question], "answered")
-    alone = ask(question, [item for item in read_pages() if item.evidence_id in answer.evidence_ids])
-    assert alone.answer == answer.answer
-
-
-@pytest.mark.parametrize("question", UNANSWERABLE)
-def test_what_no_page_says_has_no_answer(question: str) -> None:
-    assert ask(question, read_pages()) == ShortAnswer(None, "insufficient")
-
-
 def test_simple_questions_on_notes_are_mostly_answered_and_never_wrong() -> None:
     texts = read_pages(NOTES)
-    answers = {question: ask(question, texts).answer for question in (*NOTE_QUESTIONS, *NOTE_UNANSWERABLE)}
-    wrong = {q: a for q, a in answers.items() if a and NOTE_QUESTIONS.get(q, "?") not in a}
-    assert not wrong and sum(answer is not None for answer in answers.values()) >= MIN_RIGHT, answers
+    answers = {question: ask(question, texts) for question in (*NOTE_QUESTIONS, *NOTE_UNANSWERABLE)}
+    answered = {question: answer for question, answer in answers.items() if answer.answer is not None}
+    wrong = {q: a for q, a in answered.items() if NOTE_QUESTIONS.get(q, "?") not in (a.answer or "")}
+    assert not wrong and len(answered) >= MIN_RIGHT, answers
+    for question, answer in answered.items():
+        alone = ask(question, [item for item in texts if item.evidence_id in answer.evidence_ids])
+        assert alone.answer == answer.answer, "the cited evidence alone gives the same answer"
 
 
 @pytest.mark.parametrize(
