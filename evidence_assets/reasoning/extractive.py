@@ -26,9 +26,7 @@ from evidence_assets.reasoning.tasks import (
 )
 from evidence_assets.text.negation import asks_for_exception, is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses, starts_with_pronoun
-from evidence_assets.text.words import STOP_WORDS, stem
 
-_ANSWER_KIND = re.compile(r"\b(?:which|what|whose)\s+((?:[\w-]+\s+){0,3}[\w-]+)", re.IGNORECASE)
 YES_NO_MAYBE = ("yes", "no", "maybe")
 _FINDING = re.compile(
     r"\d\s*%|\bp\s*[<=>≤≥]|significan|\b(?:show|found|observ|conclu|suggest|indicat|correlat|associat|higher|lower"
@@ -50,21 +48,6 @@ LOG_ODDS_OFFSETS = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
 LOG_ODDS_SLOPES = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
 MIN_SHARE = 0.50
 """Minimum probability of a supported label."""
-
-
-def answer_kind_stems(question: str) -> frozenset[str]:
-    """Stems of the words after "which" or "what": they state the kind of answer, not the topic.
-
-    >>> sorted(answer_kind_stems("Into which product do soybeans go?"))
-    ['product']
-    """
-    kinds = set()
-    for match in _ANSWER_KIND.finditer(question):
-        for word in match[1].casefold().split():
-            if word in STOP_WORDS:
-                break
-            kinds.add(stem(word))
-    return frozenset(kinds)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from evidence_assets.reasoning.extractive import (
     STATEMENT_WEIGHT,
     VERSION,
     ExtractiveSolver,
-    answer_kind_stems,
     split_statements,
 )
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, are_names
@@ -272,8 +271,3 @@ def test_clauses_are_separate_statements_that_quote_their_sentence() -> None:
     assert (
         statement_tuples("Metformin is a drug. It lowers glucose.")[1][0] == "Metformin is a drug. It lowers glucose."
     )
-
-
-def test_the_kind_of_answer_is_separated_from_the_topic() -> None:
-    assert answer_kind_stems("Which illness is metformin meant to help with?") == {"ill"}
-    assert answer_kind_stems("Name the capital of France.") == frozenset()
