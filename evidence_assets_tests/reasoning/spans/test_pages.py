@@ -59,7 +59,7 @@ NOTE_UNANSWERABLE = (
     "Where is the swimming pool?",
     "What did Greta Lind break?",
 )
-MIN_RIGHT = 17
+MIN_RIGHT = 14
 REASONS = {
     "Freezer": "The freezer failed on 2 August because the compressor was clogged with dust; we lost 38 soil cores. It "
     "does not ring because the bell is broken.",
