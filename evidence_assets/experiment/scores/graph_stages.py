@@ -35,6 +35,8 @@ def graph_stages(
     ``graph_choice``: accuracy of the option with the best score (shared by ties).
     ``graph_signal``: AUC, P(s_right > s_wrong) + P(tie) / 2, over the pairs of options of a question; options without
     evidence rank last.
+    ``graph_kept_share``, ``graph_spread``: share of the subgraph's nodes that are relevant, and standard deviation of
+    the node scores, over questions with evidence of a node scorer (what the threshold of algorithm 6.1 keeps).
     ``graph_linking_precision``, ``graph_linking_recall``: linked phrases of the question against the benchmark's topic
     entities; phrases match if one contains the other as whole words.
     """
@@ -50,9 +52,18 @@ def graph_stages(
             continue
         scores = _linking_scores(question, subgraph_by_question[question["question_id"]])
         scores |= _discrimination_scores(question["gold"][0], _support(question, rows))
+        scores |= _relevance_scores(rows.get(question["question_id"], []))
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
     return {f"graph_{name}": _estimate(name, values) for name, values in values_by_name.items()}
+
+
+def _relevance_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What a node scorer kept of the subgraph, as each of the question's rows says."""
+    why = json.loads(rows[0]["why"] or "{}") if rows else {}
+    if not why.get("of") or why["spread"] is None:
+        return {}
+    return {"kept_share": why["kept"] / why["of"], "spread": why["spread"]}
 
 
 def option_support(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:

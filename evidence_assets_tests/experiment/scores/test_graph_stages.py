@@ -64,6 +64,17 @@ def test_each_stage_counts_the_questions_it_loses() -> None:
     assert "graph_linking_recall" not in scores and compute_scores(questions[-1:], subgraphs, evidence) == {}
 
 
+def test_the_kept_share_and_the_spread_are_those_of_the_evidence() -> None:
+    subgraphs = [subgraph(name, [link("", "sugar", "n0")], [], {"n0": 0}) for name in ("q", "r", "s")]
+    scored, raw = ({"kept": 3, "of": 4, "spread": 0.25}, {"kept": 4, "of": 4, "spread": None})
+    evidence = [row("q", "A", 0.7), row("q", "B", 0.4), row("r", "A", 0.1)]
+    for item, why in zip(evidence, (scored, scored, raw), strict=True):
+        item["why"] = json.dumps(why)
+    scores = compute_scores([question(name) for name in ("q", "r", "s")], subgraphs, evidence)
+    assert (scores["graph_kept_share"].value, scores["graph_kept_share"].n) == (0.75, 1)
+    assert scores["graph_spread"].value == 0.25
+
+
 def test_linked_phrases_are_compared_with_topic_entities() -> None:
     questions = [question("q", topic_entities=["Two weeks", "type 2 diabetes"])]
     subgraphs = [subgraph("q", [link("", "diabetes", "n1"), link("", "man", "n2")], [], {"n1": 0, "n2": 0})]
