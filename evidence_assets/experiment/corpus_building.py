@@ -68,7 +68,7 @@ def build_chunks(context: StageContext, name: str, groups: Sequence[FileGroup]) 
 
 def build_embeddings(context: StageContext, name: str, map_blocks: BlockMap = map) -> StageOutput:
     """One vector per chunk of one shard; a chunk longer than the encoder's limit is encoded in pieces."""
-    settings = assign_gpu(context.profile.encoder, context.shard)
+    settings = context.profile.encoder
     model = get_encoder(settings)
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
     texts = context.lake.read("chunks", f"corpus/{name}/chunks", context.partition, columns).sort("chunk_id")
@@ -109,16 +109,6 @@ def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.T
     constants = {"child_kind": "chunk_embedding", "relation": relation, "parent_kind": kind}
     columns = {"child_id": ids, "parent_id": parents, "parent_version": parents}
     return build_table("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in constants.items()}})
-
-
-def assign_gpu(settings: ModelSettings, shard: int) -> ModelSettings:
-    """Distribute shards over GPUs: the model settings with the device of this shard."""
-    import torch
-
-    count = torch.cuda.device_count()
-    if settings.device != "auto" or count < 2:
-        return settings
-    return settings.model_copy(update={"device": f"cuda:{shard % count}"})
 
 
 def build_index(

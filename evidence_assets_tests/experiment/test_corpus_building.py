@@ -1,4 +1,4 @@
-"""Building a corpus: a full disk leaves the old index, and shards are distributed over GPUs."""
+"""Building a corpus: a full disk leaves the old index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment import corpus_building
 from evidence_assets.lake.errors import DiskFull
 from evidence_assets.lake.store import Lake
-from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import open_corpus
 
@@ -30,17 +29,3 @@ def test_a_full_disk_leaves_the_old_index(lake: Lake, tmp_path: Path, monkeypatc
         corpus_building.build_index(lake, "c")
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert open_corpus(lake, "c").texts([0]) == ["Bees buzz."]
-
-
-def test_shards_are_distributed_over_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = ModelSettings(name="m")
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    assert corpus_building.assign_gpu(settings, 5) == settings
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
-    assert [corpus_building.assign_gpu(settings, shard).device for shard in (0, 5, 63)] == [
-        "cuda:0",
-        "cuda:1",
-        "cuda:3",
-    ]
-    on_cpu = ModelSettings(name="m", device="cpu")
-    assert corpus_building.assign_gpu(on_cpu, 5) == on_cpu
