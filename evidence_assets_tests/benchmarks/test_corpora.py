@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -58,17 +57,6 @@ def test_texts_and_markdown_below_folders(tmp_path: Path) -> None:
         Document("deep/b.md", "A heading", "# A heading #\n\nBody.", "deep/b.md"),
         Document("one.md", "one", "one line", "one.md"),
     ]
-
-
-def test_one_article_at_a_time_is_in_memory(tmp_path: Path) -> None:
-    shard(tmp_path / "a.parquet", [str(i) for i in range(4000)], [f"{i} " * 2500 for i in range(4000)])
-    for _ in read_documents(tmp_path):  # loads what is loaded once
-        break
-    tracemalloc.start()
-    assert sum(1 for _ in read_documents(tmp_path)) == 4000
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 12_000_000  # the texts together are 49 MB
 
 
 def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:

@@ -66,14 +66,6 @@ CLAIM = {
 }
 
 
-def test_claims_about_one_table_share_it_and_carry_the_declared_name(tmp_path: Path) -> None:
-    lake = lake_with(tmp_path, {"s/sci_tab.json": json.dumps([CLAIM, CLAIM | {"id": "c2", "label": "refutes"}])})
-    benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s")
-    request, tables = list(read_benchmark_questions(lake, benchmark)), list(read_benchmark_tables(lake, benchmark))
-    assert [(q.benchmark, q.gold) for q in request] == [("mine", ("SUPPORTS",)), ("mine", ("REFUTES",))]
-    assert [(t.benchmark, t.table_id) for t in tables] == [("mine", "t1")]
-
-
 def test_a_second_table_of_one_id_and_a_table_without_rows_are_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

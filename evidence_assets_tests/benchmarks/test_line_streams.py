@@ -55,12 +55,6 @@ def test_the_error_names_a_file_of_another_format(tmp_path: Path, data: bytes, m
         list(jsonl_rows(path))
 
 
-def test_mixed_encodings_name_line_and_byte(tmp_path: Path) -> None:
-    path = write(tmp_path, "café\n".encode() + "café\n".encode("latin-1"))
-    with pytest.raises(BadInput, match=r"a\.txt:2: byte 4 of the line \(0xe9\) is not UTF-8"):
-        list(text_lines(path))
-
-
 def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
     rows = list(jsonl_rows(write(tmp_path, '{"a": 1}\r\n\n{"a": "\u2028"}\n')))
     assert [(row.line, row.values) for row in rows] == [(1, {"a": 1}), (3, {"a": "\u2028"})]
@@ -70,7 +64,6 @@ def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('{"a": 1}\n{"a": \n', r":2: not valid JSON: Expecting value \(column"),
-        ('{"a": 1}\n[1]\n', r":2: \[1\] is not an object"),
         ('[{"a": 1}]', r":1: is one JSON array"),
         ('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", ":1: the JSON is nested too deeply"),
         ("question,A,B\n", ":1: not valid JSON"),
@@ -93,11 +86,7 @@ def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", r":1: not valid JSON: expected \[ or {, but the file ends"),
-        ("7", r":1: not valid JSON: expected \[ or {, not '7'"),
         ('[{"a": 1},\n {"a": 2}', ":2: not valid JSON: expected , or ], but the file ends"),
-        ('[{"a": 1},\n {"a": ', ":2: not valid JSON: Expecting value"),
-        ('[{"a": 1}\n {"a": 2}]', ":2: not valid JSON: expected , or ], not '{'"),
-        ('[{"a": 1},\n]', ":2: not valid JSON: Expecting value"),
         ("{7: 1}", ":1: not valid JSON: expected a key in quotes"),
         ('[{"a": 1}]\n[{"a": 2}]', ":2: more text follows"),
         ('{"a": 1}\n{"a": 2}\n', "expected an array of objects"),

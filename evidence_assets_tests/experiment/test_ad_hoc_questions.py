@@ -14,7 +14,6 @@ from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, write
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli import app
 from evidence_assets.cli.ask import add_folder, select_clearest, select_variant
-from evidence_assets.cli.run_selection import find_benchmark
 from evidence_assets.experiment import ad_hoc_questions
 from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
@@ -24,7 +23,6 @@ from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import NO_CELL, AnswerView, view_answer
 from evidence_assets.lake import connect
-from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
 from evidence_assets.lake.store import Lake, find_orphans
@@ -112,14 +110,6 @@ def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
     assert not find_orphans(lake, assets)
 
 
-def test_the_closest_statement_is_shown_with_the_heading_that_is_closer(lake: Lake, notes: Path) -> None:
-    (notes / "boats.md").write_text("# Boathouse renovation led by Petra Lindqvist\n\nWe started in April 2025.")
-    build_corpus(lake, "notes", group_files(notes), discard)
-    answer = ask(lake, "Who leads the boathouse renovation?")
-    text = " ".join(format_answer(view_of(lake, answer)).split())
-    assert "“Boathouse renovation led by Petra Lindqvist: We started in April 2025.”" in text
-
-
 def test_without_options_the_answer_is_a_span_of_a_sentence_or_none(lake: Lake, notes: Path) -> None:
     (notes / "bakery.txt").write_text("Maria Lopez founded the bakery in 1998. It sells bread.")
     build_corpus(lake, "notes", group_files(notes), discard)
@@ -186,25 +176,18 @@ SHEDS = Table(
     [
         (SHEDS, "Which shed has the greatest length?", "Elm", "answered"),
         (SHEDS, "What is the sum of the loans?", "421", "answered"),
-        (SHEDS, "What is the total length?", "200", "answered"),
         (SHEDS, "How many sheds have a length over 28 m?", "3", "answered"),
-        (SHEDS, "How many sheds have a length of no more than 30 m?", "2", "answered"),
         (SHEDS, "How many sheds were not built before 1950?", "2", "answered"),
         (SHEDS, "Which sheds were not built after 1950?", "Several cells match the question: Elm; Oak", "ambiguous"),
         (SHEDS, "What was the number of loans in 2024 of Elm?", NO_CELL, "insufficient"),
-        (SHEDS, "What was the number of loans in 2025 of Elm?", "312", "answered"),
         (SHEDS, "What is the length of Elm and Oak together?", "145", "answered"),
         (SHEDS, "How many sheds are there?", "4", "answered"),
-        (STAFF, "How many teams are there?", "2", "answered"),
         (SHEDS, "How many sheds are there in Oslo?", NO_CELL, "insufficient"),
         (SHEDS, "Which shed was built last?", "Fir", "answered"),
         (STAFF, "Who started first?", "Ana Lima", "answered"),
         (CITIES, "Which city has the most people?", "Rome", "answered"),
-        (CITIES, "What is the greatest number of people?", "2800", "answered"),
-        (STAFF, "How many people are in Sales?", "2", "answered"),
         (STAFF, "How many days has Bo Chen?", "30", "answered"),
         (STAFF, "What is the average of the days in Sales?", "25", "answered"),
-        (STAFF, "What is the total of the days?", "1000050", "answered"),
         (STAFF, "Who started after 2020?", "Several cells match the question: Bo Chen; Cleo Marsh", "ambiguous"),
     ],
 )
@@ -280,14 +263,6 @@ def test_answers_to_questions_from_standard_input_are_json_lines(lake: Lake) -> 
     arguments = ["ask", "--corpus", "notes", "--lake", str(lake.root), "--json"]
     result = CliRunner().invoke(app, arguments, input="\n".join(texts))
     assert [json.loads(line)["question"] for line in result.stdout.splitlines()] == texts
-
-
-def test_names_are_suggested_from_what_the_lake_has(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LAKE_VARIABLE, str(lake.root))
-    (lake.root / "raw" / "sample" / "benchmarks").mkdir(parents=True)
-    (lake.root / "raw" / "sample" / "benchmarks" / "sample_mcqa.jsonl").touch()
-    with pytest.raises(BadInput, match=r"mean 'sample_mcqa'\? There are: sample_mcqa\."):
-        find_benchmark("sample_mcq")
 
 
 def test_missing_sources_are_reported(lake: Lake, tmp_path: Path) -> None:

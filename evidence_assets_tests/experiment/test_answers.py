@@ -14,7 +14,6 @@ from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import PreviousOutput
-from evidence_assets.experiment.stages import check_incomplete_share
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.published_prompts import STYLES
@@ -233,15 +232,6 @@ def test_a_table_without_cells_is_counted() -> None:
     assert [(each["kind"], each["part"]) for each in predict(PartialSolver(), claim)["omissions"]] == [
         ("missing", "cells")
     ]
-
-
-def test_more_than_a_twentieth_of_incomplete_predictions_is_a_warning() -> None:
-    omission = {"kind": "cut", "part": "explanation of B: end", "reason": "long"}
-    rows = [prediction(i, "A", omissions=[omission] if i < 2 else None) for i in range(21)]
-    (warning,) = check_incomplete_share(as_stored("predictions", rows))
-    assert "2 of 21 predictions are incomplete" in warning and "'cut': 2" in warning
-    assert check_incomplete_share(as_stored("predictions", rows[1:])) == []
-    assert check_incomplete_share(as_stored("predictions", [])) == []
 
 
 @pytest.mark.parametrize(

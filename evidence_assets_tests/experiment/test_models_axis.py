@@ -8,20 +8,13 @@ import pytest
 import yaml
 
 from evidence_assets import profiles
-from evidence_assets.experiment.answers.chains import chain_rows
-from evidence_assets.experiment.evidence.selection import Question
-from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stages import build_all_stages, build_stages
 from evidence_assets.experiment.system import model_combinations
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.profiles import PROFILE_VARIABLE
-from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.prompted_solver import PromptedSolver
+from evidence_assets.reasoning.model_calls import PromptedTask
 from evidence_assets.systems import load
-from evidence_assets_tests.lake_rows import as_stored
-from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 MODELS = """\
 extends: embedded
@@ -142,29 +135,8 @@ def test_a_model_of_another_name_does_not_inherit_a_revision(
 # Rows from model replies are recomputed only when the model, its revision or a prompt changes
 
 
-QUESTION = Question("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
-
-
 def other_version(task: PromptedTask[object, object], prompts: object = None) -> str:
     return f"other version of {task.name}"
-
-
-def chains(rows: list[dict[str, object]], revision: str = "1", **parameters: object) -> StageOutput:
-    model = ScriptedGenerator('{"steps": []}')
-    model.revision, model.parameters = revision, parameters
-    solver = PromptedSolver(LanguageModel(model))
-    previous = PreviousOutput(as_stored("chains", rows), as_stored("lineage_edges", []))
-    return chain_rows(solver, "s", [QUESTION], as_stored("evidence", []), previous)
-
-
-def test_chains_are_recomputed_for_another_revision_setting_or_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = chains([])
-    rows = prepare_rows("chains", first.rows).to_pylist()
-    assert len(rows) == 2 and chains(rows).reused == 2
-    assert chains(rows, "2").reused == 0
-    assert chains(rows, constrain="none").reused == 0
-    monkeypatch.setattr(PromptedTask, "version_with", other_version)
-    assert chains(rows).reused == 0
 
 
 MODEL = {"backend": "openai", "name": "llama", "revision": "1", "constrain": "json_schema"}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.answers.chains import answer_citation_rows, ids_used_by_answers
-from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers.chains import answer_citation_rows
+from evidence_assets.experiment.answers.predictions import prediction_rows
 from evidence_assets.experiment.answers.short_answers import PreparationProblems, ShortAnswerer
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
@@ -190,20 +189,3 @@ def test_coverage_is_over_content_words_or_all_words() -> None:
     metrics = retrieval_metrics([gold("q1", "Where is the web of a spider?", [], "")], EVIDENCE)
     assert metrics["coverage"].value == 1.0, "of web and spider"
     assert metrics["coverage_all_words"].value == pytest.approx(2 / 7)
-
-
-def test_the_triple_of_a_short_answer_is_necessary_and_sufficient() -> None:
-    facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
-    rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
-    output = predict(rows)
-
-    def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
-        part = rows.filter(pl.col("content_hash").is_in([*facts["q1"]]))
-        return {question: row["answer"] or row["status"] for question, row in by_question(predict(part)).items()}
-
-    cited_ids = ids_used_by_answers(as_stored("lineage_edges", output.lineage), rows)
-    predictions = as_stored("predictions", output.rows)
-    (row,) = counterfactual_rows(predictions, rows, cited_ids, answer_again, "1").rows.to_pylist()
-    assert row["question_id"] == "q1", "unanswered questions have no counterfactual"
-    assert (row["without_cited"], row["only_cited"], row["cited"]) == ("insufficient", "spider", ["h1"])
-    assert (row["necessary"], row["sufficient"]) == (True, True)

@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import collection_folder, read_seed_folder
-from evidence_assets_tests.benchmarks.official.contract import write_files
 from tools.convert.stark_pickles import convert_folder
-from tools.mutate_claims import PAGE, ROOT, Mutation, apply_mutation, find_problems, find_tested_claims, read_mutations
+from tools.mutate_claims import PAGE, ROOT, find_problems, find_tested_claims, read_mutations
 from tools.sample_seeds import draw_pairs, write_seed_files
 
 TUPLES = [(f"thing {number}", f"use{number}") for number in range(40)]
@@ -42,14 +40,6 @@ def test_seed_files_keep_the_prompt_and_are_valid(tmp_path: Path) -> None:
     for name, relation in written.items():
         assert (relation.prompt, relation.template) == (packaged[name].prompt, packaged[name].template)
         assert relation.functional == packaged[name].functional and set(relation.pairs) <= set(TUPLES)
-
-
-@pytest.mark.dev_data
-def test_pairs_of_the_real_files_are_drawn(dev_data: Path, tmp_path: Path) -> None:
-    tuples = load_references()["lama_trex"].read_pairs(dev_data)
-    relations = read_seed_folder(collection_folder("lama")).relations
-    assert len(write_seed_files(relations, tuples, tmp_path, 0)) == 15
-    assert not read_seed_folder(tmp_path).errors and len(read_seed_folder(tmp_path).relations) == 5
 
 
 # Pickled dictionaries as JSON: the same data, and nothing of them run
@@ -89,30 +79,6 @@ def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:
 
 
 # The script that checks whether the tests of docs/reproduction.md can fail
-
-
-SMALL_PAGE = "| a | – | `t.py::test_x` | – |\n| b | – | `t.py::test_y` | – |\n"
-TESTS = """\
-def test_x():
-    assert open("m.py").read() == "x = 1"
-
-def test_y():
-    pass
-"""
-
-
-def test_green_stale_and_missing_mutations_are_reported(tmp_path: Path) -> None:
-    write_files(tmp_path, {"m.py": "x = 1", "evidence_assets_tests/t.py": TESTS})
-    red = Mutation("a", "t.py::test_x", "m.py", "x = 1", "x = 2")
-    assert find_problems([red], find_tested_claims(SMALL_PAGE), tmp_path) == ["no mutation: b"]
-    stale = red._replace(test="t.py::test_z", old="z")
-    assert find_problems([red, stale], {"a": {red.test}}, tmp_path) == [
-        "not in docs/reproduction.md: t.py::test_z",
-        "m.py: the old text of 'a' occurs 0 times",
-    ]
-    mutations = (red, red._replace(test="t.py::test_y"), stale)
-    assert [apply_mutation(tmp_path, each) for each in mutations] == ["red", "green", "error"]
-    assert (tmp_path / "m.py").read_text() == "x = 1"
 
 
 def test_every_claim_has_a_mutation_that_still_applies() -> None:

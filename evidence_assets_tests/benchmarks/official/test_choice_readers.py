@@ -25,7 +25,6 @@ class TestMedqa(ReaderContract):
         {"source_id": "test-0000", "options": ("Sugar", "Aspirin"), "gold": ("B",)},
     )
     FAULTY_FILES = (
-        ("dev", {DEV: with_faulty_row(ROW, answer_idx="C")}, ":2: answer_idx: 'C' is not one of A, B"),
         ("dev", {DEV: with_faulty_row(ROW, answer="Sugar")}, ":2: answer: 'Sugar' is not the text of"),
         ("dev", {DEV: with_faulty_row(ROW, options={"A": "x", "C": "y"})}, ":2: options: expected the"),
     )
@@ -41,10 +40,7 @@ class TestMedmcqa(ReaderContract):
         {"data/dev.json": json_lines(ROW)},
         {"source_id": "m1", "gold": ("D",), "gold_evidence": (GoldEvidence("chunk", "m1", "", "Since d."),)},
     ) + one_question("test", {"test.json": json_lines(without(ROW, "cop", "exp"))}, {"gold": (), "gold_evidence": ()})
-    FAULTY_FILES = (
-        ("dev", {"dev.json": with_faulty_row(ROW, cop=0)}, ":2: cop: '0' is not one of 1, 2, 3, 4"),
-        ("dev", {"dev.json": json.dumps([ROW])}, "is one JSON array; expected JSON lines"),
-    )
+    FAULTY_FILES = (("dev", {"dev.json": json.dumps([ROW])}, "is one JSON array; expected JSON lines"),)
 
 
 class TestMmlu(ReaderContract):
@@ -57,10 +53,7 @@ class TestMmlu(ReaderContract):
         {"val/anatomy_val.csv": '"Which, ""x""?",a,b,c,d,C\n'},
         {"source_id": "anatomy-val-000", "text": 'Which, "x"?', "gold": ("C",)},
     )
-    FAULTY_FILES = (
-        ("test", {FILE: ROW + "Which?,a,b,c,d,E\n"}, ":2: answer: 'E' is not one of"),
-        ("test", {FILE: ROW + "Which?,a,b,c,D\n"}, ":2: the row has 5 fields; expected 6"),
-    )
+    FAULTY_FILES = (("test", {FILE: ROW + "Which?,a,b,c,D\n"}, ":2: the row has 5 fields; expected 6"),)
 
 
 class TestMirage(ReaderContract):
@@ -102,11 +95,7 @@ class TestCommonsenseQA(ReaderContract):
     VALID_FILES = one_question(
         "dev", {DEV: json_lines(ROW)}, {"gold": ("B",), "topic_entities": ("buzz",)}
     ) + one_question("test", HIDDEN, {"gold": ()})
-    FAULTY_FILES = (
-        ("dev", {DEV: with_faulty_row(AI2, answerKey="E")}, ":2: answerKey: 'E' is not one of A, B, C"),
-        ("dev", {DEV: with_faulty_row(AI2, **with_question(stem=" "))}, r":2: question\.stem: is empty"),
-        ("dev", {DEV: with_faulty_row(AI2, **with_question(choices=[]))}, ":2: (answerKey|options)"),
-    )
+    FAULTY_FILES = (("dev", {DEV: with_faulty_row(AI2, answerKey="E")}, ":2: answerKey: 'E' is not one of A, B, C"),)
 
 
 class TestOpenBookQA(ReaderContract):

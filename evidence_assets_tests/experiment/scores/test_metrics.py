@@ -58,15 +58,6 @@ def test_wilson_interval_equals_scipy(right: int, n: int) -> None:
     assert estimate.value == pytest.approx(right / n)
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
-@settings(max_examples=40, deadline=None)
-def test_mean_has_the_normal_interval_within_its_range(values: list[float]) -> None:
-    estimate, error = metrics.mean(values), stats.sem(values)
-    assert estimate.value == pytest.approx(np.mean(values))
-    assert estimate.low == pytest.approx(max(0.0, np.mean(values) - 1.96 * error))
-    assert estimate.high == pytest.approx(min(1.0, np.mean(values) + 1.96 * error))
-
-
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=25))
 @settings(max_examples=40, deadline=None)
 def test_f1_of_a_class_equals_scikit_learn(pairs: list[tuple[str, str]]) -> None:
