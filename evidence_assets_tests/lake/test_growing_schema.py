@@ -139,11 +139,6 @@ def test_encoded_edges_have_the_version_and_bytes_of_plain_edges(
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_a_duplicate_edge_is_reported_by_its_hexadecimal_id() -> None:
-    with pytest.raises(SchemaMismatch, match=f"occurs twice: .*{edge_id('base:ü0', 'r0', 'base:t0')}"):
-        prepare_rows("kg_edges", edge_rows(pl.concat([edges(1), edges(1)]), "base", "f"))
-
-
 def test_a_late_slice_of_an_oversized_string_array_is_decoded() -> None:
     ends = np.array([0, row_files.MAX_STRING_BYTES + 8, row_files.MAX_STRING_BYTES + 12])
     data = np.zeros(ends[-1], np.uint8)  # no page of the first text is touched

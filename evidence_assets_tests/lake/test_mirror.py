@@ -10,17 +10,15 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from evidence_assets.lake import mirror
-from evidence_assets.lake.atomic import mirrors, replacing_file, replacing_folder
+from evidence_assets.lake.atomic import mirrors, replacing_folder
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput, StoreUnavailable
 from evidence_assets.lake.input_files import parse_address
 from evidence_assets.lake.lineage import edge, trace
-from evidence_assets.lake.mirror import Mirror, child_names, delete_path, fetch_folder, fetch_path
+from evidence_assets.lake.mirror import Mirror, child_names
 from evidence_assets.lake.rows import prepare_rows, version_of
 from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
 from evidence_assets.models.completions import CompletionCache
@@ -163,42 +161,6 @@ def test_machines_share_cached_completions(machine: Machine) -> None:
     completion = Completion("yes", 1, 1, 0.5, "stop")
     first.put("ab" * 16, completion)
     assert second.get("ab" * 16) == completion and second.get("cd" * 16) is None and len(second) == 1
-
-
-Operation = tuple[str, str, str, int]
-OPERATIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["write", "delete", "read", "all"]),
-        st.sampled_from("ab"),
-        st.sampled_from("xyz"),
-        st.integers(0, 2),
-    ),
-    max_size=12,
-)
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(operations=OPERATIONS)
-def test_machines_taking_turns_see_the_same_files_as_one_folder(
-    operations: list[Operation], machine: Machine, tmp_path: Path
-) -> None:
-    for name in "ab":
-        delete_path(machine(name) / "raw")
-    folder: dict[str, str] = {}
-    for action, name, file, size in operations:
-        path = machine(name) / "raw" / file
-        if action == "write":
-            with replacing_file(path) as temporary:
-                temporary.write_text(file * size)
-            folder[file] = file * size
-        elif action == "delete":
-            delete_path(path)
-            folder.pop(file, None)
-        elif action == "read":
-            assert (path.read_text() if fetch_path(path).exists() else None) == folder.get(file)
-        else:
-            reader = fetch_folder(machine(name) / "raw")
-            assert {p.name: p.read_text() for p in reader.glob("[!.]*")} == folder
 
 
 @pytest.fixture(scope="module")

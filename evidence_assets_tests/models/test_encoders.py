@@ -123,22 +123,6 @@ def test_the_packaged_network_has_the_bits_of_transformers(dtype: torch.dtype) -
         assert torch.equal(output.last_hidden_state, expected[-1])
 
 
-def test_cls_pooling_is_applied(tiny: Path, tmp_path: Path) -> None:
-    """BGE's folders specify ``cls`` and ``Normalize`` and no instruction for questions."""
-    from sentence_transformers import SentenceTransformer, models
-    from transformers import AutoModel, AutoTokenizer
-
-    modules = [models.Transformer(str(tiny)), models.Pooling(32, pooling_mode="cls"), models.Normalize()]
-    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "bge"))
-    texts = ["the pain", "aspirin may treat a fever"]
-    vectors = load_encoder(str(tmp_path / "bge"), device="cpu").encode_sentences(texts)
-    model, tokenizer = AutoModel.from_pretrained(tiny).eval(), AutoTokenizer.from_pretrained(tiny)
-    for text, vector in zip(texts, vectors, strict=True):
-        with torch.inference_mode():
-            first = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0]
-        assert np.abs(vector - torch.nn.functional.normalize(first, dim=0).numpy()).max() < 1e-5
-
-
 def test_auto_dtype_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     for dtype, features in {
         "float32": set(),

@@ -78,16 +78,6 @@ def test_the_span_is_the_best_pair_of_logits_of_a_plain_loop(folder: Path) -> No
     assert n_answers > 0, "at least one question has an answer"
 
 
-def test_no_answer_has_the_score_of_the_first_token(folder: Path) -> None:
-    reader = SpanReader.load(str(folder), device="cpu")
-    for score, has_answer in ((2.0, False), (-2.0, True)):
-        reader._logits = lambda features, score=score: (  # type: ignore[method-assign,misc]
-            logits := np.array([score, *np.zeros(len(features["input_ids"]) - 1)], np.float32),
-            logits,
-        )
-        assert (reader.read("which drug may treat pain", TEXT) is not None) == has_answer
-
-
 def test_a_long_text_is_read_in_windows(folder: Path) -> None:
     reader = SpanReader.load(str(folder), device="cpu")
     long = "\n".join([TEXT] * 20)

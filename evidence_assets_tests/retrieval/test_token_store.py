@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -167,51 +165,6 @@ def test_the_error_names_a_truncated_segment(tmp_path: Path) -> None:
         path.write_bytes(all_texts[:size])
         with pytest.raises(StaleInput, match=rf"{path.name} is truncated or damaged.*delete it"):
             cache_at(tmp_path / "c", encoder)
-
-
-SECOND_PROCESS = """
-import random, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from evidence_assets_tests.retrieval.test_token_store import *
-token_cache.TEXTS_PER_SEGMENT = 7
-encoder = PieceEncoder()
-cache = cache_at(Path(sys.argv[1]), encoder, max_bytes=int(sys.argv[3]))
-print("ready", flush=True)
-sys.stdin.readline()
-rng = random.Random(int(sys.argv[4]))
-for _ in range(20):
-    texts = [f"word{n} other{n % 9}" for n in rng.sample(range(150), 30)]
-    cached = read_tokens(cache, texts)
-    for text, tokens in zip(cached, PieceEncoder().encode_tokens(texts), strict=True):
-        np.testing.assert_array_equal(vectors_of(text), tokens.vectors.astype(np.float16))
-"""
-
-
-def test_two_processes_can_fill_one_cache(tmp_path: Path) -> None:
-    root, limit = str(Path(__file__).parents[2]), 60_000
-    at_work = [
-        subprocess.Popen(
-            [sys.executable, "-c", SECOND_PROCESS, str(tmp_path), root, str(limit), str(seed)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for seed in (1, 2)
-    ]
-    for process in at_work:
-        assert process.stdout and process.stdout.readline() == "ready\n"
-    for process in at_work:  # both at once
-        assert process.stdin
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in at_work:
-        _, wrong = process.communicate(timeout=120)
-        assert process.returncode == 0, wrong
-    (folder,) = tmp_path.iterdir()
-    assert all(path.suffix == ".arrow" for path in folder.iterdir())
-    assert sum(path.stat().st_size for path in folder.iterdir()) <= limit
 
 
 # Tiles -------------------------------------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import AutoModel
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
@@ -25,7 +23,6 @@ from evidence_assets.models.reader.training import (
     TrainingQuestion,
     TrainingSettings,
     fit_temperature,
-    is_held_out,
     train_reader,
 )
 from evidence_assets_tests.models.tiny import make_encoder
@@ -130,20 +127,6 @@ def test_training_starts_from_the_answers_without_the_reader(base: EncoderName, 
     assert TrainedReader(tmp_path, "reader-x", device="cpu").scale > 0.5
 
 
-def test_the_stored_weights_are_the_mean_over_the_first_steps(base: EncoderName, tmp_path: Path) -> None:
-    heads: list[torch.Tensor] = []
-    hook = register_optimizer_step_post_hook(
-        lambda optimizer, *_: heads.append(optimizer.param_groups[0]["params"][-2].detach().clone())
-    )
-    try:
-        report = train_reader(base, make_questions(60), tmp_path, replace(SETTINGS, epochs=1))
-    finally:
-        hook.remove()
-    stored = load_file(tmp_path / WEIGHTS_FILE)["head.weight"].float() * report["temperature"]
-    assert len(heads) == 6 and torch.allclose(stored, torch.stack(heads).mean(0), rtol=2e-3, atol=1e-4)
-    assert not torch.allclose(stored, heads[-1], rtol=2e-3, atol=1e-4)
-
-
 def test_a_long_question_loses_its_beginning_and_facts_their_end(base: EncoderName) -> None:
     network = ReaderNetwork(base.name, layers=1, max_tokens=30)
     (encoded,) = network.encode([OptionInput("fever " * 40, "aspirin", ("pain " * 40,))])
@@ -177,8 +160,3 @@ def test_the_temperature_maximises_the_likelihood() -> None:
     scores = [np.array([4.0, 0.0])] * 4
     assert fit_temperature(scores, [0, 0, 0, 1]) == pytest.approx(4 / np.log(3), rel=0.05)
     assert fit_temperature(scores, [0, 0, 0, 0]) == pytest.approx(0.25)
-
-
-def test_the_fold_depends_on_the_id_alone() -> None:
-    folds = [is_held_out(f"q{i}", 0.1) for i in range(2000)]
-    assert folds == [is_held_out(f"q{i}", 0.1) for i in range(2000)] and 150 < sum(folds) < 250
