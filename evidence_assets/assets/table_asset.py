@@ -142,7 +142,7 @@ def table_asset(
             run_id = history_id(context.run)
             history = history_rows(table, rows, run_id, step.asset, step.partition)
             step.lake.record_history(run_id, step.asset, step.partition, history)
-        metadata_values |= {"dagster/row_count": file.rows, "dagster/uri": step.lake.uri(file.path)}
+        metadata_values["dagster/row_count"] = file.rows
         metadata_values |= {"bytes": file.bytes, "file_changed": file.changed}
         return dg.MaterializeResult(
             data_version=dg.DataVersion(output.version or version_of(rows)),

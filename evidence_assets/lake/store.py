@@ -135,11 +135,6 @@ class Lake:
         mirror = mirror_of(self.root)
         return str(self.root) if mirror is None else mirror.address
 
-    def uri(self, path: Path) -> str:
-        """URI of a file of the lake, for other programs."""
-        mirror = mirror_of(path)
-        return path.resolve().as_uri() if mirror is None else f"{mirror.address}/{mirror.object_name(path)}"
-
     @property
     def raw(self) -> Path:
         """Folder of all inputs."""

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.layers import CHARACTER, MAX_EVIDENCE, MAX_LINES, WIDTH, Box, Curve, draw_layers
+from evidence_assets.explorer.layers import MAX_EVIDENCE, MAX_LINES, WIDTH, Box, Curve, draw_layers
 from evidence_assets.explorer.pages.relation import MAX_PER_COLUMN
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.store import Lake
@@ -120,10 +120,3 @@ def test_boxes_stay_in_the_drawing_and_never_overlap(items: list[tuple[int, str]
     for column in columns.values():
         for above, below in pairwise(column):
             assert above.y + above.height < below.y
-
-
-def test_long_words_and_wide_characters_are_wrapped() -> None:
-    latin, chinese = draw_layers("t", "d", ("a", "b"), [Box("a", 0, "x" * 500), Box("b", 1, "漢" * 500)], []).boxes
-    assert len(latin.lines[0]) * CHARACTER <= latin.width
-    assert len(chinese.lines[0]) * 2 * CHARACTER <= chinese.width
-    assert latin.lines[-1].endswith("…") and len(latin.text) == 300

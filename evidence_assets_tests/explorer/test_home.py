@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.lineage import history_rows
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.explorer.test_site import Page
-from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
+from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
 PREDICTIONS = "predictions/mcqa/s"
@@ -34,15 +32,13 @@ def write_run(lake: Lake, run: str, time: int, predictions: list[dict[str, Any]]
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Three questions; a variant is confident and wrong on the second, and cites absent evidence on the first."""
+    """Three questions; a variant is confident and wrong on the second."""
     lake = Lake.create(tmp_path / "data_lake")
     questions = [question(n, text=f"Question {n}? {ATTACK}", options=[f"bee {ATTACK}", "cat"]) for n in (1, 2, 3)]
     lake.write("questions/mcqa", "quiz|0", {"questions": questions})
     lake.write(
         "corpus/notes/chunks", "0", {"chunks": [chunk(1, ATTACK), chunk(2, "Cats purr.", doc_id="d1", ordinal=1)]}
     )
-    bad = [citation("c-t-1-A", "e-t-1-1", "misquoted", ATTACK), citation("c-t-1-A", "gone", "absent")]
-    other_option = [citation("c-t-2-A", "gone", "absent")]
     write_answers(
         lake,
         [evidence(1, 1, ATTACK, "t"), evidence(2, 1, ATTACK, "t")],
@@ -52,7 +48,6 @@ def lake(tmp_path: Path) -> Lake:
             prediction(2, "B", selector="t", confidence=0.9),
             prediction(3, "B", selector="t", confidence=0.7, status="insufficient"),
         ],
-        bad + other_option,
         selector="t",
     )
     return lake
@@ -87,11 +82,8 @@ def test_an_empty_lake_says_what_to_run(tmp_path: Path) -> None:
 def test_answers_worth_a_look_follow_their_rules(lake: Lake, client: TestClient) -> None:
     notable = sections(client.get("/").text)["notable"]
     assert "Confident and wrong" in notable and "Variants disagree" not in notable
-    wrong, _, unsupported = notable.partition("Citations that fail the check")
-    assert "Question 2?" in wrong and "gold A. bee" in wrong and "probability 0.90" in wrong
-    assert "Question 3?" not in wrong, "an answer without support is not confident"
-    assert "2 failed citations" in unsupported and "Question 1?" in unsupported
-    assert "Question 2?" not in unsupported, "the citation of another option is not that of the answer"
+    assert "Question 2?" in notable and "gold A. bee" in notable and "probability 0.90" in notable
+    assert "Question 3?" not in notable, "an answer without support is not confident"
     lake.write(PREDICTIONS, "quiz|0", {"predictions": [prediction(2, "A", confidence=0.8)]})
     notable = sections(client.get("/").text)["notable"]
     assert re.search(r"Variants disagree.*Question 2\?.*cat.*wrong.*0\.90.*bee.*right.*0\.80", notable)
@@ -128,30 +120,3 @@ def test_questions_that_were_just_asked_come_first(lake: Lake, client: TestClien
         os.utime(path, (10 * HOUR, 10 * HOUR))
     new = sections(client.get("/").text)["new"]
     assert re.findall(r"Asked (\d)\?", new) == ["8", "7", "9"] and "Answer 8" in new
-
-
-def test_texts_on_the_first_page_are_escaped(lake: Lake, client: TestClient) -> None:
-    write_run(lake, "first", 10 * HOUR, [prediction(1, "A")])
-    write_run(lake, "second", 20 * HOUR, [prediction(1, "B"), prediction(2, "A")])
-    page = client.get("/").text
-    assert set(sections(page)) == {"contents", "benchmarks", "new", "notable"}
-    assert ATTACK in unescape(page)
-    tags = Page(page)
-    assert not {"img", "iframe"} & {tag for tag, _ in tags.tags} and "2469134" not in tags.text
-    assert [attributes for tag, attributes in tags.tags if tag == "script"] == [
-        {"src": "/static/explorer.js", "defer": None}
-    ]
-
-
-def test_values_are_computed_again_only_after_a_change(lake: Lake) -> None:
-    reader, calls = LakeReader(lake.root), []
-
-    def compute(reader: LakeReader) -> int:
-        calls.append(reader)
-        return len(calls)
-
-    with reader.opened():
-        assert [reader.cached(compute) for _ in range(2)] == [1, 1]
-    lake.write("corpus/more/chunks", "0", {"chunks": [chunk(3, "More.")]})
-    with reader.opened():
-        assert reader.cached(compute) == 2

@@ -38,19 +38,6 @@ DISAGREEMENTS = f"""
     ORDER BY b.confidence DESC, a.question_id LIMIT {MAX_NOTABLE}
 """
 """Questions with two confident answers, by the confidence of the second one."""
-UNSUPPORTED_ANSWERS = f"""
-    WITH failed AS (
-        SELECT chain_id, replace(asset, 'citations/', '') AS variant, count(*) AS failed FROM citations
-        WHERE verdict <> 'verified' GROUP BY ALL
-    )
-    SELECT a.*, f.failed FROM failed f JOIN answers a ON a.variant = f.variant AND a.prediction_id = f.chain_id
-    UNION ALL
-    SELECT a.*, f.failed FROM failed f
-    JOIN chains c ON c.chain_id = f.chain_id AND replace(c.asset, 'chains/', '') = f.variant
-    JOIN answers a ON a.variant = f.variant AND a.question_id = c.question_id AND a.answer = c.hypothesis
-    ORDER BY failed DESC, confidence DESC NULLS LAST, prediction_id LIMIT {MAX_NOTABLE}
-"""
-"""Answers whose own chain has citations that are absent from the evidence or misquote it."""
 BENCHMARKS = """
     SELECT q.benchmark, any_value(q.task) AS task, count(DISTINCT q.question_id) AS questions,
            count(DISTINCT a.variant) AS variants, count(a.prediction_id) AS answers,
@@ -117,7 +104,6 @@ def read_overview(reader: LakeReader) -> dict[str, Any]:
         "asked_questions": reader.rows(ASKED_QUESTIONS, files=asked_files),
         "wrong": reader.rows(WRONG_ANSWERS),
         "disagreements": reader.rows(DISAGREEMENTS),
-        "unsupported": reader.rows(UNSUPPORTED_ANSWERS),
     }
 
 
