@@ -51,7 +51,6 @@ test-all: $(VENV)/.dev
 	$(PYTEST)
 
 ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
-	$(BIN)/evidence limits
 	$(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
 
 explore: $(VENV)/.runtime

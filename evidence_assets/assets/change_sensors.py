@@ -11,7 +11,7 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.automation import request_stale_assets
-from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.resources import LakeResource, set_pool_limits
 from evidence_assets.assets.run_liveness import (
     FOLLOW_JOB,
     PARENT_TAG,
@@ -112,6 +112,7 @@ def _runs_on_this_machine(instance: dg.DagsterInstance) -> bool:
 )
 def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance
+    set_pool_limits(instance)
     if not _runs_on_this_machine(instance):
         return dg.SkipReason("runs start on other machines: follow_apart requests them")
     fail_killed_runs(instance, _home(instance), context.log.info)
@@ -139,6 +140,7 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
 )
 def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance
+    set_pool_limits(instance)
     if _runs_on_this_machine(instance):
         return dg.SkipReason("runs start on this machine: follow_data requests one for all")
     requests, new_partitions = request_seed_runs(instance, lake.open())

@@ -112,12 +112,12 @@ def _map_on_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator
         yield pickle.loads(row["encoded"])  # nosec B301
 
 
-def set_pool_limits(instance: dg.DagsterInstance) -> dict[str, int]:
-    """Apply the profile's pool limits to an instance, across all its runs; returns them."""
-    limits = profiles.load().pools.model_dump()
-    for pool, limit in limits.items():
-        instance.event_log_storage.set_concurrency_slots(pool, limit)
-    return limits
+def set_pool_limits(instance: dg.DagsterInstance) -> None:
+    """Apply the profile's pool limits to an instance, across all its runs."""
+    current = {pool.name: pool.limit for pool in instance.event_log_storage.get_pool_limits()}
+    for pool, limit in profiles.load().pools.model_dump().items():
+        if current.get(pool) != limit:
+            instance.event_log_storage.set_concurrency_slots(pool, limit)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -135,7 +135,7 @@ def wait_for_slots(
         while holders := _find_holders(instance, pool, tags):
             if holders != reported:
                 reported = holders
-                report(f"waiting for pool {pool}, used by {', '.join(holders)}. `evidence limits` shows the limits")
+                report(f"waiting for pool {pool}, used by {', '.join(holders)}")
             time.sleep(SECONDS_BETWEEN_ATTEMPTS)
             fail_killed_runs(instance, home, report)
 

@@ -34,10 +34,8 @@ COMMANDS = {
     "measure": ("measure", "Measure variants on a benchmark, with paired differences."),
     "reproduce": ("reproduce", "List the papers' tables, or compare one table with our scores."),
     "presets": ("experiments", "List the presets of published tables with their variants."),
-    "prompts": ("ask", "Show the prompts for one question without sending them."),
     "get": ("project", "Download the official files of a benchmark or graph."),
     "doctor": ("project", "Check the packages, models and devices that a profile needs."),
-    "limits": ("materialize", "Set Dagster's pool limits from the profile."),
     "gc": ("project", "List or delete data of removed assets and killed runs."),
 }
 """Module and help of every command, in the order of ``evidence --help``."""

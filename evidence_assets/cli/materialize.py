@@ -248,18 +248,3 @@ def _print_examples() -> None:
         for (prediction_id,) in connection.execute(EXAMPLE_ANSWERS).fetchall():
             text = format_answer(view_answer(connection, prediction_id), options=False)
             out.print(f"\n{strip_controls(text)}", end="", markup=False, soft_wrap=True)
-
-
-@commands.command()
-def limits() -> None:
-    """Set Dagster's pool limits from the profile."""
-    with report_errors():
-        from dagster import DagsterInstance
-
-        from evidence_assets.assets.resources import set_pool_limits
-        from evidence_assets.cli.runner import dagster_home
-
-        dagster_home()
-        with DagsterInstance.get() as instance:
-            limits_by_pool = set_pool_limits(instance)
-    out.print(", ".join(f"{pool}: {limit}" for pool, limit in limits_by_pool.items()))

@@ -236,9 +236,9 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
         graph = definitions.resolve_asset_graph()
         planned_batches = list(batches(graph, selection))
         fail_killed_runs(instance, home, _print_message)
+        set_pool_limits(instance)
         if pool:
             planned_batches = [component for batch in planned_batches for component in split_independent(graph, batch)]
-            set_pool_limits(instance)
         run_queue = RunQueue(graph, planned_batches, selection, instance)
         if pool:
             run_queue.work(lambda unit: pool.submit(_run_in_child, unit, *tags.items()), processes)

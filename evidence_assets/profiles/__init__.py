@@ -149,7 +149,7 @@ class GraphPaths(_StrictModel):
 
 
 class Pools(_StrictModel):
-    """Maximum concurrent steps over all runs; `evidence limits` sets them in Dagster."""
+    """Maximum concurrent steps over all runs in Dagster."""
 
     gpu: int = Field(1, ge=1, description="Steps that load a model in their process.")
     llm: int = Field(4, ge=1, description="Steps that call a served language model.")

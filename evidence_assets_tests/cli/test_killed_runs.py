@@ -99,7 +99,7 @@ def test_a_slot_of_another_process_is_waited_for_with_a_message_until_its_proces
         wait_for_slots(instance, tmp_path, ["gpu"], hold_liveness_lock(tmp_path), report)
         assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 0
     waiting, killed, free = (re.sub(r"run \w{8} \(\w+\)", "run …", message) for message in messages)
-    assert waiting == "waiting for pool gpu, used by run …. `evidence limits` shows the limits"
+    assert waiting == "waiting for pool gpu, used by run …"
     assert killed == "the process of run … was killed: the run is marked as failed"
     assert free == "the pool slots of run … are free again"
 
