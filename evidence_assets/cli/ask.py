@@ -1,11 +1,11 @@
-"""``evidence ask`` and ``evidence prompts``: run the assets' stages for one question, without Dagster."""
+"""``evidence ask``: runs the assets' stages for one question, without Dagster."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +16,8 @@ from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, declarations_of, user_folders
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
-from evidence_assets.cli.console import JsonOption, LakeOption, err, out, print_if_json, report_errors, strip_controls
-from evidence_assets.experiment.variants import Variant, variants, variants_of
+from evidence_assets.cli.console import LakeOption, err, out, print_if_json, report_errors, strip_controls
+from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
@@ -241,58 +241,3 @@ def _print_answer(
         out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
     stages = ", ".join(f"{stage} {elapsed:.1f}" for stage, elapsed in answer.seconds.items() if elapsed >= 0.1)
     out.print(f"{seconds:.1f} s" + (f" ({stages})" if stages else ""), style="dim")
-
-
-@commands.command()
-def prompts(
-    system: Annotated[str, typer.Argument(help="Name of a system, such as ucret.")],
-    variant: Annotated[
-        str, typer.Option(help="Such as ucret_published or table/ucret_published. Default: all loaded variants.")
-    ] = "",
-    question: Annotated[
-        str, typer.Option(help="First characters of a question id. Default: the first with evidence.")
-    ] = "",
-    as_json: JsonOption = False,
-    lake: LakeOption = None,
-) -> None:
-    """Show the prompts for one question without sending them.
-
-    Each part of a published prompt comes after the passage of the paper that asks for it.
-    """
-    with report_errors():
-        from evidence_assets.experiment.prompts import preview_prompts
-
-        if system not in systems.list_systems():
-            raise BadInput(
-                f"there is no system {system!r}; did you mean {closest_name(system, systems.list_systems())!r}?"
-            )
-        all_variants = variants_of(system)
-        selected = [v for v in all_variants if (variant in (v.name, v.key) if variant else v.is_loaded)]
-        if not selected:
-            suggestion = closest_name(variant, [v.name for v in all_variants])
-            raise BadInput(f"{system} has no variant {variant!r}; did you mean {suggestion!r}?")
-        loaded_system, opened_lake = systems.load(system), Lake(lake or find_lake())
-        previews, errors = [], []
-        for selected_variant in selected:
-            try:
-                previews += preview_prompts(loaded_system, selected_variant, opened_lake, question)
-            except BadInput as error:
-                errors.append(error)
-        if not previews:
-            raise errors[0]
-    if print_if_json(as_json, [asdict(preview) for preview in previews]):
-        return
-    for number, preview in enumerate(previews, 1):
-        request = preview.request
-        reply = "JSON" if request.json_schema else "free text"
-        reply = f"one of {', '.join(request.choices)}" if request.choices else reply
-        out.rule(f"{number}. {preview.asset}", align="left")
-        is_published = any(source for _, source, _ in request.parts)
-        for role, text in (("system", request.system), ("user", request.user)):
-            out.print(f"{role}:", style="bold")
-            parts = [(source, part) for part_role, source, part in request.parts if part_role == role]
-            for source, part in parts if is_published else [("", text)]:
-                if is_published:
-                    out.print(f"[{source or 'ours'}]", style="dim", markup=False, soft_wrap=True)
-                out.print(part, markup=False, soft_wrap=True)
-        out.print(f"reply: {reply}, at most {request.max_reply_tokens} tokens", style="dim", markup=False)

@@ -15,7 +15,7 @@ from evidence_assets.models.registry import get_encoder, get_reader, load_genera
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.extractive import TOP_SCORE_VERSION, ExtractiveSolver, TopScoreSolver
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
-from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask, PromptPreviewModel
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSolver, PromptStyle
 from evidence_assets.reasoning.prompted_solver import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
@@ -41,8 +41,6 @@ def load_cached_generator(settings: GeneratorSettings) -> Generator:
 
 def open_language_model(context: StageContext, settings: GeneratorSettings) -> LanguageModel:
     """Open a language model for a stage, with the lake's completion cache, progress and token counts."""
-    if context.captured_requests is not None:
-        return PromptPreviewModel(context.captured_requests, context.prompt_settings)
     generator, cache = load_cached_generator(settings), CompletionCache(context.lake.cache)
     model = LanguageModel(generator, cache, context.progress("requests"), context.prompt_settings)
     context.language_models.append(model)
@@ -50,8 +48,8 @@ def open_language_model(context: StageContext, settings: GeneratorSettings) -> L
 
 
 def has_model(context: StageContext) -> bool:
-    """Whether the stage has a language model; previews need none."""
-    return context.captured_requests is not None or context.profile.generator.backend != "extractive"
+    """Whether the stage has a language model."""
+    return context.profile.generator.backend != "extractive"
 
 
 def prompts_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], prompts: Prompts = PACKAGED) -> str:

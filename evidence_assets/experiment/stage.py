@@ -16,7 +16,6 @@ from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import Rows
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.protocols import Request
 from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
@@ -82,10 +81,6 @@ class StageContext:
     """Prompt texts and temperature."""
     question_id: str = ""
     """Restrict inputs to this question; empty for all questions of the partition."""
-    captured_requests: list[Request] | None = None
-    """If given, requests to language models are appended here and not sent."""
-    replacement_rows: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """Rows by asset that replace its stored rows in this partition."""
     language_models: list[LanguageModel] = field(default_factory=list, compare=False)
     """Language models opened in this materialization."""
     encoder_rows: list[dict[str, Any]] = field(default_factory=list, compare=False)
@@ -136,8 +131,7 @@ class StageContext:
 
     def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
         """Rows of an upstream asset, from one or all partitions; only those of ``question_id`` if given."""
-        replacement = self.replacement_rows.get(asset)
-        rows = self.lake.read(table, asset, partition) if replacement is None else replacement
+        rows = self.lake.read(table, asset, partition)
         if not self.question_id or "question_id" not in rows.columns:
             return rows
         return rows.filter(pl.col("question_id") == self.question_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -101,8 +101,6 @@ class Request:
     """JSON schema by the strict rules of the OpenAI API: no additional properties, all properties required."""
     temperature: float = 0.0
     """0 selects the most probable token; above 0, tokens are sampled with the same seed for every request."""
-    parts: tuple[tuple[str, str, str], ...] = field(default=(), compare=False, repr=False)
-    """Role, source and text of each paragraph; the source is the passage of a paper that asks for it. For previews."""
 
     def __post_init__(self) -> None:
         if self.choices and self.json_schema:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -42,7 +40,6 @@ class _StreamingGenerator(Protocol):
 def completion_key(generator: Generator, request: Request) -> str:
     """Cache key of a completion: the model, its revision and parameters, and the request."""
     fields_ = asdict(request)
-    del fields_["parts"]  # a note about the messages
     if not request.temperature:
         del fields_["temperature"]  # keys from before this field existed stay valid
     return content_id(generator.model_id, generator.revision, generator.parameters, fields_)
@@ -199,42 +196,6 @@ class _PendingTasks(Generic[T]):
             self.refusals[number] = (str(error), completion.text)
             return False
         return True
-
-
-class PromptPreviewModel(LanguageModel):
-    """Collects requests instead of sending them, and returns placeholder replies, so that follow-ups are built, too."""
-
-    def __init__(self, requests: list[Request], prompts: Prompts = PACKAGED) -> None:
-        super().__init__(_NoGenerator(), prompts=prompts)
-        self._requests = requests
-
-    def ask(
-        self, requests: Sequence[Request], parse: Callable[[int, str], T], *, accepts_truncated: bool = False
-    ) -> list[tuple[T | Failure, ReplyCost]]:
-        self._requests += requests
-        no_cost = ReplyCost(self.model_id, 0, 0, "shown")
-        return [(_parse_placeholder(request, number, parse), no_cost) for number, request in enumerate(requests)]
-
-
-class _NoGenerator:
-    """A generator that is never called."""
-
-    model_id, revision = "nobody", "0"
-    parameters: dict[str, object] = {}  # noqa: RUF012
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        raise NotImplementedError("a preview sends no requests")
-
-
-def _parse_placeholder(request: Request, number: int, parse: Callable[[int, str], T]) -> T | Failure:
-    placeholder = f"[reply {number + 1}]"
-    steps = json.dumps({"steps": [{"text": placeholder, "evidence": [], "quotes": []}]})
-    answer = f"Answer: A\nExplanation: {placeholder}"
-    triple = f"({placeholder}, {placeholder}, {placeholder})"
-    for reply in (steps, placeholder, *request.choices[:1], "Answer: A", answer, triple, "0.5"):
-        with contextlib.suppress(UnusableReply):
-            return parse(number, reply)
-    return Failure("nothing is replied")
 
 
 def repair_request(request: Request, reply: str, reason: str, prompts: Prompts = PACKAGED) -> Request:

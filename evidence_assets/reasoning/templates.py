@@ -3,13 +3,13 @@
 A template is a text file in a folder ``prompts`` next to its code: the system message, a line ``---`` and the user
 message. ``$name`` is a field. A paragraph that starts with ``?name`` appears only if that field is not empty, and a
 paragraph with only empty fields is omitted. A line ``@source`` before a paragraph names the passage of a paper that
-asks for it; it is shown beside the paragraph and never sent.
+asks for it; it is never sent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
@@ -62,10 +62,7 @@ class Template:
     ) -> Request:
         """Fill the fields; a missing field raises KeyError."""
         system, user = _fill(self.system, fields), _fill(self.user, fields)
-        texts = [("system", text) for text in system] + [("user", text) for text in user]
-        sources = self.sources or ("",) * len(texts)
-        parts = ((role, source, text) for source, (role, text) in zip(sources, texts, strict=True) if text is not None)
-        return Request(_join(system), _join(user), max_tokens, choices, json_schema, self.temperature, tuple(parts))
+        return Request(system, user, max_tokens, choices, json_schema, self.temperature)
 
 
 @lru_cache
@@ -119,21 +116,17 @@ class Prompts:
 PACKAGED = Prompts()
 
 
-def _fill(text: str, fields: dict[str, str]) -> list[str | None]:
-    """The filled paragraphs; None for those that are omitted."""
-    paragraphs: list[str | None] = []
+def _fill(text: str, fields: dict[str, str]) -> str:
+    """The text with its fields filled, without omitted paragraphs."""
+    paragraphs: list[str] = []
     for paragraph in text.split("\n\n"):
         condition = _CONDITION.match(paragraph)
         if condition and not fields[condition[1]]:
-            paragraphs.append(None)
             continue
         filled = Fields(paragraph[condition.end() :] if condition else paragraph).substitute(fields)
-        paragraphs.append(filled if filled or not paragraph else None)
-    return paragraphs
-
-
-def _join(paragraphs: Sequence[str | None]) -> str:
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph is not None)
+        if filled or not paragraph:
+            paragraphs.append(filled)
+    return "\n\n".join(paragraphs)
 
 
 def fence(name: str, text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +76,22 @@ def test_published_variants_are_as_printed() -> None:
 # The sweeps ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class OtherRowsContext(StageContext):
+    """A context with other rows of upstream assets than those in the lake."""
+
+    other_rows: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+    def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
+        return self.other_rows[asset] if asset in self.other_rows else super().read(table, asset, partition)
+
+
 def run_evidence(name: str, made_world: World, **other_rows: pl.DataFrame) -> StageOutput:
     """Evidence of a variant for the sample's questions; ``other_rows`` replace those of other variants."""
     stage = build_stages(systems.load("uscrake"), ALL[name])[0]
     rows = {f"evidence/mcqa/{other}": frame for other, frame in other_rows.items()}
     lake = Lake(made_world.root / "data_lake")
-    return stage.run(StageContext(lake, "evidence", f"{stage.key}_again", "sample_mcqa|0", replacement_rows=rows))
+    return stage.run(OtherRowsContext(lake, "evidence", f"{stage.key}_again", "sample_mcqa|0", other_rows=rows))
 
 
 def numbers_of_rows(rows: pl.DataFrame) -> dict[str, int]:

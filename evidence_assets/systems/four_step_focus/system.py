@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -66,9 +65,6 @@ class NodeAnswerer:
 def _open_selector(context: StageContext, settings: FocusSettings) -> FourStepFocus:
     declared = find_knowledge_base(context.benchmark.graph)
     graph = open_benchmark_graph(context)
-    if context.captured_requests is not None:
-        # Without a reply there are no triplets, but the preview must also show the prompts of grading.
-        settings = replace(settings, fallback=True)
     return FourStepFocus(
         graph,
         get_encoder(context.profile.encoder),
