@@ -130,9 +130,8 @@ def ask(place: Path, cost: str, size: int) -> None:
     with Highest() as highest:
         (picks,) = selector.select([question])
     print(
-        f"{cost}: R = {size:,}, pools of {selector.notes['transport_texts'] / 5:,.0f} chunks of {TOKENS} tokens: "
-        f"{time.perf_counter() - started:.1f} s, {highest.megabytes:,.0f} MB at most, {len(picks)} picks, "
-        f"{selector.notes['transport_solved']:,} transport problems solved",
+        f"{cost}: R = {size:,}, chunks of {TOKENS} tokens: {time.perf_counter() - started:.1f} s, "
+        f"{highest.megabytes:,.0f} MB at most, {len(picks)} picks",
         flush=True,
     )
 

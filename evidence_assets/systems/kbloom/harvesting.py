@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,7 @@ from evidence_assets.harvest.tuple_search import FillQuery, ScoredPair
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import MaskedLM, WordContext
 from evidence_assets.retrieval.bm25 import text_weights
-from evidence_assets.systems.kbloom.seeds import Relation, locate_error
+from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, as_sentence, entity_word_positions, fill_prompt
 
 if TYPE_CHECKING:  # it imports torch
@@ -189,18 +188,17 @@ def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, Enti
     ]
 
 
-def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = ()) -> None:
-    """Raise BadInput, with the file in ``folders``, if the tokenizer lacks a word of the prompt or seeds."""
+def check_seeds(relation: Relation, model: MaskedLM) -> None:
+    """Raise BadInput if the tokenizer lacks a word of the prompt or seeds."""
     fields = [("prompt", fill_prompt(relation.prompt, " ", " "))]
     fields += [("pairs", entity) for pair in relation.pairs for entity in pair]
     for field, text in fields:
         if unknown_words := model.find_unknown_words(text):
-            error = BadInput(
+            raise BadInput(
                 f"relation {relation.id!r}: the tokenizer of {model.model_id} does not know "
                 f"{', '.join(map(repr, unknown_words))} in {text.strip()!r}; use words of its vocabulary",
                 field=field,
             )
-            raise locate_error(error, unknown_words[0], relation, folders)
 
 
 def check_kinds(relation: Relation, kinds: EntityKinds | None) -> None:

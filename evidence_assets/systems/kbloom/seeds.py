@@ -17,7 +17,6 @@ Example; ``template`` and the keys below it are optional::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -157,24 +156,6 @@ def find_suspect_seeds(folder: SeedFolder) -> list[BadInput]:
             line, pair = _find_line(_read_seed_file(path)[1], "pairs", position), list(relation.pairs[position])
             warnings.append(BadInput(f"the seed {pair} {problem}", file=path, line=line, field="pairs"))
     return warnings
-
-
-def locate_error(error: BadInput, text: str, relation: Relation, folders: Sequence[Path]) -> BadInput:
-    """Add the seed file, and the line of ``text`` in the error's field, to an error.
-
-    Returns the error unchanged if no file has the relation's content (any more).
-    """
-    for path in (path for folder in folders if folder.is_dir() for path in list_seed_files(folder)):
-        try:
-            other, root = _read_seed_file(path)
-        except BadInput:
-            continue  # read_seed_folder reports it
-        if other.seed_hash == relation.seed_hash and error.field is not None:
-            line = _find_line(root, error.field)
-            lines = path.read_text(encoding="utf-8").splitlines()
-            line = next((n for n in range(line, len(lines) + 1) if text in lines[n - 1]), line)
-            return BadInput(error.message, file=path, line=line, field=error.field)
-    return error
 
 
 def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:

@@ -184,22 +184,21 @@ class _Stages:
         causal = self.variant.profile.harvesting.causal
         return [f"{causal.name}@{causal.revision}"] if causal else []
 
-    def _models(self, context: StageContext) -> tuple[Callable[[MaskedLM], MiningModels], list[str]]:
-        """The models for prompt mining but the masked one, and their names without the encoder's."""
+    def _models(self, context: StageContext) -> Callable[[MaskedLM], MiningModels]:
+        """The models for prompt mining but the masked one."""
         from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # imports torch
 
         harvesting = context.profile.harvesting
         models = partial(MiningModels, encoder=get_encoder(context.profile.encoder))
         if self.settings.prompts == "initial":
-            return models, []
+            return models
         writer = get_sequence_model(SentenceWriter, harvesting.writer) if harvesting.writer else None
         proposer = get_sequence_model(PermutedLM, harvesting.substitution) if harvesting.substitution else None
         paraphrase = None
         if self.settings.baseline and harvesting.paraphraser == "generator":
             paraphrase = partial(reword_statements, open_language_model(context, context.profile.generator))
-        names = [model_key(model) for model in (writer, proposer) if model is not None]
         write = writer.write if writer else None
-        return partial(models, write=write, propose=proposer, paraphrase=paraphrase), [*names, *self._prompt_models]
+        return partial(models, write=write, propose=proposer, paraphrase=paraphrase)
 
     def _read_harvest(self, context: StageContext, collection: str = "") -> scores.HarvestedRelations:
         """The harvest of one collection, or of all."""
@@ -228,13 +227,14 @@ class _Stages:
                 f"{collections}, or add it to `collections` of the variant"
             )
         kinds = rows.read_entity_kinds(context.read("triples", self.settings.kinds)) if self.settings.kinds else None
-        add_masked, other_models = self._models(context)
+        add_masked = self._models(context)
         harvesting = context.profile.harvesting
         causal = get_sequence_model(TextLikelihood, harvesting.causal) if harvesting.causal else None
-        other_models += [model_key(causal)] if causal else []
         model_id = masked_lm_key(context.lake, context.profile.masked_model)
         encoder_id = model_key(get_encoder(context.profile.encoder))
-        input_hash = rows.hash_harvest_inputs(relation, model_id, encoder_id, settings, kinds, other_models)
+        input_hash = rows.hash_harvest_inputs(
+            relation, model_id, encoder_id, settings, kinds, [*self._prompt_models, *self._causal_models]
+        )
         prompts = context.read_partition("prompts", context.asset)
         is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
         if is_complete and prompts.height and set(prompts["input_hash"]) == {input_hash}:
@@ -243,7 +243,7 @@ class _Stages:
             side_tables = {"prompts": prompts, "candidate_tuples": candidates}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
         models = add_masked(get_masked_lm(context.lake, context.profile.masked_model))
-        check_seeds(relation, models.masked, [context.lake.raw_path("seeds")])
+        check_seeds(relation, models.masked)
         check_kinds(relation, kinds)
         first = mine_relation_prompts(relation, models, settings[0])
         mined = [first, *(mine_relation_prompts(relation, models, one, first) for one in settings[1:])]

@@ -35,14 +35,6 @@ def late_interaction_scores(nearest: Cosines) -> Array:
     return np.asarray(nearest.mean(axis=0, dtype=np.float64))
 
 
-@dataclass
-class TransportCount:
-    """Texts that are ranked by transport, and transport problems solved for that."""
-
-    texts: int = 0
-    solved: int = 0
-
-
 @dataclass(frozen=True)
 class Sentence:
     """A sentence of kept chunk ``chunk``: its characters, and the rows of its tokens in the pool."""
@@ -54,10 +46,10 @@ class Sentence:
 
 
 class ChunkRanker:
-    """Scores texts by the cost of a variant; ``count`` adds up the transport problems."""
+    """Scores texts by the cost of a variant."""
 
-    def __init__(self, settings: UscrakeSettings, passages: EncodedPassages, count: TransportCount) -> None:
-        self._settings, self._passages, self._count = settings, passages, count
+    def __init__(self, settings: UscrakeSettings, passages: EncodedPassages) -> None:
+        self._settings, self._passages = settings, passages
 
     def score_chunks(self, query: Query, pool: Pool) -> Array:
         """Scores of the chunks of a pool; minus infinity for those that are not among the best."""
@@ -121,8 +113,6 @@ class ChunkRanker:
         (nearest,) = find_nearest_texts([measure], texts, k, cost, device=resolve_device("auto"), likely=[likely])
         costs = np.full(len(texts), np.inf)
         costs[nearest.indices] = nearest.distances
-        self._count.texts += len(texts)
-        self._count.solved += nearest.n_solved
         return costs
 
 

@@ -171,21 +171,12 @@ def _lookup(nodes: IntArray, keys: IntArray, values: npt.NDArray[np.float64]) ->
 # The triples that the judge scores best -----------------------------------------------------------------------------
 
 
-@dataclass
-class TripleCount:
-    """Triples around concepts, those that the cap dropped, and hypotheses that lost some."""
-
-    total: int = 0
-    dropped: int = 0
-    capped: int = 0
-
-
 class GraphEvidence:
-    """Selects the s best triples of each hypothesis; ``count`` adds up what the cap drops."""
+    """Selects the s best triples of each hypothesis; each names how many there were and how many the cap dropped."""
 
     def __init__(self, triples: ConceptTriples, judge: Judge, s: int) -> None:
         self._triples, self._judge, self._s = triples, judge, s
-        self.version, self.count = triples.version, TripleCount()
+        self.version = triples.version
 
     def select(self, hypotheses: Sequence[Hypothesis]) -> list[list[SelectedEvidence]]:
         """The triples of each hypothesis, best first, with the scores of the judge.
@@ -206,9 +197,6 @@ class GraphEvidence:
         requests = [(h.pieces, [*map(JudgedText, t)]) for (h, _), t in zip(group, triples_by_sentence, strict=True)]
         all_scores = self._judge.score(requests)
         for (hypothesis, candidates), triples, scores in zip(group, triples_by_sentence, all_scores, strict=True):
-            self.count.total += candidates.total
-            self.count.dropped += candidates.dropped
-            self.count.capped += candidates.dropped > 0
             counts = {"found": candidates.total, "dropped": candidates.dropped}
             best = best_first(list(triples.items()), scores)[: self._s]
             yield [self._row(hypothesis.label, triple, text, score, **counts) for (text, triple), score in best]

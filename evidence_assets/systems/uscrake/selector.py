@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -78,20 +77,6 @@ class UscrakeSelector:
             self._graph.version if self._graph else "",
         )
 
-    @property
-    def notes(self) -> dict[str, Any]:
-        """Optional metadata of the asset: its sources, and counts over the questions selected so far."""
-        labels = {True: "used", False: "none: not in the benchmark, or excluded by the variant"}
-        notes: dict[str, Any] = {
-            "text_evidence": labels[self._text is not None],
-            "graph_evidence": labels[self._graph is not None],
-        }
-        if self._text:
-            notes |= {f"transport_{name}": value for name, value in asdict(self._text.count).items()}
-        if self._graph:
-            notes |= {f"triples_{name}": value for name, value in asdict(self._graph.count).items()}
-        return notes
-
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """Evidence of each question, best first within each option."""
         pool_entries = self._settings.R * max((len(question.hypotheses) for question in questions), default=1)
@@ -136,27 +121,18 @@ class WiderEvidence:
 
     def __init__(self, selector: UscrakeSelector, rows: pl.DataFrame, k: int, s: int) -> None:
         self._selector, self._k, self._s = selector, k, s
+        self.version = selector.version
         self._rows = {
             str(key[0]): group
             for key, group in rows.sort("option", "rank").group_by("question_id", maintain_order=True)
         }
-        self._n_selected = 0
-        self.version = selector.version
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """Optional metadata of the asset: that of the selector, and the questions that it did not rank."""
-        return {**self._selector.notes, "questions_from_wider_evidence": self._n_selected}
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """Evidence of each question, best first within each option."""
         ranked = iter(self._selector.select([q for q in questions if q.question_id not in self._rows]))
         for question in questions:
-            if question.question_id in self._rows:
-                self._n_selected += 1
-                yield list(self._first(self._rows[question.question_id]))
-            else:
-                yield next(ranked)
+            rows = self._rows.get(question.question_id)
+            yield next(ranked) if rows is None else list(self._first(rows))
 
     def _first(self, rows: pl.DataFrame) -> Iterator[SelectedEvidence]:
         """The first k chunks and s triples of each option, in their order."""

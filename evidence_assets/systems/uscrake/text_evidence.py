@@ -16,7 +16,7 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import Array
 from evidence_assets.reasoning.spans.passages import find_referent
 from evidence_assets.retrieval.token_cache import CachedText
-from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence, TransportCount, top_positions
+from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence, top_positions
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
 from evidence_assets.systems.uscrake.passages import Hypothesis, Passages, Pool, find_pools, union_of_chunks
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
@@ -68,9 +68,9 @@ class TextEvidence:
         self, settings: UscrakeSettings, passages: Passages, encoder: Encoder, view: Encoder, *, judged_by_text: bool
     ) -> None:
         self._settings, self._corpus, self._encoder = settings, passages.corpus, encoder
-        self._judged_by_text, self.count = judged_by_text, TransportCount()
+        self._judged_by_text = judged_by_text
         self._encoded = passages.with_encoder(view, weighting=settings.weighting, titles=settings.titles)
-        self._ranker = ChunkRanker(settings, self._encoded, self.count)
+        self._ranker = ChunkRanker(settings, self._encoded)
 
     def candidates(self, hypotheses: Sequence[Hypothesis]) -> list[list[TextCandidate]]:
         """Text evidence of each hypothesis, best first; a query without tokens has none."""

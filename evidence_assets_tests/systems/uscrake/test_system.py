@@ -20,7 +20,7 @@ from evidence_assets.models.protocols import LayeredEncoder
 from evidence_assets.retrieval.maxsim import maxsim_scores
 from evidence_assets.retrieval.token_store import TokenTexts
 from evidence_assets.systems.uscrake import chunk_ranking
-from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, TitleLinks, TransportCount
+from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, TitleLinks
 from evidence_assets.systems.uscrake.evidence_judges import PairJudge, blend_scores
 from evidence_assets.systems.uscrake.passages import Passages, Pool, Query
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
@@ -58,7 +58,7 @@ def all_texts(corpus: Passages) -> TokenTexts:
 
 def scores_of_all(corpus: Passages, query: Query, **settings: Any) -> npt.NDArray[np.float64]:
     """Scores of all chunks for a query."""
-    ranker = ChunkRanker(UscrakeSettings(**settings), corpus.with_encoder(ENCODER), TransportCount())
+    ranker = ChunkRanker(UscrakeSettings(**settings), corpus.with_encoder(ENCODER))
     n_chunks = len(corpus.corpus)
     return ranker.score_chunks(query, Pool(np.arange(n_chunks), np.zeros(n_chunks)))
 
@@ -115,7 +115,6 @@ def test_plain_cosine_keeps_the_chunks_of_the_nearest_vectors_in_their_order(cor
             vectors = ENCODER.encode_sentences(list(PAGES.values())).astype(np.float16).astype(np.float64)
             cosines = vectors @ ENCODER.encode_sentences([question.query(option)])[0]
             assert_nearest_first(picks, label, dict(zip(PAGES, -cosines, strict=True)), 3, 1e-6)
-    assert published.notes["transport_texts"] == published.notes["transport_solved"] == 0
 
 
 def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(corpus: Passages) -> None:
