@@ -26,7 +26,7 @@ from evidence_assets.graphs.graph_store import (
 )
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import extract_definitions
-from evidence_assets.graphs.passages import fact_passages, node_passages, passage_lineage, passage_table
+from evidence_assets.graphs.passages import node_passages, passage_lineage, passage_table
 from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.schemas import TABLES
@@ -34,7 +34,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets_tests.graphs.small_graph import graph_of, graph_of_rows, merged, small_graph
 from evidence_assets_tests.lake_rows import as_stored
-from evidence_assets_tests.systems.four_step_focus.test_system import BASE, NAMES
+from evidence_assets_tests.systems.four_step_focus.test_system import BASE
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 RELATIONS, TYPES = ("eats", "made of", "Near"), ("animal", "place")
@@ -203,18 +203,6 @@ def test_paths_of_a_subgraph_are_those_of_its_own_edges(world: World, data: st.D
         assert path.steps == tuple(tuple(graph.arrays.edges_between(a, b)) for a, b in steps)
 
 
-@given(world=worlds(), data=st.data())
-@EACH
-def test_typed_neighbours_are_those_of_networkx(world: World, data: st.DataObject) -> None:
-    graph, reference = build_graphs(world)
-    selection = data.draw(st.sets(st.sampled_from(range(len(graph))))) if len(graph) else set()
-    for code, relation in [(None, None), *enumerate(graph.relations)]:
-        for outgoing in (True, False):
-            edges = {(h, t) if outgoing else (t, h) for h, t, k in reference.edges(keys=True) if relation in (None, k)}
-            near, far = graph.typed_graph.pairs(code, np.array(sorted(selection), dtype=np.int64), outgoing=outgoing)
-            assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in selection)
-
-
 def test_opening_returns_the_same_object_until_a_file_changes(tmp_path: Path) -> None:
     model = WordEncoder()
     stored_graph(tmp_path, World([0, 1], [(0, 0, 1)]), arrays=False)
@@ -330,10 +318,3 @@ def test_vectors_encoded_before_a_fault_are_reused(monkeypatch: pytest.MonkeyPat
     after, reused, rerun = passages(BASE, step.previous_rows())
     assert after.equals(full)
     assert reused == 6 and not set(rerun.encoded_texts) & set(encoder.encoded_texts)
-
-
-def test_passages_of_a_graph_are_names_and_sentences() -> None:
-    output = list(fact_passages(BASE))
-    assert [p.text for p in output[:7]] == list(NAMES)
-    assert {p.text for p in output[7:]} >= {"aspirin treats fever"}
-    assert {p.owner_id for p in output[7:]} == set(BASE.edge_ids)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import permutations
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,8 +29,10 @@ from evidence_assets.harvest.prompt_mining import (
     restore_slots,
     write_sentences,
 )
-from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, find_slot_error
+from evidence_assets.models.sequence_models import PermutedLM
+from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, as_sentence, find_slot_error
 from evidence_assets.text.words import split_words
+from evidence_assets_tests.models.test_sequence_models import make_xlnet
 
 VOCABULARY = ("the", "is", "of", "capital", "seat", "banana", "city", "Paris", "France", "in")
 PAIRS = (("Paris", "France"), ("Rome", "Italy"))
@@ -286,3 +289,17 @@ def test_written_sentences_have_all_keywords_in_order() -> None:
     orders = [(HEAD, "capital", TAIL), (TAIL, "capital", HEAD)]
     sentences = write_sentences(orders, PAIRS, lambda texts: [replies[text] for text in texts])
     assert sentences == ["Paris is the capital of France.", "France has the capital Paris."]
+
+
+def test_an_xlnet_proposes_words_by_context_and_embedding(tmp_path: Path) -> None:
+    words = ("▁Paris", "▁France", "▁is", "▁the", "▁capital", "▁of", "▁seat", "▁city", "▁banana", "▁Rome", "▁Italy")
+    xlnet = PermutedLM.load(make_xlnet(tmp_path / "tiny-xlnet", words), device="cpu")
+    equal = SimpleNamespace(encode_sentences=lambda texts: np.ones((len(texts), 2)))
+    mining_models = MiningModels(FakeMaskedLM(), equal, propose=xlnet)  # type: ignore[arg-type]
+    texts = [as_sentence(f"{head} is the {MASK_SLOT} of {tail}") for head, tail in PAIRS]
+    by_context = xlnet.slot_log_probs(texts, [0, 0]).mean(axis=0)
+    scores = dict(zip(xlnet.vocabulary, by_context + xlnet.log_similarities("capital"), strict=True))
+    expected = sorted(("seat", "city", "banana"), key=lambda word: -scores[word])
+    assert find_substitutes(PROMPT, "capital", PAIRS, mining_models, 3) == expected
+    contexts = dict(zip(xlnet.vocabulary, by_context, strict=True))
+    assert expected != sorted(expected, key=lambda word: -contexts[word]), "without embeddings another order"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
@@ -112,71 +113,61 @@ def triplet_request(task: TripletTask, prompts: Prompts = PACKAGED) -> Request:
     )
 
 
+_Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
+
+
+class _ReplyPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _ReplyVariable(_ReplyPart):
+    name: Annotated[_Text, Field(pattern=r"^\?\S+$")]
+    type: _Text
+
+
+class _ReplyTriplet(_ReplyPart):
+    head: _Text
+    edge: _Text
+    tail: _Text
+    denied: StrictBool = False
+
+
+class _Reply(_ReplyPart):
+    target: _Text
+    variables: list[_ReplyVariable]
+    triplets: Annotated[list[_ReplyTriplet], Field(min_length=1, max_length=MAX_TRIPLETS)]
+
+
 def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
     """Parse a reply strictly: one JSON object, alone or in one fenced block.
 
     Raises UnusableReply for anything else, with a reason for the repair attempt.
     """
-    value = parse_json_object(reply)
-    unknown = sorted(value.keys() - {"target", "variables", "triplets"})
-    if unknown:
-        raise UnusableReply(f"the object has the unknown key {unknown[0]!r}; allowed are target, variables, triplets")
-    types = _parse_variables(value.get("variables"), schema)
-    items = value.get("triplets")
-    if not isinstance(items, list) or not items:
-        raise UnusableReply("there is no list of triplets")
-    if len(items) > MAX_TRIPLETS:
-        raise UnusableReply(f"{len(items)} triplets are more than {MAX_TRIPLETS}")
-    triplets = tuple(dict.fromkeys(_parse_triplet(item, number, types, schema) for number, item in enumerate(items, 1)))
-    variables = {term for t in triplets for term in (t.head, t.tail) if term.is_variable}
+    try:
+        parsed = _Reply.model_validate(parse_json_object(reply))
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        raise UnusableReply(f"{'.'.join(map(str, error['loc']))}: {error['msg']}") from invalid
+    types: dict[str, str] = {}
+    for item in parsed.variables:
+        if types.setdefault(item.name, _check_type(item.type, schema.node_types, "node type")) != item.type:
+            raise UnusableReply(f"the variable {item.name!r} has two types")
+    triplets = []
+    for row in parsed.triplets:
+        if row.denied and not schema.denials:
+            raise UnusableReply("triplets cannot be denied here: remove 'denied'")
+        for end in (row.head, row.tail):
+            if end.startswith("?") and end not in types:
+                raise UnusableReply(f"the variable {end!r} has no type")
+        head, tail = (Term(end, types.get(end)) for end in (row.head, row.tail))
+        triplets.append(Triplet(head, _check_type(row.edge, schema.edge_types, "edge type"), tail, row.denied))
+    variables = {term for triplet in triplets for term in (triplet.head, triplet.tail) if term.is_variable}
     if not variables:
         raise UnusableReply("all ends are constants, so there is no unknown: use a variable for it")
-    target = value.get("target")
-    if not isinstance(target, str) or not target.strip():
-        raise UnusableReply("no target is named")
-    targets = [term for term in variables if term.text == target.strip()]
+    targets = [term for term in variables if term.text == parsed.target]
     if not targets:
-        raise UnusableReply(f"the target {target!r} is no variable of the triplets")
-    return TripletQuery(triplets, targets[0])
-
-
-def _parse_variables(items: object, schema: Schema) -> Mapping[str, str]:
-    if not isinstance(items, list):
-        raise UnusableReply("there is no list of variables")
-    types: dict[str, str] = {}
-    for number, item in enumerate(items, 1):
-        name, node_type = _read_texts(item, f"variable {number}", "name", "type")
-        if not re.fullmatch(r"\?\S+", name):
-            raise UnusableReply(f"the variable {name!r} does not begin with a question mark, or has a space")
-        if types.setdefault(name, _check_type(node_type, schema.node_types, "node type")) != node_type:
-            raise UnusableReply(f"the variable {name!r} has two types")
-    return types
-
-
-def _parse_triplet(item: object, number: int, types: Mapping[str, str], schema: Schema) -> Triplet:
-    is_denied = False
-    if schema.denials and isinstance(item, dict):
-        is_denied = item.get("denied", False)
-        if not isinstance(is_denied, bool):
-            raise UnusableReply(f"'denied' of triplet {number} is neither true nor false")
-        item = {name: value for name, value in item.items() if name != "denied"}
-    head, edge, tail = _read_texts(item, f"triplet {number}", "head", "edge", "tail")
-    ends = []
-    for part in (head, tail):
-        if part.startswith("?") and part not in types:
-            raise UnusableReply(f"the variable {part!r} of triplet {number} has no type")
-        ends.append(Term(part, types.get(part)))
-    return Triplet(ends[0], _check_type(edge, schema.edge_types, "edge type"), ends[1], is_denied)
-
-
-def _read_texts(item: object, item_name: str, *names: str) -> list[str]:
-    """Texts of an object with exactly these fields."""
-    if not isinstance(item, dict) or item.keys() != set(names):
-        raise UnusableReply(f"{item_name} is not an object of {', '.join(names)}")
-    values = [value.strip() if isinstance(value, str) else "" for value in (item[name] for name in names)]
-    if not all(values):
-        raise UnusableReply(f"{item_name} has a field that is no text: {item}")
-    return values
+        raise UnusableReply(f"the target {parsed.target!r} is no variable of the triplets")
+    return TripletQuery(tuple(dict.fromkeys(triplets)), targets[0])
 
 
 def _check_type(name: str, allowed: Sequence[str], kind: str) -> str:

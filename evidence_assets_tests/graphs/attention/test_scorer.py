@@ -203,14 +203,6 @@ def test_it_is_the_fixed_point(case: Case, temperature: float, follow: float) ->
     )
 
 
-def test_odd_graphs_and_settings() -> None:
-    none = np.empty(0, dtype=np.int64)
-    assert random_walk_scores(np.empty(0), none, none, 0.2, 0.85).tolist() == []
-    assert random_walk_scores(np.array([0.3]), np.array([0]), np.array([0]), 0.2, 0.85).tolist() == [1.0]
-    separate = random_walk_scores(np.array([0.5, 0.5, 0.5]), np.array([0]), np.array([1]), 0.2, 0.85)
-    assert separate[0] == pytest.approx(separate[1]) and separate[2] < separate[0]
-
-
 # Reproducibility
 
 

@@ -30,12 +30,6 @@ def test_node_vectors_equal_a_dense_decomposition(n: int, dimensions: int) -> No
     assert vectors == pytest.approx(factorize_graph(arrays, dimensions), abs=1e-6)
 
 
-def test_linked_nodes_are_nearer_and_a_graph_may_be_empty() -> None:
-    vectors = factorize_graph(GRAPH.arrays)
-    assert vectors[0] @ vectors[NAMES.index("food court")] > vectors[0] @ vectors[NAMES.index("city")]
-    assert factorize_graph(graph_over([], ["alone"]).arrays).shape == (1, 128)
-
-
 def test_a_text_has_the_vectors_of_the_nodes_that_it_names() -> None:
     vectors = GraphVectors(GRAPH)
     one, both, none = vectors.encode_sentences(["the pizzeria", "pizzeria in the city", "unheard of"])

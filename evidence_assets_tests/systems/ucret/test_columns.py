@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import faiss
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.variants import variants_of
-from evidence_assets.models.vectors import unit_rows
 from evidence_assets.systems import load_settings
-from evidence_assets.systems.ucret.column_repair import (
-    TableWords,
-    find_named_cells,
-    restore_columns,
-    score_option_columns,
-)
-from evidence_assets.systems.ucret.columns import (
-    KeptLine,
-    Lines,
-    Selection,
-    UcretSettings,
-    cluster,
-    select_lines,
-    split_column_text,
-)
+from evidence_assets.systems.ucret.column_repair import TableWords, restore_columns, score_option_columns
+from evidence_assets.systems.ucret.columns import KeptLine, Lines, Selection, UcretSettings, select_lines
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
 PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{n}") for n in ("ucret_published", "ucret_js_published"))
@@ -143,31 +128,7 @@ def test_keep_all_selects_without_vectors() -> None:
     assert select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], KEEP_ALL)[0].indices == (0, 1, 2)
 
 
-@given(st.text(max_size=30), st.lists(st.text(max_size=60), max_size=6), st.integers(20, 60))
-@settings(max_examples=80, deadline=None)
-def test_pieces_are_within_the_limit_and_have_all_characters(header: str, cells: list[str], limit: int) -> None:
-    pieces = split_column_text(header, cells, limit)
-    assert pieces
-    assert all(len(piece) <= limit for piece in pieces)
-    text = "".join(pieces)
-    for cell in cells:
-        # A long cell continues in the next piece after the header, so only its characters are compared.
-        assert set(cell) <= set(text)
-
-
 # Spherical k-means equals faiss and Euclidean steps, and has defined results for edge cases
-
-
-def test_partition_equals_that_of_faiss() -> None:
-    generator = np.random.default_rng(1)
-    middles = generator.normal(size=(4, 16)) * 4
-    points = unit_rows(np.repeat(middles, 30, axis=0) + generator.normal(size=(120, 16)) * 0.3)
-    model = faiss.Kmeans(16, 4, spherical=True, niter=50, nredo=5, seed=1)
-    model.train(points.astype(np.float32))
-    faiss_labels = model.index.search(points.astype(np.float32), 1)[1][:, 0]
-    runs = [cluster(points, 4, seed=seed) for seed in range(5)]
-    labels, _ = max(runs, key=lambda labels_centroids: float((points @ labels_centroids[1].T).max(axis=1).sum()))
-    assert len(set(zip(labels.tolist(), faiss_labels.tolist(), strict=True))) == len(set(labels.tolist())) == 4
 
 
 # Repair of column selections
@@ -198,10 +159,6 @@ def test_options_restore_their_column() -> None:
     assert set(score_option_columns(WORDS, ["meat", "plants"])) == {2}
 
 
-def test_a_longer_name_hides_the_shorter_one_in_it() -> None:
-    assert list(find_named_cells(WORDS, "the arctic fox")) == [frozenset({"arctic", "fox"})]
-
-
 def test_fallback_columns_stay_only_if_nothing_else_is_kept() -> None:
     fallback = Selection((KeptLine(1, "fallback", 0.1),), 4)
     assert _rules(restore_columns(fallback, WORDS, "It weighs 900.", row_headers=[0])) == {0: "row_header", 3: "number"}
@@ -211,25 +168,11 @@ def test_fallback_columns_stay_only_if_nothing_else_is_kept() -> None:
     }
 
 
-def test_empty_tables_have_empty_selections() -> None:
-    empty = TableWords.of([], [])
-    assert restore_columns(Selection((), 0), empty, "900", ["meat"]) == Selection((), 0)
-    headed = TableWords.of(["a"], [[]])
-    assert restore_columns(Selection((), 1), headed, "nothing", []) == Selection((), 1)
-
-
 def test_a_column_with_several_exact_options_is_an_option_column() -> None:
     columns = [["iron ore", "tin ore", "zinc ore"], ["iron", "tin", "clay"], ["red", "grey", "blue"]]
     words = TableWords.of(["Ore", "Metal", "Colour"], columns)
     assert {0, 1} <= set(score_option_columns(words, ["iron", "tin", "zinc ore", "lead ore"]))
     assert 2 not in score_option_columns(words, ["iron", "tin", "zinc ore", "lead ore"])
-
-
-def test_the_best_column_of_each_option_is_kept() -> None:
-    columns = [["Buffalo", "Fox", "Hen"], ["plants", "meat", "grain"], ["herd", "alone", "flock"]]
-    words = TableWords.of(["Animal", "Food", "Lives"], columns)
-    restored = restore_columns(Selection((), 3), words, "What is right?", ["plants", "meat", "grain", "herd"])
-    assert {1, 2} <= set(restored.indices)
 
 
 def test_a_text_in_many_rows_does_not_restore_its_column() -> None:

@@ -12,9 +12,6 @@ import numpy as np
 import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
-from evidence_assets.experiment.answers.chains import chain_rows
-from evidence_assets.experiment.answers.options import OptionAnswerer
-from evidence_assets.experiment.answers.predictions import prediction_rows
 from evidence_assets.experiment.evidence import question_concepts
 from evidence_assets.experiment.evidence.question_concepts import (
     MIN_DEPTH,
@@ -27,20 +24,18 @@ from evidence_assets.experiment.evidence.question_concepts import (
     load_question_subgraphs,
     subgraph_rows,
 )
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, evidence_rows
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.experiment.system import read_settings
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.attention.scorer import AttentionSettings, relevant_nodes
 from evidence_assets.graphs.keyphrases import Concept
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import parse_path_locator
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings, gate_concepts
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import as_stored
-from evidence_assets_tests.systems.small_models import load_minilm
 
 TRIPLES = [
     ("urethral obstruction", "may_cause", "hydronephrosis"),
@@ -366,16 +361,3 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
     assert second_output.reused == 2
     assert as_stored("subgraphs", second_output.rows).equals(as_stored("subgraphs", first_output.rows))
     assert subgraph_rows(questions, graph, Expansion(MIN_DEPTH + 1, 1, 3), before).reused == 0
-
-
-def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(graph: KnowledgeGraph) -> None:
-    text, options = "Which of these has metformin not to do with?", ("diabetes", "biguanide", "writing")
-    question = Question("q", "b", "mcqa", text, options, negated=True)
-    selector = PathSelector(graph, expand_questions([question], graph, WIDE), load_vocabulary(), SETTINGS)
-    evidence = as_stored("evidence", evidence_rows("ugat", selector, [question]).rows)
-    solver = ExtractiveSolver(load_minilm())
-    chains = as_stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
-    first_output = prediction_rows(OptionAnswerer(solver, evidence, chains), "ugat", [question])
-    row = as_stored("predictions", first_output.rows).to_dicts()[0]
-    assert set(evidence["option"]) == {"A", "B"}
-    assert (row["answer"], row["status"]) == ("C", "answered")
