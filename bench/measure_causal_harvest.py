@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import evidence_assets
+from bench.measure_harvest import assign_half
 from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import mean, paired_bootstrap
 from evidence_assets.harvest.prompt_mining import EntityPair
@@ -28,7 +29,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.models.registry import get_masked_lm
 from evidence_assets.models.sequence_models import TextLikelihood
-from evidence_assets.systems.kbloom.sample_scores import assign_half, read_facts
+from evidence_assets.systems.kbloom.sample_scores import read_facts
 from evidence_assets.systems.kbloom.seeds import Relation, read_seed_folder
 from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, as_sentence, fill_prompt
 

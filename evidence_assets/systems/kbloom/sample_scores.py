@@ -15,24 +15,16 @@ import numpy as np
 
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, paired_bootstrap, without_interval
 from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple, judge_relevance
-from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.kbloom.scores import HarvestedRelations, Row, size_metrics
 from evidence_assets.systems.kbloom.seeds import Relation
 
 PRECISION_CUTOFF = 50
-TUNING_HALF, REPORTED_HALF = "tuned half", "reported half"
-"""Scopes in addition to the collections: relations that the default ranking was tuned on, and the others."""
 
 
 def read_facts(path: Path) -> list[Triple]:
     """Head, relation and tail of each line."""
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     return [(head, relation, tail) for head, relation, tail in rows]
-
-
-def assign_half(relation: str) -> str:
-    """The half of a relation by a hash of its name, so that new relations do not move the others."""
-    return TUNING_HALF if int(content_id("half", relation), 16) % 2 == 0 else REPORTED_HALF
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,7 @@ def build_sample_rows(
     held_out_facts: Sequence[Triple],
     known_entities: Iterable[str] = (),
 ) -> list[Row]:
-    """Rows for every collection, both halves, and every relation with stated facts other than its seeds.
+    """Rows for every collection, and for every relation with stated facts other than its seeds.
 
     The first origin is compared with each of the others (``<metric>_over_<other>``, paired over the same relations).
     ``known_entities`` do not count as novel. A collection has the mean over its relations with a bootstrap interval
@@ -98,7 +90,7 @@ def build_sample_rows(
     """
     rows, reference = list[Row](), set(known_entities)
     results: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {name: {} for name in harvest.selectors}
-    groups: dict[str, dict[str, None]] = {}
+    collections: dict[str, dict[str, None]] = {}
     for relation in sorted(harvest.relations, key=lambda relation: relation.id):
         truths, hidden = ([f for f in facts if f[1] == relation.id] for facts in (stated_facts, held_out_facts))
         for origin in harvest.selectors:
@@ -118,9 +110,8 @@ def build_sample_rows(
             metrics = estimates | _control_metrics([control]) | size
             rows += harvest.build_rows(relation.id, origin, metrics, kind="relation")
             results[origin][relation.id] = estimates, control
-            for group in (relation.collection, assign_half(relation.id)):
-                groups.setdefault(group, {})[relation.id] = None
-    for group, members in sorted(groups.items()):
+            collections.setdefault(relation.collection, {})[relation.id] = None
+    for collection, members in sorted(collections.items()):
         metric_names = results[next(iter(results))][next(iter(members))][0]
         values = {
             origin: {metric: [of_origin[name][0][metric].value for name in members] for metric in metric_names}
@@ -129,14 +120,14 @@ def build_sample_rows(
         for origin, of_origin in results.items():
             means = {metric: bootstrap(shares, resamples=1000) for metric, shares in values[origin].items()}
             pooled = _control_metrics([of_origin[name][1] for name in members])
-            rows += harvest.build_rows(group, origin, means | pooled)
+            rows += harvest.build_rows(collection, origin, means | pooled)
         first, *others = values
         comparisons = {
             f"{metric}_over_{harvest.selectors[other]}": paired_bootstrap(shares, values[other][metric])
             for other in others
             for metric, shares in values[first].items()
         }
-        rows += harvest.build_rows(group, first, comparisons)
+        rows += harvest.build_rows(collection, first, comparisons)
     return rows
 
 

@@ -134,7 +134,9 @@ class _Stages:
         reads = [StageInput(SEED_FOLDER_ASSET)]
         if settings.truth:
             about = "Scores of the harvest against the facts that the sample corpus states, without the seeds."
-            stages.append(self._stage("", self._score_on_sample, about, [*reads, StageInput("raw/sample")], VERSION))
+            stages.append(
+                self._stage("", self._score_on_sample, about, [*reads, StageInput("raw/sample")], f"{VERSION}:2")
+            )
         else:
             about = "Size and diversity of the harvest of each collection."
             stages.append(self._stage("", self._score_size, about, reads, version))

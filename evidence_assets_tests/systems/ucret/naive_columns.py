@@ -5,7 +5,6 @@ Draws the same random numbers in the same order as `cluster`: one for each centr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,45 +12,24 @@ import numpy as np
 from evidence_assets.systems.ucret.columns import N_FALLBACK, UcretSettings
 
 
-def _cosine_distance(x: list[float], y: list[float]) -> float:
-    return round(max(0.0, 1.0 - sum(a * b for a, b in zip(x, y, strict=True))), 12)
-
-
-def _kl(p: Sequence[float], q: Sequence[float]) -> float:
-    return sum(a * math.log(a / b) for a, b in zip(p, q, strict=True) if a > 0)
-
-
-def jsd(p: Sequence[float], q: Sequence[float]) -> float:
+def _jsd(p: np.ndarray, q: np.ndarray) -> float:
     """Equation 4.4 as printed."""
-    m = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
-    return 0.5 * _kl(p, m) + 0.5 * _kl(q, m)
+    m = (p + q) / 2
+    return float(0.5 * np.sum(p * np.log(p / m)) + 0.5 * np.sum(q * np.log(q / m)))
 
 
-def _jsd_distance(x: list[float], y: list[float]) -> float:
-    return round(max(0.0, jsd(x, y)), 12)
-
-
-def _unit(x: Sequence[float]) -> list[float]:
-    norm = math.sqrt(sum(a * a for a in x))
-    return [a / norm if norm else 0.0 for a in x]
-
-
-def _softmax(x: Sequence[float], temperature: float) -> list[float]:
-    top = max(x)
-    e = [math.exp((a - top) / temperature) for a in x]
-    return [a / sum(e) for a in e]
+def _unit(x: np.ndarray) -> np.ndarray:
+    norm = np.linalg.norm(x)
+    return x / norm if norm else x
 
 
 def _draw(weights: Sequence[float], uniform: float) -> int:
-    total = sum(weights)
-    if total <= 0:
-        return 0
     running = 0.0
     for i, weight in enumerate(weights):
         running += weight
-        if running > uniform * total:
+        if running > uniform * sum(weights) > 0:
             return i
-    return len(weights) - 1
+    return len(weights) - 1 if sum(weights) else 0
 
 
 def naive_select(
@@ -62,60 +40,49 @@ def naive_select(
     settings: UcretSettings,
 ) -> list[tuple[int, str]]:
     """Kept columns with the rule that kept them, in table order."""
-    distance = _jsd_distance if settings.measure == "jsd" else _cosine_distance
-    text, columns = list(vector), [list(v) for v in column_vectors]
-    if settings.measure != "jsd" or settings.normalize:
-        text, columns = _unit(text), [_unit(v) for v in columns]
-    if settings.measure == "jsd":
-        text = _softmax(text, settings.temperature)
-        columns = [_softmax(v, settings.temperature) for v in columns]
+    is_jsd = settings.measure == "jsd"
+
+    def point(values: Sequence[float]) -> np.ndarray:
+        x = np.array(values) if is_jsd and not settings.normalize else _unit(np.array(values))
+        e = np.exp((x - x.max()) / settings.temperature)
+        return e / e.sum() if is_jsd else x
+
+    def distance(x: np.ndarray, y: np.ndarray) -> float:
+        return round(max(0.0, _jsd(x, y) if is_jsd else 1.0 - float(x @ y)), 12)
+
+    def nearness(x: np.ndarray) -> float:
+        return round(-_jsd(text, x) if is_jsd else float(text @ x), 12)
+
+    text, columns = point(vector), [point(values) for values in column_vectors]
     overlap = [len(tokens & c) / len(tokens | c) if tokens | c else 0.0 for c in column_tokens]
-    lexical = [j for j, score in enumerate(overlap) if score >= settings.tau]
-    rest = [j for j in range(len(columns)) if j not in lexical]
+    kept_columns = [(j, "lexical") for j, score in enumerate(overlap) if score >= settings.tau]
+    rest = [j for j, score in enumerate(overlap) if score < settings.tau]
     if not rest:
-        return [(j, "lexical") for j in lexical]
-    k = min(settings.clusters, len(rest))
-    generator = np.random.default_rng(0)
-    points = [columns[j] for j in rest]
-    centres: list[list[float]] = []
-    for t in range(k):
-        uniform = float(generator.random())
-        if t == 0:
-            centres.append(points[int(uniform * len(points))])
-        else:
-            centres.append(points[_draw([min(distance(p, c) for c in centres) for p in points], uniform)])
+        return kept_columns
+    generator, points = np.random.default_rng(0), [columns[j] for j in rest]
+    centres = [points[int(generator.random() * len(points))]]
+    while len(centres) < min(settings.clusters, len(rest)):
+        centres.append(points[_draw([min(distance(p, c) for c in centres) for p in points], generator.random())])
     assignment: list[int] = []
     for _ in range(100):
         distances = [[distance(p, c) for c in centres] for p in points]
-        fresh = [row.index(min(row)) for row in distances]
-        is_stable = fresh == assignment
-        assignment = fresh
-        uniform = float(generator.random())
-        for t in range(k):
+        previous, assignment = assignment, [row.index(min(row)) for row in distances]
+        uniform = generator.random()
+        for t in range(len(centres)):
             members = [p for p, a in zip(points, assignment, strict=True) if a == t]
             if not members:
                 centres[t] = points[_draw([min(row) for row in distances], uniform)]
             else:
-                total = [sum(values) for values in zip(*members, strict=True)]
-                centres[t] = [v / len(members) for v in total] if settings.measure == "jsd" else _unit(total)
-        if is_stable:
+                centres[t] = np.mean(members, axis=0) if is_jsd else _unit(np.sum(members, axis=0))
+        if assignment == previous:
             break
-    labels = sorted(set(assignment))
-    if settings.measure == "jsd":
-        nearness = {t: -round(jsd(text, centres[t]), 12) for t in labels}
-    else:
-        nearness = {t: round(sum(a * b for a, b in zip(text, centres[t], strict=True)), 12) for t in labels}
-    best = max(labels, key=lambda t: (nearness[t], -t))
-    near_enough = nearness[best] >= settings.theta
-    if settings.measure == "jsd":
-        near_enough = -nearness[best] <= (settings.eta**2 if settings.eta_bounds == "distance" else settings.eta)
-    semantic = [j for j, a in zip(rest, assignment, strict=True) if a == best] if near_enough else []
-    kept_columns = [(j, "lexical") for j in lexical] + [(j, "cluster") for j in semantic]
+    best = max(sorted(set(assignment)), key=lambda t: (nearness(centres[t]), -t))
+    is_near = nearness(centres[best]) >= settings.theta
+    if is_jsd:
+        is_near = -nearness(centres[best]) <= (settings.eta**2 if settings.eta_bounds == "distance" else settings.eta)
+    if is_near:
+        kept_columns += [(j, "cluster") for j, a in zip(rest, assignment, strict=True) if a == best]
     if not kept_columns:
-        if settings.measure == "jsd":
-            near = [-round(jsd(text, c), 12) for c in columns]
-        else:
-            near = [round(sum(a * b for a, b in zip(text, c, strict=True)), 12) for c in columns]
-        order = sorted(range(len(columns)), key=lambda j: (-near[j], j))[:N_FALLBACK]
+        order = sorted(range(len(columns)), key=lambda j: (-nearness(columns[j]), j))[:N_FALLBACK]
         kept_columns = [(j, "fallback") for j in order]
     return sorted(kept_columns)
