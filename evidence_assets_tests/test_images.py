@@ -186,21 +186,6 @@ def read_by_dagster() -> set[str]:
     return set(re.findall(r"\{env: (\w+)\}", text))
 
 
-def test_dagster_loads_the_settings_without_the_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    settings = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
-    assert set(settings.pop("storage")["postgres"]["postgres_db"]) >= {
-        "hostname",
-        "username",
-        "password",
-        "db_name",
-        "scheme",
-    }
-    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(settings))
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    with dg.DagsterInstance.get() as instance:
-        assert instance.run_monitoring_enabled and instance.run_retries_enabled
-
-
 def test_every_service_has_all_variables_that_dagster_reads() -> None:
     services = {
         name: service for name, service in COMPOSE["services"].items() if service.get("image") == "evidence-assets"

@@ -93,17 +93,6 @@ def test_unchanged_data_and_new_code_make_nothing_stale() -> None:
     assert ticker.tick() == set()
 
 
-def test_a_change_stops_at_an_unchanged_data_version() -> None:
-    ticker = Ticker(dg.Definitions([asset("source"), asset("left", "source"), asset("sink", "left")]))
-    STATE["left"] = "always the same"
-    ticker.make("source", "left", "sink")
-    STATE["source"] = "2"
-    ticker.make("source")
-    assert ticker.tick() == {"left"}
-    ticker.make("left")
-    assert ticker.tick() == set()
-
-
 def test_a_failed_asset_is_not_retried_until_its_inputs_change() -> None:
     ticker = Ticker(diamond())
     ticker.make("source", "left", "sink")
@@ -187,21 +176,6 @@ def materialize_chain(ticker: Ticker) -> None:
     assert ticker.make("all_of_it") and ticker.tick() == set()
     STATE["source"] = "2"
     assert ticker.make("source", partition="a")
-
-
-def test_assets_that_call_a_language_model_stay_stale_unless_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticker = Ticker(chain("llm"))
-    materialize_chain(ticker)
-    assert ticker.tick() == {"first[a]"}
-    ticker.make("first", partition="a")
-    assert ticker.tick() == {"second[a]"}, "the extractive reasoner is not a language model"
-    monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
-    assert ticker.tick() == set()
-    assert ticker.tick(models=True) == {"second[a]"}
-    ticker.make("second", partition="a")
-    assert ticker.tick(models=True) == {"third[a]"}
-    ticker.make("third", partition="a")
-    assert ticker.tick() == {"all_of_it"}
 
 
 def test_an_asset_with_a_queued_run_is_not_requested_until_the_run_is_deleted() -> None:

@@ -15,12 +15,8 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.benchmarks.dataset_info import load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, RawInput
-from evidence_assets.benchmarks.readers import read_benchmark_tables
-from evidence_assets.benchmarks.records import table_rows
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.systems.baselines.system import CellSelector, score_cells_by_bm25
 from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.benchmarks.official.contract import write_files
 
@@ -60,28 +56,6 @@ def test_chunks_of_a_long_article_are_complete_and_within_the_limit(lake: Lake) 
     assert chunks["n_tokens"].to_numpy().max() <= 128
     assert "".join(chunks["text"].to_list()).replace(" ", "") == text.replace(" ", "")
     assert all(text[a:b] == t for a, b, t in chunks.select("char_start", "char_end", "text").iter_rows())
-
-
-def benchmark(lake: Lake, questions: bytes, tables: bytes = b"") -> Benchmark:
-    write_raw(lake, "questions.jsonl", questions)
-    write_raw(lake, "tables.jsonl", tables)
-    return Benchmark(
-        name="mine", task="table_qa" if tables else "mcqa", path="mine/questions.jsonl", tables="mine/tables.jsonl"
-    )
-
-
-def test_a_table_without_rows_is_kept_and_gives_no_evidence(lake: Lake) -> None:
-    declared = benchmark(
-        lake,
-        line(source_id="1", text="Which?", task="table_qa", options=["a", "b"], gold=0, table_id="empty"),
-        line(table_id="empty", caption="Nothing", header=["name", "size"], rows=[]),
-    )
-    tables = list(read_benchmark_tables(lake, declared))
-    (row,) = table_rows(tables)
-    assert row["n_rows"] == 0 and row["cells"] == []
-    question = Question("q", "mine", "table_qa", "Which?", ("a", "b"), "empty")
-    selector = CellSelector({"empty": (tables[0], "v")}, score_cells_by_bm25, 5, "bm25")
-    assert selector.select([question]) == [[]]
 
 
 def test_a_corpus_of_a_dataset_without_passages_fails_to_load() -> None:

@@ -121,18 +121,6 @@ def test_stale_arrays_are_not_used_and_stale_vectors_are_an_error(lake: Lake) ->
     assert isinstance(fresh.arrays.heads, np.memmap)
 
 
-def test_a_bad_line_is_reported_and_the_old_rows_stay(lake: Lake) -> None:
-    assert materialize(lake, graph_of()).success
-    before = lake.read("triples")
-    (lake.raw / "graph.tsv").write_text("metformin\tmay_treat\n")
-    result = materialize(lake, graph_of())
-    assert not result.success
-    failure = result.failure_data_for_node("knowledge__small__triples")
-    assert failure is not None and failure.error is not None
-    assert "graph.tsv:1" in str(failure.error.cause or failure.error)
-    assert lake.read("triples").equals(before)
-
-
 def test_every_source_of_the_paper_profile_states_its_origin() -> None:
     for kind in ("Graph", "Corpus", "KnowledgeBase"):
         for declared in declarations_of(kind):

@@ -17,7 +17,7 @@ import pytest
 from bench.measure_fresh import daemon
 from evidence_assets.assets.change_sensors import follow_changes, follow_data
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.run_liveness import FOLLOW_JOB, open_uncaptured_instance, raise_interruptions
+from evidence_assets.assets.run_liveness import FOLLOW_JOB, raise_interruptions
 
 pytestmark = pytest.mark.slow
 NAMES = ("left", "right", "sink")
@@ -209,9 +209,3 @@ def test_an_interruption_that_duckdb_hides_is_raised() -> None:
         raise RuntimeError("Query interrupted") from dg.DagsterExecutionInterruptedError()
     with pytest.raises(RuntimeError, match="own error"), raise_interruptions():
         raise RuntimeError("own error") from ValueError()
-
-
-def test_runs_at_a_terminal_are_not_captured(tmp_path: Path) -> None:
-    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
-    with open_uncaptured_instance(tmp_path) as instance:
-        assert type(instance.compute_log_manager).__name__ == "NoOpComputeLogManager"

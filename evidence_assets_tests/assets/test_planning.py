@@ -74,11 +74,6 @@ def test_a_number_of_calls_that_depends_on_replies_is_unknown(
     assert plan_variants([variant], all_benchmarks()[benchmark], lake, instance)[0].calls == calls
 
 
-def test_extractive_reasoning_calls_no_model(instance: dg.DagsterInstance, lake: Lake) -> None:
-    variant = next(variant for variant in variants() if variant.key == "mcqa/uscrake")
-    assert plan_variants([variant], all_benchmarks()["piqa"], lake, instance)[0].calls == 0
-
-
 def test_the_pace_counts_only_questions_that_were_not_reused() -> None:
     rows = pa.table({"question_id": ["a", "a", "b", "b"]})
     assert pace_metadata(rows, 0, 4.0) == {SECONDS_PER_QUESTION: 2.0}

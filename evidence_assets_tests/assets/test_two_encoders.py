@@ -10,8 +10,6 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.experiment.evidence.selection import build_questions
-from evidence_assets.lake import connect
-from evidence_assets.lake.lineage import impact, trace
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import get_encoder
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
@@ -93,15 +91,3 @@ def test_the_second_encoder_ranks_differently_and_overwrites_nothing(world: Smal
     embeddings = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
     vector = embeddings.filter(pl.col("chunk_id") == best["source_id"])["vector"][0].to_numpy().astype(np.float32)
     assert best["score"] == pytest.approx(float(vector @ query), abs=1e-3), "its vectors are compared with each other"
-
-
-def test_lineage_leads_to_the_encoder_and_its_revision_and_back(world: SmallWorld) -> None:
-    evidence = world.rows("evidence", "evidence/mcqa/cosine/tiny_b")
-    (model,) = set(world.rows("models", "evidence/mcqa/cosine/tiny_b")["model_id"])
-    with connect(world.lake.root) as connection:
-        parents = {(node.kind, node.id) for node in trace(connection, evidence["evidence_id"][0]).next}
-        nodes = [impact(connection, model)]
-        for node in nodes:
-            nodes += node.next
-    assert ("model", model) in parents
-    assert {"evidence", "chunk_embedding", "prediction"} <= {node.kind for node in nodes}

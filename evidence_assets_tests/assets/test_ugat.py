@@ -8,9 +8,7 @@ import polars as pl
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
-from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.scores import graph_stages
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
@@ -77,10 +75,3 @@ def test_a_graph_that_misleads_has_no_weight_and_the_scores_report_it(
         scores = dict(run("scores", "sample_graph").select("metric", "value").iter_rows())
         assert (scores["graph_weight"], scores["graph_development_signal"]) == (weight, signal)
         assert (run("chains", PARTITION)["support"] > 0).any() == bool(weight)
-
-
-def test_the_missing_sources_of_a_benchmark() -> None:
-    with_graph = Benchmark.model_validate({"name": "b", "task": "mcqa", "graph": "g"})
-    assert missing_source_reason(("corpus",), with_graph) == "benchmark b names no corpus"
-    assert missing_source_reason(("graph", "corpus"), with_graph) == ""
-    assert missing_source_reason((), with_graph) == "" and missing_source_reason(("tables", "corpus"), with_graph) == ""

@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.graph import Graph, KnowledgeBase
-from evidence_assets.assets.planning import benchmark_size
 from evidence_assets.benchmarks import declared_benchmarks as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord
-from evidence_assets.cli import app
 from evidence_assets.cli.add_benchmark import BenchmarkPlan, plan_benchmark, plan_published_benchmark, write_benchmark
 from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
@@ -101,12 +98,6 @@ def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) 
     assert corpus.attributes == {"name": "bees", "folder": "benchmarks/bees/corpus"}
 
 
-def test_the_plan_of_a_new_benchmark_counts_its_questions(folder: Folder) -> None:
-    rows = [CHOICE, CHOICE | {"source_id": "2"}, CHOICE | {"source_id": "3", "split": "dev"}]
-    folder.add(folder.plan("bees", *rows))
-    assert benchmark_size(benchmarks(folder.defs)["bees"], folder.lake) == (2, 4)
-
-
 def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) -> None:
     folder.add(folder.plan("numbers", CLAIM, tables=folder.tables))
     (table,) = read_benchmark_tables(folder.lake, benchmarks(folder.defs)["numbers"])
@@ -183,12 +174,6 @@ def test_the_name_of_a_benchmark_or_corpus_is_refused(name: str, folder: Folder)
         plan_benchmark(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"))
 
 
-@pytest.mark.parametrize("name", ["Bees", "a-b", "../x", ""])
-def test_a_name_that_is_invalid_in_asset_keys_is_refused(name: str, folder: Folder) -> None:
-    with pytest.raises(BadInput, match="is not a valid benchmark name"):
-        folder.plan(name, CHOICE)
-
-
 def test_a_second_time_the_benchmark_is_updated(folder: Folder) -> None:
     folder.add(folder.plan("bees", CHOICE))
     more = folder.write_file("docs/more.txt", "Cats purr.")
@@ -198,12 +183,6 @@ def test_a_second_time_the_benchmark_is_updated(folder: Folder) -> None:
     more.unlink()
     folder.add(folder.plan("bees", CHOICE))
     assert not (folder.lake.raw / "benchmarks/bees/corpus/more.txt").exists()
-
-
-def test_a_failing_command_leaves_no_new_lake(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LAKE_VARIABLE, str(folder.root / "new"))
-    arguments = ["add", "benchmark", "bees", "--questions", str(folder.questions(CHOICE)), "--corpus", "absent"]
-    assert CliRunner().invoke(app, arguments).exit_code == 1 and not (folder.root / "new").exists()
 
 
 def test_files_of_a_killed_process_are_reused_and_other_files_stay(folder: Folder) -> None:
@@ -238,17 +217,6 @@ HOP = {
     "supporting_facts": [["Bees", 0]],
     "context": [["Bees", ["Ada made it."]], ["Cats", ["Cats sleep."]]],
 }
-SCITAB_CLAIM = {
-    "paper": "p",
-    "paper_id": "p",
-    "table_caption": "c",
-    "table_column_names": ["name", "value"],
-    "table_content_values": [["River", "1"]],
-    "id": "1",
-    "claim": "River is 1.",
-    "label": "supports",
-    "table_id": "t",
-}
 
 
 def test_published_questions_are_read_from_the_split_that_is_there(folder: Folder) -> None:
@@ -266,12 +234,6 @@ def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
     (group,) = Corpus.model_validate(corpus.attributes).file_groups(folder.lake.raw / corpus.attributes["folder"])
     assert plan.counts == {"questions": 1, "documents": 2} and plan.task == "retrieval"
     assert sorted(document.title for document in group.read()) == ["Bees", "Cats"]
-
-
-def test_tables_of_the_dataset_are_found(folder: Folder) -> None:
-    folder.add_published("scitab", {"sci_tab.json": json.dumps([SCITAB_CLAIM])})
-    (table,) = read_benchmark_tables(folder.lake, benchmarks(folder.defs)["mine"])
-    assert table.header == ("name", "value")
 
 
 @pytest.mark.parametrize(

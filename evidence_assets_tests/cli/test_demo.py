@@ -19,7 +19,7 @@ from evidence_assets.cli import app
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import find_dangling_edges
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.conftest import World, new_world, run_python
+from evidence_assets_tests.conftest import World, new_world
 
 
 def test_the_demo_shows_scores_and_answers_with_their_evidence(made_world: World) -> None:
@@ -111,13 +111,3 @@ def test_gc_finds_data_of_removed_assets(changed_world: World) -> None:
     assert "asset=evidence.mcqa.forgotten" in changed_world.invoke("gc").stdout
     assert "deleted" in changed_world.invoke("gc", "--yes").stdout
     assert "nothing to delete" in changed_world.invoke("gc").stdout
-
-
-def test_commands_that_only_read_load_neither_dagster_nor_torch(made_world: World) -> None:
-    code = (
-        "import sys; from typer.testing import CliRunner; from evidence_assets.cli import app\n"
-        "for command in (['query', 'SELECT 1'], ['scoreboard']):\n"
-        "    r = CliRunner().invoke(app, command); assert r.exit_code == 0, r.output\n"
-        "    assert not {'dagster', 'torch', 'transformers', 'sentence_transformers'} & set(sys.modules), command"
-    )
-    run_python("-c", code, env=made_world.environment)

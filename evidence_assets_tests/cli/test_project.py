@@ -101,12 +101,3 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     files = {p.relative_to(packages) for p in packages.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
     package_files = {p for p in files if "dist-info" not in p.parts[0]}
     assert {str(p) for p in package_files} == {n for n in in_wheel if "dist-info" not in n} | {"shared.pth"}
-
-
-def test_dg_imports_the_components_without_warnings() -> None:
-    """`dg` imports the modules of the components before the definitions."""
-    code = (
-        "import warnings, sys; warnings.simplefilter('always'); sys.stderr = sys.stdout; "
-        "import evidence_assets.assets.partitions"
-    )
-    assert "Warning" not in run_python("-c", code)

@@ -150,11 +150,6 @@ def test_sigterm_ends_a_measurement_that_the_next_call_finishes(world: World) ->
     assert "baseline" not in second.stdout
 
 
-def test_a_measurement_without_options_has_no_baselines(world: World) -> None:
-    result = world.invoke("measure", "sample_skb", "graph_cosine", "--baselines")
-    assert result.exit_code == 1 and "has no options to choose from: remove --baselines" in result.output
-
-
 def test_rows_of_a_retrieval_benchmark_have_no_predictions(lake: Lake, other_settings: pytest.MonkeyPatch) -> None:
     bm25 = next(variant for variant in variants() if variant.key == "retrieval/bm25")
     score = {"score_id": "s", "scope_kind": "benchmark", "scope_id": "quiz", "selector": "bm25", "reasoner": "", "n": 1}
