@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,13 @@ from rich.table import Table
 from evidence_assets.experiment.scores.calibration import (
     AnswersByModel,
     GradedAnswer,
-    Reliability,
     by_set,
+    calibration_errors,
     fit_answers,
     fits_without_each_set,
-    measure_reliability,
     read_graded_answers,
 )
-from evidence_assets.experiment.scores.metrics import calibration_error
+from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning import confidence
 from evidence_assets.reasoning.confidence import FITTED, MAX_LOGIT, Fit, fit_weights, packaged_fits
@@ -65,6 +66,25 @@ HEADS = (
 )
 
 
+@dataclass(frozen=True)
+class Reliability:
+    """How well confidences are calibrated, and how well they rank the answers."""
+
+    n: int
+    calibration_error: float
+    accuracy: float
+    accuracy_of_quarter: float
+    accuracy_of_half: float
+
+    @classmethod
+    def of(cls, confidences: Sequence[float], correct: Sequence[bool]) -> Reliability:
+        """The reliability of at least one answer."""
+        ordered = order_by_confidence(confidences, correct)
+        quarter, half = (accuracy(ordered[: -(-len(ordered) // part)]).value for part in (4, 2))
+        error = calibration_error(confidences, correct)
+        return cls(len(correct), error, accuracy(correct).value, quarter, half)
+
+
 def raw_share(answer: GradedAnswer) -> float:
     """The share of the answer before calibration."""
     value = answer.signals.get("share", -MAX_LOGIT)
@@ -88,7 +108,7 @@ def reliability_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAns
     groups["all"] = second
     rows = []
     for label, answers in groups.items():
-        left_out = measure_reliability(without, answers) if ":" in label else {}
+        left_out = calibration_errors(without, answers) if ":" in label else {}
         correct, values = [a.is_correct for a in answers], [fit.probability(a.signals) for a in answers]
         ours, raw = Reliability.of(values, correct), Reliability.of([raw_share(a) for a in answers], correct)
         figures = [raw.calibration_error, ours.calibration_error]
@@ -97,7 +117,7 @@ def reliability_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAns
                 label,
                 str(len(answers)),
                 *(f"{value:.3f}" for value in figures),
-                "".join(f"{each.calibration_error:.3f}" for each in left_out.values()),
+                "".join(f"{error:.3f}" for error in left_out.values()),
                 f"{expected_error(values):.3f}",
                 *(f"{v:.1%}" for v in (ours.accuracy, ours.accuracy_of_quarter, ours.accuracy_of_half)),
                 *(f"{v:.1%}" for v in (raw.accuracy_of_quarter, raw.accuracy_of_half)),

@@ -129,8 +129,6 @@ class Variant(BaseModel):
     """Whether to answer without the graph's evidence if ``graph_signal`` is below chance on the development half."""
     asks: Literal["", "ours", "published"] = ""
     """Prompt style: ours, or the paper's if the method has one. By default the paper's if figures are ``published``."""
-    prompts: str = ""
-    """Folder with custom prompts, relative to this file or absolute; takes precedence over the profile's."""
     temperature: float = 0.0
     """Sampling temperature of a language model: 0 for greedy decoding, above 0 sampling with a fixed seed."""
     reader: bool = False
@@ -183,10 +181,9 @@ class Variant(BaseModel):
 
     @property
     def prompt_settings(self) -> Prompts:
-        """Prompt texts of the variant, else of the profile, else packaged; and the temperature."""
-        variant_folder = SYSTEMS_FOLDER / self.system / self.prompts if self.prompts else None
-        profile_folder = Path(profiles.load().prompts) if profiles.load().prompts else None
-        return Prompts(tuple(folder for folder in (variant_folder, profile_folder) if folder), self.temperature)
+        """Prompt texts of the profile, else packaged; and the temperature."""
+        folder = profiles.load().prompts
+        return Prompts((Path(folder),) if folder else (), self.temperature)
 
     @property
     def profile(self) -> profiles.Profile:
@@ -258,20 +255,4 @@ def variants(folder: Path = SYSTEMS_FOLDER) -> tuple[Variant, ...]:
         first = by_key.setdefault(variant.key, variant)
         if first is not variant:
             raise BadInput(f"variant {variant.key} is declared by {first.system} and by {variant.system}: rename one")
-    for variant in variants:
-        _check_evidence_variant(variant, by_key)
     return tuple(variants)
-
-
-def _check_evidence_variant(variant: Variant, by_key: dict[str, Variant]) -> None:
-    """Raise BadInput if no loaded variant provides the evidence of this one."""
-    if not variant.evidence:
-        return
-    source = by_key.get(f"{variant.family}/{variant.evidence}")
-    if source is None:
-        raise BadInput(f"{variant.key} reads the evidence of {variant.evidence!r}, which is not declared: name another")
-    if variant.is_enabled and not source.is_enabled:
-        raise BadInput(
-            f"variant {variant.key} is loaded, but {source.key}, whose evidence it reads, is not: "
-            f"give both the same presets ({', '.join(variant.presets)})"
-        )

@@ -58,11 +58,6 @@ def variants_in(folder: Path, text: str) -> Path:
         ("mcqa/z: {metod: bm25}", "mcqa/z: Extra inputs are not permitted"),
         ("mcqa/z: {like: mcqa/yy}\nmcqa/y: {}", "there is no variant 'mcqa/yy'; did you mean 'mcqa/y'"),
         ("z: {}", "'z' must have the form family/name"),
-        ("mcqa/z: {evidence: y}", "reads the evidence of 'y', which is not declared"),
-        (
-            "mcqa/y: {presets: [uscrake_costs]}\nmcqa/z: {evidence: y, presets: [uscrake_main]}",
-            "variant mcqa/z is loaded, but mcqa/y, whose evidence it reads, is not",
-        ),
     ],
 )
 def test_invalid_variants_are_reported(
@@ -189,7 +184,7 @@ SEVERAL_STEPS = {
 def changed_settings(base: Variant, ablation: Variant) -> set[str]:
     """Names of the settings of evidence, prompts and answers that differ between two variants."""
     methods = [systems.load(variant.system).method_of(variant) for variant in (base, ablation)]
-    answer_fields = ("explain", "uses_published_prompts", "prompts", "reader")
+    answer_fields = ("explain", "uses_published_prompts", "reader")
     fields = (*answer_fields, "temperature") if not (base.reader or ablation.reader) else answer_fields
     changed = {name for name in fields if getattr(base, name) != getattr(ablation, name)}
     if methods[0] is not methods[1]:

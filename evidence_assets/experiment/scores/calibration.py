@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evidence_assets.experiment.scores.metrics import Half, accuracy, calibration_error, halve, order_by_confidence
+from evidence_assets.experiment.scores.metrics import Half, calibration_error, halve
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.confidence import (
@@ -104,25 +104,6 @@ def fits_without_each_set(answers: Sequence[GradedAnswer]) -> dict[str, Fit]:
     }
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """How well confidences are calibrated, and how well they rank the answers."""
-
-    n: int
-    calibration_error: float
-    accuracy: float
-    accuracy_of_quarter: float
-    accuracy_of_half: float
-
-    @classmethod
-    def of(cls, confidences: Sequence[float], correct: Sequence[bool]) -> Reliability:
-        """The reliability of at least one answer."""
-        ordered = order_by_confidence(confidences, correct)
-        quarter, half = (accuracy(ordered[: -(-len(ordered) // part)]).value for part in (4, 2))
-        error = calibration_error(confidences, correct)
-        return cls(len(correct), error, accuracy(correct).value, quarter, half)
-
-
 def by_set(answers: Iterable[GradedAnswer]) -> dict[str, list[GradedAnswer]]:
     """Answers by benchmark, in the order of the names."""
     groups: dict[str, list[GradedAnswer]] = {}
@@ -131,10 +112,10 @@ def by_set(answers: Iterable[GradedAnswer]) -> dict[str, list[GradedAnswer]]:
     return groups
 
 
-def measure_reliability(fits: Mapping[str, Fit], answers: Iterable[GradedAnswer]) -> dict[str, Reliability]:
-    """Reliability by benchmark; ``fits`` has the fit of each."""
+def calibration_errors(fits: Mapping[str, Fit], answers: Iterable[GradedAnswer]) -> dict[str, float]:
+    """Calibration error by benchmark; ``fits`` has the fit of each."""
     groups = by_set(a for a in answers if a.benchmark in fits and fits[a.benchmark].applies_to(a.signals))
     return {
-        name: Reliability.of([fits[name].probability(a.signals) for a in group], [a.is_correct for a in group])
+        name: calibration_error([fits[name].probability(a.signals) for a in group], [a.is_correct for a in group])
         for name, group in groups.items()
     }

@@ -8,9 +8,9 @@ from typing import Any
 from evidence_assets.experiment.scores.calibration import (
     CONFIDENCE_ASSET,
     GradedAnswer,
+    calibration_errors,
     fit_answers,
     fits_without_each_set,
-    measure_reliability,
     read_graded_answers,
 )
 from evidence_assets.experiment.stage import Stage, StageContext, StageOutput
@@ -59,14 +59,14 @@ def _fit_family(family: str, context: StageContext) -> StageOutput:
         rows.append(_row(family, model, fit, group))
         other_half = others.get((family, model), [])
         errors = {
-            "in the fit": measure_reliability(dict.fromkeys(fit.sets, fit), other_half),
-            "left out": measure_reliability(fits_without_each_set(group), other_half),
+            "in the fit": calibration_errors(dict.fromkeys(fit.sets, fit), other_half),
+            "left out": calibration_errors(fits_without_each_set(group), other_half),
         }
         metadata |= {f"n: {model}": sum(fit.sets.values()), f"weights: {model}": dict(fit.weights)}
         metadata |= {
-            f"calibration error of {name}, {how}: {model}": round(reliability.calibration_error, 4)
+            f"calibration error of {name}, {how}: {model}": round(error, 4)
             for how, by_name in errors.items()
-            for name, reliability in by_name.items()
+            for name, error in by_name.items()
         }
     return StageOutput(rows, metadata=metadata)
 

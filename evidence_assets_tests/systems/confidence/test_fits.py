@@ -17,8 +17,8 @@ from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import prediction_rows
 from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.scores.calibration import (
+    calibration_errors,
     fits_without_each_set,
-    measure_reliability,
     read_fits,
     read_graded_answers,
 )
@@ -113,8 +113,8 @@ def test_a_left_out_set_is_not_in_its_fit(world: SmallWorld) -> None:
         "first_set": ["second_set"],
         "second_set": ["first_set"],
     }
-    reliability = measure_reliability(without, read_graded_answers(world.lake, "second")["options", "m"])
-    assert all(each.accuracy_of_quarter > each.accuracy + 0.2 for each in reliability.values())
+    errors = calibration_errors(without, read_graded_answers(world.lake, "second")["options", "m"])
+    assert errors.keys() == without.keys() and all(error < 0.2 for error in errors.values())
 
 
 def test_predictions_use_the_fit_of_their_model(world: SmallWorld) -> None:
