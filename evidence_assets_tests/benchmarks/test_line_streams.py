@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.json_streams import json_items, json_rows, json_rows_at, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows, read_text, text_lines
@@ -100,22 +97,6 @@ def test_faulty_json(tmp_path: Path, text: str, message: str) -> None:
 def test_the_error_names_a_duplicate_member(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r":2: 17: this key occurs twice"):
         list(json_rows_at(write(tmp_path, '{"17": {},\n"17": {}}'), "*"))
-
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=50)
-@given(items=st.lists(values, max_size=8), indent=st.sampled_from([None, 0, 2]))
-def test_items_are_what_the_whole_parser_gives(
-    tmp_path_factory: pytest.TempPathFactory, items: list[object], indent: int | None
-) -> None:
-    path = write(tmp_path_factory.mktemp("j"), json.dumps(items, indent=indent), "a.json")
-    assert [value for _, _, value in json_items(path)] == items
 
 
 def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:

@@ -147,14 +147,6 @@ def test_harvests_are_counted_as_printed(outputs: Path, capsys: pytest.CaptureFi
     assert "tuples 2, printed 18,566" in capsys.readouterr().out
 
 
-def test_the_error_names_a_malformed_or_misplaced_file(tmp_path: Path) -> None:
-    write_files(tmp_path, {f"lama/{SETTING}/bert/P37_x/ent_tuples.json": '[\n[["a", "b"], -1],\n[["a"], -1]\n]'})
-    with pytest.raises(BadInput, match=r"ent_tuples\.json:3: expected \[\[head, tail\], score\]"):
-        read_recorded_harvests(tmp_path)
-    with pytest.raises(BadInput, match="has no file <set>"):
-        read_recorded_harvests(write_files(tmp_path / "more", {"x/y/z/P37/ent_tuples.json": "[]"}))
-
-
 def test_the_published_folders_are_all_found_with_novelty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Folders as in the authors' repository; the tuples are constructed."""
     tuples, other = (json.dumps([[pair, -1.0]]) for pair in (["pen", "paper"], ["ink", "paper"]))

@@ -211,20 +211,7 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
         rows.triple_table([source], tmp_path, load_vocabulary())
 
 
-# The vocabularies of relations, their wording, and foreign names
-
-
-def test_the_shipped_vocabularies() -> None:
-    vocabulary = load_vocabulary()
-    assert len(vocabulary.relations) == 15 + 31
-    assert len(set(vocabulary.foreign_names("disease_database").values())) == 15
-    assert vocabulary.template("is_a_risk_factor_of") == "is a risk factor for"
-    assert vocabulary.template("AtLocation") == "is at location of"
-    assert ("may_treat", "may_contraindicate") in vocabulary.opposites
-    assert ("may_contraindicate", "may_treat") in vocabulary.opposites
-    names_by_id = {other for relation in vocabulary.relations.values() for other in relation.opposites}
-    assert names_by_id <= set(vocabulary.relations)
-    assert {name for name, _ in vocabulary.foreign.values()} <= set(vocabulary.relations)
+# The foreign names of relations
 
 
 def test_foreign_names_are_translated_and_inverted() -> None:

@@ -9,14 +9,16 @@ import pytest
 from evidence_assets.experiment.scores import measurement, metrics
 from evidence_assets.experiment.scores.measurement import VariantTables
 from evidence_assets.experiment.scores.scoring import NO_ANSWER, set_accuracy
-from evidence_assets_tests.lake_rows import as_stored, chain, prediction, question
+from evidence_assets_tests.experiment.scores.test_passage_scores import DOCUMENT_OF, rows
+from evidence_assets_tests.experiment.scores.test_passage_scores import gold as gold_documents
+from evidence_assets_tests.lake_rows import as_stored, chain, evidence, prediction, question
 
 
 def variant_tables(answers: list[str | None], **tables: list[dict[str, Any]]) -> VariantTables:
     predictions = [prediction(i, answer) for i, answer in enumerate(answers)]
     names = ("evidence", "citations", "chains")
     others = {name: as_stored(name, tables.get(name, [])) for name in names}
-    return VariantTables(as_stored("predictions", predictions), **others, documents={})
+    return VariantTables(as_stored("predictions", predictions), **others, documents=DOCUMENT_OF)
 
 
 def test_metrics_of_a_half_are_those_of_its_questions() -> None:
@@ -88,6 +90,29 @@ def test_paired_differences_are_of_the_same_questions() -> None:
     assert not measurement.is_better(measurement.paired_differences(values[0], values[0])["accuracy"])
     first, second = (value["accuracy"] for value in values)
     assert measurement.count_changes(first, second) == (18, 2) and measurement.count_changes(first, first) == (0, 0)
+
+
+def test_documents_are_compared_question_by_question() -> None:
+    questions = [question(1, gold_evidence=gold_documents(0)), question(2, gold_evidence=gold_documents(1))]
+    first = variant_tables([], evidence=[*rows(1, [0]), *rows(2, [2])])
+    second = variant_tables([], evidence=[*rows(1, [0]), *rows(2, [9])])
+    values = [measurement.question_values("retrieval", questions, tables) for tables in (first, second)]
+    assert values[1]["recall@5"] == [1.0, 0.0]
+    assert measurement.paired_differences(*values)["recall@5"].value == 0.5
+    metrics = measurement.measure("retrieval", as_stored("questions", questions), second)
+    assert metrics["recall@5"].value == 0.5 and next(iter(metrics)) == "recall@2"
+
+
+def test_the_signal_of_a_graph_is_compared_question_by_question() -> None:
+    def graph_evidence(*options: str) -> list[dict[str, Any]]:
+        return [evidence(i, 1, "A bee buzzes.", option=o, kind="path", score=0.5) for i, o in enumerate(options)]
+
+    questions = [question(i) for i in range(2)]
+    first, second = (variant_tables(["A", "A"], evidence=graph_evidence(*options)) for options in ("AA", "AB"))
+    values = [measurement.question_values("mcqa", questions, tables) for tables in (first, second)]
+    assert [value["graph_signal"] for value in values] == [[1.0, 1.0], [1.0, 0.0]]
+    assert measurement.measure("mcqa", as_stored("questions", questions), first)["graph_signal"].value == 1.0
+    assert "graph_signal" not in measurement.question_values("mcqa", questions, variant_tables(["A", "A"]))
 
 
 def test_baselines_answer_as_their_names_say() -> None:

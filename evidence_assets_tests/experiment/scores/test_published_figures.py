@@ -14,6 +14,7 @@ from evidence_assets.experiment.scores.published_figures import (
     add_published_figures,
     figure_for,
     figures,
+    figures_by_key,
     published_model,
 )
 from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
@@ -28,6 +29,14 @@ def test_the_table_is_whole() -> None:
     assert len({figure.document for figure in figures()}) == 4
     assert max(Counter((f.document, f.table, *f.key) for f in figures()).values()) == 1
     assert all(0 <= f.fraction <= 1 for f in figures() if f.metric in ("accuracy", "hit@1", "hit@5"))
+
+
+def test_errata_keep_their_value_and_come_last() -> None:
+    same_key = figures_by_key()["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples", ""]
+    assert [(figure.value, figure.is_erratum) for figure in same_key] == [(20000, False), (26461, True)]
+    assert same_key[1].source == "thesis, text 5.4.3.3"
+    (only,) = figures_by_key()["pubhealthtab", "ucret", "full", "llama-3.3-70b", "recall", "supports"]
+    assert only.is_erratum and "swapped" in only.note
 
 
 @pytest.mark.dev_data
