@@ -120,28 +120,6 @@ def test_facts_names_types_and_ids_are_those_stated(world: World, arrays: bool) 
 
 @given(world=worlds(), data=st.data())
 @EACH
-def test_a_neighbourhood_is_the_ego_graph(world: World, data: st.DataObject) -> None:
-    graph, reference = build_graphs(world)
-    seeds = data.draw(
-        st.lists(st.sampled_from([-1, *range(len(graph))]), max_size=4).map(lambda s: [n for n in s if n >= 0])
-    )
-    hops = data.draw(st.integers(0, 4))
-    part = graph.arrays.neighbourhood(seeds, hops)
-    plain = nx.Graph(reference)
-    distance = nx.multi_source_dijkstra_path_length(plain, set(seeds), cutoff=hops) if seeds else {}
-    assert dict(zip(part.nodes.tolist(), part.hop.tolist(), strict=True)) == distance
-    inside = sorted((h, k, t) for h, t, k in reference.edges(keys=True) if h in distance and t in distance)
-    arrays = graph.arrays
-    for edges, ends in (
-        (part.edges, (arrays.heads[part.edges], arrays.tails[part.edges])),
-        (part.edges, (part.nodes[part.heads], part.nodes[part.tails])),
-    ):
-        names_by_id = [graph.relations[code] for code in arrays.relations[edges]]
-        assert sorted(zip(ends[0].tolist(), names_by_id, ends[1].tolist(), strict=True)) == inside
-
-
-@given(world=worlds(), data=st.data())
-@EACH
 def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObject) -> None:
     graph, reference = build_graphs(world)
     plain = nx.Graph(reference)

@@ -35,7 +35,7 @@ class WordEncoder:
     def encode_sentences(self, texts: Sequence[str]) -> np.ndarray:
         assert all(count <= self.max_tokens for count in self.count_tokens(texts))
         self.encoded_texts += texts
-        return np.stack([self._vector(text) for text in texts])
+        return np.array([self._vector(text) for text in texts], np.float32).reshape(len(texts), self.dimensions)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         raise NotImplementedError

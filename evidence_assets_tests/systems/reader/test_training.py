@@ -179,14 +179,6 @@ def own_lake(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
     return lake
 
 
-def test_training_questions_that_are_tested_too_are_left_out(own_lake: Lake) -> None:
-    same_text = question(61, "train") | {"text": "question 61 — WHAT may treat pain 10", "gold": "B"}
-    same_text["options"] = list(reversed(same_text["options"]))  # type: ignore[call-overload]
-    write_questions(own_lake.root, [*QUESTIONS, same_text])
-    records, dropped = read_training_questions(own_lake, mine())
-    assert (len(records), dropped) == (60, 1)
-
-
 def test_without_training_questions_the_error_says_how_to_add_some(own_lake: Lake) -> None:
     write_questions(own_lake.root, [question(1, "test")])
     with pytest.raises(BadInput, match='questions with "split": "train"'):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +16,12 @@ from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.protocols import TokenVectors
-from evidence_assets.reasoning.tables.cell_text import tokenize
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.columns import UcretSettings
 from evidence_assets.systems.ucret.system import SYSTEM, CollapsedTableSelector, TableEvidence, collapse_tables
 from evidence_assets_tests.reasoning.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
+from evidence_assets_tests.systems.small_models import WordEncoder
 
 VARIANTS: dict[str, UcretSettings] = {
     variant.name: load_settings(variant.key)
@@ -45,30 +43,13 @@ def answer(evidence: TableEvidence, labels: Sequence[str]) -> SolverAnswer:
     return verify_claim(view, question.text)
 
 
-class HashedWords:
-    """Encoder that hashes words, so texts with equal words are near; records the encoded texts."""
+class HashedWords(WordEncoder):
+    """Encodes long texts, also as vectors without unit length."""
 
-    model_id, revision, dimensions, max_tokens = "hashed", "1", 32, 512
-
-    def __init__(self) -> None:
-        self.encoded: list[str] = []
-
-    def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        self.encoded += texts
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for row, text in enumerate(texts):
-            for word in tokenize(text):
-                vectors[row, hashlib.sha256(word.encode()).digest()[0] % self.dimensions] += 1.0
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    max_tokens = 512
 
     def pool_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         return np.float32(7.0) * self.encode_sentences(texts)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(tokenize(text)) for text in texts]
-
-    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        raise NotImplementedError
 
 
 DIET = Table(
@@ -91,18 +72,6 @@ QUESTION = table_question("q1", "What is the diet of a raccoon?", "diet", ("herb
 CLAIM = table_question("q2", "Beta has the precision 74.8.", "scores")
 
 
-@pytest.mark.parametrize("name", sorted(VARIANTS))
-def test_every_variant_selects_cells_of_the_table(name: str) -> None:
-    evidence = list(collapse_tables([QUESTION, CLAIM], TABLES, VARIANTS[name], HashedWords()))
-    for collapsed, table in zip(evidence, (DIET, SCORES), strict=True):
-        grid = [table.header, *table.rows]
-        for cell in collapsed.cells:
-            assert cell.text == grid[cell.location[0]][cell.location[1]].removeprefix("[BOLD] ")
-            assert cell.location[1] in collapsed.columns.indices
-            assert cell.locator == f"r{cell.location[0]}c{cell.location[1]}"
-        assert all(item.rule for item in collapsed.columns.kept_lines)
-
-
 def test_repaired_variants_keep_the_deciding_cells() -> None:
     for name in ("ucret", "ucret_js"):
         choice, claim = list(collapse_tables([QUESTION, CLAIM], TABLES, VARIANTS[name], HashedWords()))
@@ -116,22 +85,14 @@ def test_repaired_variants_keep_the_deciding_cells() -> None:
         assert cited <= {cell.location for cell in claim.cells}
 
 
-class UnitVectors:
-    """Offers vectors of unit length alone."""
-
-    model_id, revision, dimensions, max_tokens = "unit", "1", 32, 512
-    encode_sentences, count_tokens = HashedWords().encode_sentences, HashedWords().count_tokens
-    encode_tokens = HashedWords().encode_tokens
-
-
 def test_vectors_without_unit_length_come_from_the_encoder() -> None:
     published, raw = (
         next(collapse_tables([QUESTION], TABLES, VARIANTS[name], HashedWords())).columns.kept_lines
         for name in ("ucret_js_published", "ucret_js_raw")
     )
     assert [item.score for item in published] != [item.score for item in raw]
-    with pytest.raises(BadInput, match="unit returns vectors of unit length only"):
-        next(collapse_tables([QUESTION], TABLES, VARIANTS["ucret_js_raw"], UnitVectors()))
+    with pytest.raises(BadInput, match="words returns vectors of unit length only"):
+        next(collapse_tables([QUESTION], TABLES, VARIANTS["ucret_js_raw"], WordEncoder()))
 
 
 def test_our_variants_keep_all_columns_for_claims_and_relevant_ones_for_questions() -> None:
@@ -144,7 +105,7 @@ def test_our_variants_keep_all_columns_for_claims_and_relevant_ones_for_question
         assert "all" not in {item.rule for item in results[0].columns.kept_lines}
     encoder = HashedWords()
     list(collapse_tables([CLAIM], TABLES, VARIANTS["ucret"], encoder))
-    assert not encoder.encoded, "no text is compared if every column is kept"
+    assert not encoder.encoded_texts, "no text is compared if every column is kept"
     published = next(collapse_tables([CLAIM], TABLES, VARIANTS["ucret_published"], HashedWords()))
     assert len(published.columns.kept_lines) < 3
 
@@ -167,7 +128,7 @@ def test_a_column_is_split_only_if_it_exceeds_the_encoder_limit() -> None:
         encoder = HashedWords()
         encoder.max_tokens = max_tokens
         collapsed = next(collapse_tables([question], {"t": long}, VARIANTS["ucret_published"], encoder))
-        notes = [text for text in encoder.encoded if text.startswith("Note: ")]
+        notes = [text for text in encoder.encoded_texts if text.startswith("Note: ")]
         assert (len(notes) == 1) == is_whole and max(encoder.count_tokens(notes)) <= max_tokens
         assert all(any(f"it sleeps for {i} hours" in text for text in notes) for i in range(60)) and collapsed.cells
 
