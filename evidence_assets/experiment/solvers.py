@@ -11,7 +11,8 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Generator
-from evidence_assets.models.registry import get_encoder, get_reader, load_generator
+from evidence_assets.models.registry import get_encoder, get_sequence_model, load_generator
+from evidence_assets.models.span_reader import SpanReader
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.extractive import TOP_SCORE_VERSION, ExtractiveSolver, TopScoreSolver
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
@@ -130,7 +131,7 @@ def build_short_answer_solver(context: StageContext, *, reader: bool = False) ->
         settings = context.profile.reader
         if settings is None:
             raise BadInput(f"this variant needs `reader` in the profile {context.profile.name}")
-        span_reader = get_reader(settings)
+        span_reader = get_sequence_model(SpanReader, settings)
         solver = SpanAnswers(span_reader)
         context.record_model(solver.model_id, span_reader.model_id, span_reader.revision, "reader")
         return solver

@@ -20,7 +20,6 @@ from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSe
 if TYPE_CHECKING:  # these import torch, which takes seconds and is not needed to read a lake
     from evidence_assets.models.masked import HFMaskedLM
     from evidence_assets.models.reader.training import TrainedReader
-    from evidence_assets.models.span_reader import SpanReader
 
 SAMPLE_MASKED_LM = "sample-masked-lm"
 """A profile's name for the masked language model trained in the lake."""
@@ -141,18 +140,10 @@ def _load_trained_reader(folder: Path, name: str, mtime: int) -> TrainedReader: 
     return TrainedReader(folder, name)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=5)
 def get_sequence_model(model_class: Any, settings: ModelSettings) -> Any:
-    """A sequence model of this class: it rates texts, writes sentences or proposes words."""
-    return model_class.load(settings.name, revision=settings.revision, device=settings.device)
-
-
-@lru_cache(maxsize=1)
-def get_reader(settings: ModelSettings) -> SpanReader:
-    """The extractive reader of these settings."""
-    from evidence_assets.models.span_reader import SpanReader
-
-    return SpanReader.load(settings.name, revision=settings.revision, device=settings.device)
+    """A sequence model of this class: it rates texts, writes sentences, proposes words or reads answers from texts."""
+    return model_class(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache

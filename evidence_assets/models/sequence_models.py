@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +25,12 @@ PAIRS_PER_BATCH = 64
 
 
 class SequenceModel:
-    """A sequence model with its tokenizer, device, name and revision."""
+    """A sequence model from a folder or a hub name, of which only safetensors are read.
 
-    def __init__(self, model: Any, tokenizer: Any, *, model_id: str, revision: str = "", device: str = "cpu") -> None:
-        self._model, self._tokenizer, self._device = model.to(device).eval(), tokenizer, torch.device(device)
-        self.model_id, self.revision = model_id, revision
+    ``device``: ``auto`` selects CUDA if available.
+    """
 
-    @classmethod
-    def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> Self:
-        """Load from a folder or a hub name; reads only safetensors. ``auto`` selects CUDA if available."""
+    def __init__(self, name: str | Path, *, revision: str | None = None, device: str = "auto") -> None:
         from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
         source, _ = pretrained_options(str(name), revision)
@@ -46,9 +43,8 @@ class SequenceModel:
         model_class = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         options = {"use_safetensors": True, "dtype": torch.float32}
         loaded = load_pretrained(model_class, str(name), revision=revision, device=device, **options)
-        return cls(
-            loaded.model, loaded.tokenizer, model_id=loaded.model_id, revision=loaded.revision, device=loaded.device
-        )
+        self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, torch.device(loaded.device)
+        self.model_id, self.revision = loaded.model_id, loaded.revision
 
 
 class TextLikelihood(SequenceModel):
@@ -138,9 +134,9 @@ class SentenceWriter(SequenceModel):
     max_tokens = 48
     """Maximum tokens of a sentence."""
 
-    def __init__(self, model: Any, tokenizer: Any, **options: str) -> None:
-        super().__init__(model, tokenizer, **options)
-        if not model.config.is_encoder_decoder:
+    def __init__(self, name: str | Path, **options: Any) -> None:
+        super().__init__(name, **options)
+        if not self._model.config.is_encoder_decoder:
             raise ModelUnavailable(
                 f"{self.model_id} is not an encoder-decoder. Choose one such as T5 to write sentences from keywords"
             )
@@ -170,14 +166,14 @@ class SentenceWriter(SequenceModel):
 class PermutedLM(SequenceModel):
     """An XLNet that predicts the words of masked positions from all other positions."""
 
-    def __init__(self, model: Any, tokenizer: Any, **options: str) -> None:
-        super().__init__(model, tokenizer, **options)
-        require_mask(tokenizer, self.model_id)
-        if getattr(model.config, "model_type", "") != "xlnet":
+    def __init__(self, name: str | Path, **options: Any) -> None:
+        super().__init__(name, **options)
+        require_mask(self._tokenizer, self.model_id)
+        if getattr(self._model.config, "model_type", "") != "xlnet":
             raise ModelUnavailable(
                 f"{self.model_id} is not an XLNet. Choose one, or none to use the masked model's substitutes"
             )
-        self.vocabulary, self._pieces = list_whole_words(tokenizer, find_word_marker(tokenizer))
+        self.vocabulary, self._pieces = list_whole_words(self._tokenizer, find_word_marker(self._tokenizer))
 
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> FloatArray:
         """Log-probabilities of the vocabulary at one slot of each text; all slots are hidden."""

@@ -33,24 +33,18 @@ class SpanReader:
     first token (SQuAD 2.0). Longer texts are read in overlapping windows, and the best span of all windows wins.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, model_id: str, revision: str = "", device: str = "cpu") -> None:
-        self._model, self._tokenizer, self._device = model.to(device).eval(), tokenizer, device
-        self.model_id, self.revision = model_id, revision
-        if not tokenizer.is_fast:
-            raise ModelUnavailable(f"{model_id} has no fast tokenizer, which locates tokens in a text")
-        self.max_tokens = max_input_tokens(model.config, int(tokenizer.model_max_length))
-
-    @classmethod
-    def load(cls, name: str, *, revision: str | None = None, device: str = "auto") -> SpanReader:
+    def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:
         """Load from a folder or a hub name; reads only safetensors. ``auto`` selects CUDA if available."""
         import torch
         from transformers import AutoModelForQuestionAnswering
 
         options = {"use_safetensors": True, "dtype": torch.float32}
         loaded = load_pretrained(AutoModelForQuestionAnswering, name, revision=revision, device=device, **options)
-        return cls(
-            loaded.model, loaded.tokenizer, model_id=loaded.model_id, revision=loaded.revision, device=loaded.device
-        )
+        self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, loaded.device
+        self.model_id, self.revision = loaded.model_id, loaded.revision
+        if not self._tokenizer.is_fast:
+            raise ModelUnavailable(f"{self.model_id} has no fast tokenizer, which locates tokens in a text")
+        self.max_tokens = max_input_tokens(self._model.config, int(self._tokenizer.model_max_length))
 
     def read(self, question: str, text: str) -> Span | None:
         """The best span of ``text``, or None for no answer; a question without room for a text is a ValueError."""

@@ -57,7 +57,7 @@ def make_t5(folder: Path) -> Path:
 
 
 def test_one_beam_selects_the_most_probable_token_each_time(tmp_path: Path) -> None:
-    one = SentenceWriter.load(make_t5(tmp_path / "tiny-t5"), device="cpu")
+    one = SentenceWriter(make_t5(tmp_path / "tiny-t5"), device="cpu")
     one.n_sentences, one.max_tokens = 1, 6
     model, tokenizer = one._model, one._tokenizer
     texts = ["river sea", "iron near copper", "town harbour"]
@@ -74,7 +74,7 @@ def test_one_beam_selects_the_most_probable_token_each_time(tmp_path: Path) -> N
 
 
 def test_encoder_decoder_score_is_the_mean_log_probability(tmp_path: Path) -> None:
-    model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
+    model = TextLikelihood(make_bart(tmp_path / "tiny-bart"), device="cpu")
     assert model.model_id == "tiny-bart" and model.revision
     pairs = [("the river", "near the sea"), ("iron", "a town"), ("copper is near", "near the sea")]
     scores = model.score(pairs)
@@ -90,7 +90,7 @@ def test_encoder_decoder_score_is_the_mean_log_probability(tmp_path: Path) -> No
 
 
 def test_causal_model_reads_both_texts_as_one(tmp_path: Path) -> None:
-    model = TextLikelihood.load(make_causal(tmp_path / "tiny-llama"), device="cpu")
+    model = TextLikelihood(make_causal(tmp_path / "tiny-llama"), device="cpu")
     scores = model.score(PAIRS)
     for (source, target), score in zip(PAIRS, scores, strict=True):
         source_ids = model._tokenizer(source)["input_ids"]
@@ -114,7 +114,7 @@ def make_gpt2(folder: Path) -> Path:
 
 
 def test_perplexity_of_gpt_is_given_the_tokens_before(tmp_path: Path) -> None:
-    model = TextLikelihood.load(make_gpt2(tmp_path / "tiny-gpt2"), device="cpu")
+    model = TextLikelihood(make_gpt2(tmp_path / "tiny-gpt2"), device="cpu")
     assert type(model._model).__name__ == "GPT2LMHeadModel"
     texts = ["aspirin may treat pain.", "insulin lowers glucose", "pain"]
     for text, mean in zip(texts, model.mean_log_probs(texts), strict=True):
@@ -128,7 +128,7 @@ def test_perplexity_of_gpt_is_given_the_tokens_before(tmp_path: Path) -> None:
         assert mean == pytest.approx(expected, abs=1e-5)
     with pytest.raises(ValueError, match="reads 256 tokens"):
         model.mean_log_probs(["pain " * 200])
-    bart = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
+    bart = TextLikelihood(make_bart(tmp_path / "tiny-bart"), device="cpu")
     with pytest.raises(ModelUnavailable, match="tiny-bart is no causal language model"):
         bart.mean_log_probs(texts)
 
@@ -138,8 +138,8 @@ def test_unusable_models_and_texts_are_reported(tmp_path: Path) -> None:
     masked._model.save_pretrained(tmp_path / "tiny-bert")
     masked._tokenizer.save_pretrained(tmp_path / "tiny-bert")
     with pytest.raises(ModelUnavailable, match="it does not generate text"):
-        TextLikelihood.load(tmp_path / "tiny-bert")
-    model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
+        TextLikelihood(tmp_path / "tiny-bert")
+    model = TextLikelihood(make_bart(tmp_path / "tiny-bart"), device="cpu")
     with pytest.raises(ValueError, match="reads 24 tokens"):
         model.score([("the river", "the sea " * 20)])
     with torch.no_grad():
@@ -179,7 +179,7 @@ def make_xlnet(folder: Path, words: Sequence[str] = WORDS) -> Path:
 
 @pytest.fixture(scope="module")
 def xlnet(tmp_path_factory: pytest.TempPathFactory) -> PermutedLM:
-    return PermutedLM.load(make_xlnet(tmp_path_factory.mktemp("models") / "tiny-xlnet"), device="cpu")
+    return PermutedLM(make_xlnet(tmp_path_factory.mktemp("models") / "tiny-xlnet"), device="cpu")
 
 
 def test_the_word_in_a_slot_does_not_affect_its_prediction(xlnet: PermutedLM) -> None:

@@ -54,7 +54,7 @@ TEXT = "(aspirin, may treat, pain)\n(insulin, lowers, glucose)"
 
 
 def test_the_span_is_the_best_pair_of_logits_of_a_plain_loop(folder: Path) -> None:
-    reader = SpanReader.load(str(folder), device="cpu")
+    reader = SpanReader(str(folder), device="cpu")
     assert reader.model_id == "tiny-xlm-roberta" and reader.revision and reader.max_tokens == 64
     n_answers = 0
     for question in ("which drug may treat pain", "insulin lowers", "the patient", "fever", "take one of the letters"):
@@ -79,7 +79,7 @@ def test_the_span_is_the_best_pair_of_logits_of_a_plain_loop(folder: Path) -> No
 
 
 def test_a_long_text_is_read_in_windows(folder: Path) -> None:
-    reader = SpanReader.load(str(folder), device="cpu")
+    reader = SpanReader(str(folder), device="cpu")
     long = "\n".join([TEXT] * 20)
     span = reader.read("which drug may treat pain", long)
     assert span is None or span.tokens > reader.max_tokens
@@ -100,4 +100,4 @@ def test_a_long_text_is_read_in_windows(folder: Path) -> None:
 
 def test_a_model_for_another_task_is_no_reader(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable):
-        SpanReader.load(str(tmp_path), device="cpu")
+        SpanReader(str(tmp_path), device="cpu")

@@ -174,7 +174,7 @@ def test_the_baseline_weighs_prompts_of_its_own() -> None:
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> TextLikelihood:
-    return TextLikelihood.load(make_gpt2(tmp_path_factory.mktemp("models") / "tiny-gpt2"), device="cpu")
+    return TextLikelihood(make_gpt2(tmp_path_factory.mktemp("models") / "tiny-gpt2"), device="cpu")
 
 
 @pytest.mark.parametrize("form", ["printed", "corrected"])
