@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 
 from evidence_assets.explorer.layers import MAX_EVIDENCE, MAX_LINES, WIDTH, Box, Curve, draw_layers
 from evidence_assets.explorer.pages.relation import MAX_PER_COLUMN
-from evidence_assets.explorer.site import application
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import (
     chain,
@@ -57,11 +56,6 @@ def lake(tmp_path: Path) -> Lake:
     answers = [prediction(1, "A"), prediction(2, "A")]
     write_answers(lake, rows, [chain(1, "A", "They do.", ["e-s-1-9"])], answers, cited)
     return lake
-
-
-@pytest.fixture
-def client(lake: Lake) -> TestClient:
-    return TestClient(application(lake.root), base_url="http://127.0.0.1")
 
 
 def test_an_answer_is_drawn_from_its_question_to_its_sources(client: TestClient) -> None:

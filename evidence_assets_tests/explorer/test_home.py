@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.lineage import history_rows
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.explorer.test_site import ATTACK
 from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
 
-ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
 PREDICTIONS = "predictions/mcqa/s"
 HOUR = 3_600
 
@@ -59,11 +59,6 @@ def sections(page: str) -> dict[str, str]:
         match[1]: " ".join(unescape(re.sub(r"<[^>]+>", " ", match[2])).split())
         for match in re.finditer(r'<h[23] id="(\w+)">(.*?)(?=<h[23] id=|</main>)', page, re.DOTALL)
     }
-
-
-@pytest.fixture
-def client(lake: Lake) -> TestClient:
-    return TestClient(application(lake.root), base_url="http://127.0.0.1")
 
 
 def test_contents_are_counted(client: TestClient) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,12 @@ from typer.testing import CliRunner
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.cli import app
 from evidence_assets.experiment.corpus_building import build_corpus
+from evidence_assets.explorer.lake_reader import LakeReader
+from evidence_assets.explorer.pages import STATIC
+from evidence_assets.explorer.site import Site
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
+from evidence_assets_tests.lake_rows import chain, evidence, prediction, question, write_answers, write_harvest
 
 pytestmark = [*BROWSER_MARKS, pytest.mark.slow]
 TEXTS = {
@@ -39,8 +43,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "notes" / name).write_text(text)
     lake = Lake.create(folder / "data_lake", question_shards=1, corpus_shards=1)
     build_corpus(lake, "notes", group_files(folder / "notes"), lambda text: None)
-    for question, options in QUESTIONS.items():
-        result = CliRunner().invoke(app, ["ask", question, "--options", *options, "--lake", str(lake.root)])
+    for text, options in QUESTIONS.items():
+        result = CliRunner().invoke(app, ["ask", text, "--options", *options, "--lake", str(lake.root)])
         assert result.exit_code == 0, result.output
     return lake.root
 
@@ -68,23 +72,29 @@ def address(root: Path) -> Iterator[str]:
         process.wait(20)
 
 
-@pytest.fixture
-def page(address: str) -> Iterator[Any]:
-    """A browser page that fails on script errors, blocked scripts and requests to other hosts."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        browser_page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
-        messages: list[str] = []
-        browser_page.on("console", lambda message: messages.append(message.text))
-        browser_page.on("pageerror", lambda error: messages.append(str(error)))
-        browser_page.on(
-            "request", lambda request: messages.append(request.url) if not request.url.startswith(address) else None
-        )
-        yield browser_page
-        browser.close()
-        assert not messages
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A browser page that fails on script errors, blocked scripts and requests to other hosts."""
+    browser_page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
+    messages: list[str] = []
+    browser_page.on("console", lambda message: messages.append(message.text))
+    browser_page.on("pageerror", lambda error: messages.append(str(error)))
+    browser_page.on(
+        "request", lambda request: messages.append(request.url) if not request.url.startswith(address) else None
+    )
+    yield browser_page
+    browser_page.close()
+    assert not messages
 
 
 def press_to(page: Any, name: str, max_presses: int = 60) -> None:
@@ -149,9 +159,79 @@ def test_the_drawing_of_an_answer_is_used_by_keyboard(page: Any) -> None:
 def test_every_kind_of_page_fits_the_screen(page: Any, width: int, root: Path) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     lake = Lake(root)
-    chunk = lake.read("chunks")["chunk_id"][0]
-    question = lake.read("questions")["question_id"][0]
-    kinds = ["/", "/scores", "/questions", f"/question/{question}", f"/source/chunk/{chunk}", "/search?q=cats"]
+    chunk_id, question_id = lake.read("chunks")["chunk_id"][0], lake.read("questions")["question_id"][0]
+    kinds = ["/", "/scores", "/questions", f"/question/{question_id}", f"/source/chunk/{chunk_id}", "/search?q=cats"]
     for kind in kinds:
         page.goto(kind)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, kind
+
+
+# No table scrolls sideways at 1,280 pixels
+
+
+LONG = "hydrochlorothiazide_and_pseudohypoparathyroidism"
+VARIANTS = [f"selector_with_a_long_name_{n}" for n in range(12)]
+HEADER = ["Planet", "Distance from the Sun", "Diameter (km)", "Moons", "Year (days)", "Discovered by", LONG, "Notes"]
+SCROLLING = """[...document.querySelectorAll('.wide')].filter(e => e.getClientRects().length)
+    .filter(e => e.scrollWidth > e.clientWidth).map(e => `${e.getAttribute('aria-label')}: ${e.scrollWidth}`)"""
+
+
+def score(variant: str) -> dict[str, Any]:
+    """A score with a published figure."""
+    row = {"score_id": variant, "scope_kind": "benchmark", "scope_id": "quiz", "selector": variant}
+    row |= {"reasoner": "extractive_short_answers", "model_id": LONG, "metric": "accuracy"}
+    values = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 50, "published": 0.7}
+    return row | values | {"published_source": f"table 7.5 of {LONG}, row 12"}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Twelve variants on two questions of a table with 50 rows, their scores, and 50 triples."""
+    lake = Lake.create(tmp_path_factory.mktemp("widths") / "data_lake")
+    cells = [
+        {"row": row, "column": column, "text": LONG if (row + column) % 9 == 0 else f"{row * column} and more words"}
+        for row in range(50)
+        for column in range(len(HEADER))
+    ]
+    table = {"table_id": "t1", "benchmark": "quiz", "caption": LONG, "header": HEADER, "n_rows": 50, "cells": cells}
+    lake.write("tables", "quiz", {"tables": [table | {"content_hash": "h"}]})
+    many = [f"option {LONG} {n}" for n in range(26)]
+    few = many[:4]
+    questions = [question(n, options=options, table_id="t1") for n, options in ((1, many), (2, few))]
+    lake.write("questions/mcqa", "quiz|0", {"questions": questions})
+    for variant in VARIANTS:
+        place = {"kind": "cell", "source_kind": "table", "source_id": "t1", "locator": "r3c1"}
+        rows = [evidence(n, 1, LONG, variant, **place) for n in (1, 2)]
+        labels = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        chains = [chain(1, label, LONG, [], variant) for label in labels] + [
+            chain(2, label, LONG, [], variant) for label in labels[:4]
+        ]
+        write_answers(lake, rows, chains, [prediction(n, "A", selector=variant) for n in (1, 2)], selector=variant)
+        lake.write(f"scores/mcqa/{variant}", "quiz", {"scores": [score(variant)]})
+    write_harvest(lake, 50, suffix=f" {LONG}")
+    return lake
+
+
+@pytest.fixture(scope="module")
+def show(lake: Lake, browser: Any) -> Callable[[str], Any]:
+    """A function that shows a page of the explorer in the browser."""
+    site = Site(LakeReader(lake.root))
+    browser_page = browser.new_page(viewport={"width": 1280, "height": 900})
+
+    def show_page(path: str, **query: str) -> Any:
+        status, html = site.reply(path, query)
+        assert status == 200, html
+        browser_page.set_content(html)
+        browser_page.add_style_tag(path=STATIC / "explorer.css")
+        return browser_page
+
+    return show_page
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/scores", "/question/q1", "/question/q2", "/relation/may_treat", "/source/table/t1"]
+)
+def test_no_table_scrolls_sideways(show: Callable[[str], Any], path: str) -> None:
+    page = show(path)
+    assert page.evaluate(SCROLLING) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280

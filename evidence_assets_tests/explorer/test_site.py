@@ -90,11 +90,6 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-@pytest.fixture
-def client(lake: Lake) -> TestClient:
-    return TestClient(application(lake.root), base_url="http://127.0.0.1", follow_redirects=False)
-
-
 def crawl(client: TestClient, max_pages: int, first: tuple[str, ...] = ("/",)) -> dict[str, str]:
     """Linked pages by address, up to a limit; none may fail."""
     pages: dict[str, str] = {}

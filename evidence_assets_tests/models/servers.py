@@ -150,8 +150,6 @@ class FaultyServer:
         match behaviour:
             case "429" | "500" | "503" | "400" | "401":
                 return JSONResponse(error, int(behaviour))
-            case "429 wait":
-                return JSONResponse(error, 429, headers={"Retry-After": "20"})
             case "429 for an hour":
                 return JSONResponse(error, 429, headers={"Retry-After": "3600"})
             case "no seed" if seeded:
@@ -164,8 +162,6 @@ class FaultyServer:
                 return _close_early
             case "trickle":
                 return _trickle
-            case "empty body" | "malformed body":
-                return Response(b'{"choices": [{' * behaviour.startswith("mal"), 200, media_type="application/json")
             case "other body":
                 return JSONResponse({"result": "B"})
             case "slow":
@@ -174,9 +170,8 @@ class FaultyServer:
         if behaviour in ("", "slow", "no seed"):
             text = self.reply(user)
         body = chat_body(text, finish)
-        if behaviour in ("null", "declined"):
-            refusal = "I must not say." if behaviour == "declined" else None
-            body["choices"][0]["message"] |= {"content": None, "refusal": refusal}
+        if behaviour == "declined":
+            body["choices"][0]["message"] |= {"content": None, "refusal": "I must not say."}
         return JSONResponse(body)
 
 

@@ -27,7 +27,7 @@ def profile(tmp_path: Path) -> profiles.Profile:
         "encoder": encodes,
         "token_encoder": encodes,
         "reranker": {"name": str(make_cross_encoder(tmp_path / "reranker")), "revision": None},
-        "generator": {"name": str(make_causal(tmp_path / "generator", qwen=True)), "revision": None},
+        "generator": {"name": str(make_causal(tmp_path / "generator")), "revision": None},
     }
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     return profiles.load(str(tmp_path / "mine.yaml"))

@@ -58,12 +58,6 @@ def test_texts_that_are_too_long_or_refused_are_reported(server: FaultyServer) -
         model.encode_sentences(["cab", "cabbage"])
 
 
-def test_the_revision_is_the_servers_or_the_configured_one(server: FaultyServer) -> None:
-    assert (make_client(server).revision, make_client(server, revision="v2").revision) == ("served", "v2")
-    server.model_entry = {"root": "vendor/weights-7"}
-    assert make_client(server, revision="v2").revision == "weights-7"
-
-
 def test_a_served_encoder_in_a_profile_determines_the_passage_length(server: FaultyServer) -> None:
     settings = EncoderSettings(name=MODEL, base_url=server.url, max_tokens=8191)
     model = get_encoder(settings)

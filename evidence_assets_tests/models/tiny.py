@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,8 +18,6 @@ from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
     RobertaConfig,
     RobertaForMaskedLM,
     set_seed,
@@ -76,42 +73,33 @@ CHAT_TEMPLATE = (
 )
 
 
-def make_causal(
-    folder: Path,
-    seed: int = 0,
-    *,
-    qwen: bool = False,
-    texts: Sequence[str] = TEXTS,
-    vocabulary: int = 300,
-    size: int = 32,
-) -> Path:
-    """A one-layer Llama (or Qwen2) over bytes with a chat template, saved in the Hugging Face layout."""
+def make_causal(folder: Path, seed: int = 0) -> Path:
+    """A one-layer Llama over bytes with a chat template, saved in the Hugging Face layout."""
     set_seed(seed)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, special_tokens=["<pad>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=300, special_tokens=["<pad>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(TEXTS, trainer)
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>")
     fast.chat_template = CHAT_TEMPLATE
     fast.save_pretrained(folder)
-    configuration, model = (Qwen2Config, Qwen2ForCausalLM) if qwen else (LlamaConfig, LlamaForCausalLM)
-    config = configuration(
+    config = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=size,
+        hidden_size=32,
         num_hidden_layers=1,
         num_attention_heads=2,
         num_key_value_heads=2,
-        intermediate_size=2 * size,
+        intermediate_size=64,
         max_position_embeddings=8192,
         pad_token_id=0,
         eos_token_id=1,
         bos_token_id=None,
         initializer_range=0.5,  # so wide that what it says depends on all of its prompt
     )
-    model(config).save_pretrained(folder)
+    LlamaForCausalLM(config).save_pretrained(folder)
     return folder
 
 

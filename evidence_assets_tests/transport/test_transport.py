@@ -69,17 +69,13 @@ WIDE = half_store(np.random.default_rng(0), 2, 2)
     ("make", "message"),
     [
         (lambda: TokenMeasure([[1.0, np.nan]], [1]), "must be finite"),
-        (lambda: TokenMeasure([[1.0], [2.0]], [1, -1]), "weights not negative"),
         (lambda: TokenMeasure([[1.0]], [1, 2]), "one number for each of the 1 tokens"),
-        (lambda: TokenMeasure(np.empty((0, 3)), []), "at least one token"),
         (lambda: TokenPool([[1.0]], [0, 0, 1], [1]), "at least one token each"),
-        (lambda: TokenPool([[1.0]], [0, 2], [1]), "one vector and one weight each"),
         (lambda: TokenPool([[1.0]], [0, 1], [1]).measure(0, "jsd", 0.0), "temperature is 0"),
         (lambda: find_nearest_texts([TokenMeasure([[1.0]], [1])], WIDE, 0), "k is 0: it must be at least 1"),
         (lambda: find_nearest_texts([TokenMeasure([[1.0]], [1])], WIDE, 1), "1 dimensions, but the pool has 2"),
         (lambda: get_ground_cost("euclidian"), r"unknown cost 'euclidian'.*did you mean 'euclidean'"),
         (lambda: distance(TokenMeasure([[-1.0, 2]], [1]), TokenMeasure([[1.0, 2]], [1])), "compares distributions"),
-        (lambda: distance(TokenMeasure([[0.0, 0]], [1]), TokenMeasure([[1.0, 2]], [1])), "compares distributions"),
     ],
 )
 def test_bad_input_is_reported(make: object, message: str) -> None:
