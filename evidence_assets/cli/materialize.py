@@ -178,10 +178,9 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
 
 def print_report(report: Report, command: str) -> None:
     """Print a report; exits with status 1 if anything failed."""
-    memory = sum(report.peaks.values())
     out.print(
         f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
-        f"rows unchanged {report.rows_unchanged:,}, computed {report.rows_computed:,}; peak memory {memory:.2f} GiB; "
+        f"rows unchanged {report.rows_unchanged:,}, computed {report.rows_computed:,}; "
         f"run {report.run_id[:8]}"
     )
     if report.warnings:

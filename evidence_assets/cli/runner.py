@@ -9,7 +9,6 @@ import logging
 import multiprocessing
 import os
 import re
-import resource
 import signal
 import sys
 import time
@@ -95,8 +94,6 @@ class Report:
     skipped: list[str] = field(default_factory=list)
     run_id: str = ""
     """Id of the run in the lake's history."""
-    peaks: dict[int, float] = field(default_factory=dict)
-    """Peak resident memory in GiB, by process."""
 
     def add(self, other: Report) -> None:
         """Add the counts of another report."""
@@ -105,7 +102,6 @@ class Report:
         self.rows_computed += other.rows_computed
         self.failures += other.failures
         self.warnings += other.warnings
-        self.peaks |= other.peaks
 
 
 class Unit(NamedTuple):
@@ -164,7 +160,6 @@ def make_unit_runner(
             raise_on_error=False,
         )
         report, keys = _report(result, unit.partition)
-        report.peaks[os.getpid()] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         return UnitResult(report, keys, lines)
 
     return materialize

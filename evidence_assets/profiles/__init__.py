@@ -255,12 +255,12 @@ def _merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _read_settings(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """Merged settings of a profile and its bases; ``extending`` are the profiles that extend it."""
+def _read_settings(path: Path) -> dict[str, Any]:
+    """Merged settings of a profile and its bases."""
     settings = read_yaml_mapping(path)
     if isinstance(settings.get("prompts"), str):
         settings["prompts"] = str((path.parent / settings["prompts"]).resolve())
-    base = _read_base(str(settings.pop("extends")), path, extending) if "extends" in settings else {}
+    base = _read_base(str(settings.pop("extends")), path) if "extends" in settings else {}
     for singular, plural in MODEL_KINDS.items():
         if singular in settings and plural in settings:
             raise BadInput(f"both {singular} and {plural} are set. Remove one", file=path, field=singular)
@@ -274,16 +274,13 @@ def _read_settings(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, An
     return _merge(base, settings)
 
 
-def _read_base(name: str, path: Path, extending: tuple[Path, ...]) -> dict[str, Any]:
+def _read_base(name: str, path: Path) -> dict[str, Any]:
     """Settings of the profile ``name`` that the file ``path`` extends."""
     try:
         base_path = _find_profile(name, path.parent)
     except BadInput as error:
         raise BadInput(error.message, file=path, field="extends") from error
-    extending = (*extending, path.resolve())
-    if base_path.resolve() in extending:
-        raise BadInput("the profiles extend each other in a cycle. Remove one extends", file=path, field="extends")
-    base = _read_settings(base_path, extending)
+    base = _read_settings(base_path)
     return base | {"bases": [base.get("name", ""), *base.get("bases", [])]}
 
 

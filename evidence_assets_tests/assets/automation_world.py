@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ RELATIONS: dict[str, tuple[str, list[list[str]]]] = {
 
 Asset = tuple[str, str | None]
 COLLECTION = "knowledge/kbloom/biomedical"
+MAX_TICKS = 15
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -61,21 +62,13 @@ class SensorWorld:
 
     # The daemon -------------------------------------------------------------------------------------------------------
 
-    def tick_seeds(self) -> list[dg.RunRequest]:
-        """A tick over the seed files; adds the partitions that the sensors request."""
+    def tick(self) -> list[Asset]:
+        """A tick over seed files and materializations; runs are queued, except those of the graph of the sample."""
         requests, new_partitions = seeds.request_seed_runs(self.instance, self.lake)
         self.instance.add_dynamic_partitions("relations", new_partitions)
-        return requests
-
-    def tick_follow(self) -> list[dg.RunRequest]:
-        """A tick over the materializations."""
         result = request_stale_assets(self.repository, self.instance, self.cursor)
         self.cursor = result.cursor
-        return list(result.run_requests or [])
-
-    def tick(self) -> list[Asset]:
-        """A tick over both; the requested runs are queued, except those of the graph of the sample."""
-        new = [*self.tick_seeds(), *self.tick_follow()]
+        new = [*requests, *(result.run_requests or [])]
         new = [request for request in new if not _names(request)[0].startswith("knowledge/sample/")]
         self.queue += [self._queued(request) for request in new]
         return sorted((name, request.partition_key) for request in new for name in _names(request))
@@ -116,21 +109,16 @@ class SensorWorld:
         with dg.partition_loading_context(dynamic_partitions_store=self.instance):
             return self.run(self._queued(request), succeeds=succeeds)
 
-    def work(self, *, failing: Collection[Asset] = ()) -> list[str]:
-        """Execute the queued runs; runs of ``failing`` must fail. Returns their error messages."""
+    def work(self) -> None:
+        """Execute the queued runs."""
         queued, self.queue = self.queue, []
-        messages = []
         for run in queued:
-            assets = {("/".join(key.path), run.tags.get("dagster/partition")) for key in run.asset_selection or ()}
-            for event in self.run(run, succeeds=not assets & set(failing)):
-                if event.is_step_failure and event.step_failure_data.error is not None:
-                    messages.append(event.step_failure_data.error.to_string())
-        return messages
+            self.run(run)
 
-    def settle(self, last: list[Asset] | None = None, max_ticks: int = 15) -> list[list[Asset]]:
+    def settle(self, last: list[Asset] | None = None) -> list[list[Asset]]:
         """Tick and execute until nothing, or ``last``, is requested; returns the requests of each tick."""
         requested: list[list[Asset]] = []
-        for _ in range(max_ticks):
+        for _ in range(MAX_TICKS):
             assets = self.tick()
             if not assets:
                 return requested
@@ -138,7 +126,7 @@ class SensorWorld:
             self.work()
             if assets == last:
                 return requested
-        raise AssertionError(f"no end after {max_ticks} ticks: {requested}")
+        raise AssertionError(f"no end after {MAX_TICKS} ticks: {requested}")
 
     # Results --------------------------------------------------------------------------------------------------------
 

@@ -48,16 +48,6 @@ def test_an_unreadable_corpus_is_reported_with_its_location(lake: Lake) -> None:
     assert lake.files("chunks") == [], "no partial rows"
 
 
-def test_chunks_of_a_long_article_are_complete_and_within_the_limit(lake: Lake) -> None:
-    text = " ".join(f"Sentence number {i} says that {i * 7} follows." for i in range(6000)) + " " + "x" * 20_000
-    write_raw(lake, "long.txt", text.encode())
-    assert chunk(lake).success
-    chunks = lake.read("chunks").sort("ordinal")
-    assert chunks["n_tokens"].to_numpy().max() <= 128
-    assert "".join(chunks["text"].to_list()).replace(" ", "") == text.replace(" ", "")
-    assert all(text[a:b] == t for a, b, t in chunks.select("char_start", "char_end", "text").iter_rows())
-
-
 def test_a_corpus_of_a_dataset_without_passages_fails_to_load() -> None:
     with pytest.raises(BadInput, match=r"has no passages; datasets with passages: .*hotpotqa"):
         dg.build_defs_for_component(Corpus(name="mine", folder="mine", documents="csqa"))

@@ -197,20 +197,6 @@ def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(scr
     assert garlic >= right
 
 
-@pytest.mark.long
-def test_a_question_whose_background_is_prose_is_answered_from_the_graph(scripted: SmallWorld) -> None:
-    chains = scripted.rows("chains", "chains/graph/background")
-    failed = set(chains.filter(pl.col("status") == "failed")["question_id"])
-    assert failed
-    for name in CASES:
-        rows = scripted.rows("predictions", f"predictions/graph/{name}")
-        expected = failed if name == "kg_background" else set()
-        assert set(rows.filter(pl.col("status") == "failed")["question_id"]) == expected, name
-        assert all(e.startswith("no background knowledge: ") for e in rows["error"].drop_nulls())
-        incomplete = rows.filter(pl.col("omissions").list.len() > 0)
-        assert set(incomplete["question_id"]) == (failed if name in ("kg_background", "kg_both") else set()), name
-
-
 # Errors -----------------------------------------------------------------------------------------------------------
 
 
@@ -239,12 +225,3 @@ def test_empty_and_missing_inputs_are_reported(tmp_path: Path) -> None:
         world.make(*variant("search", "vector_search"), partition="sample_skb|0")
         rows = world.rows("predictions", "predictions/search/vector_search")
         assert (set(rows["status"]), set(rows["answer"])) == ({"insufficient"}, {None})
-
-        # A base without nodes, or with a dangling edge, is an error.
-        folder = world.lake.raw / "sample" / "skb" / "sample"
-        (folder / "edges.tsv").write_text("n0000\tmay_treat\tn9999\n")
-        failed_run = world.make("knowledge/sample_skb/edges", fails=True)
-        assert "edges.tsv:1: tail_id: 'n9999' is not a node of nodes.jsonl" in failures(failed_run)
-        (folder / "nodes.jsonl").write_text("")
-        failed_run = world.make("knowledge/sample_skb/nodes", fails=True)
-        assert "contains no nodes; a knowledge base needs at least one" in failures(failed_run)

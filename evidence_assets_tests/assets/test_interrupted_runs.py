@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from bench.measure_fresh import daemon
 from evidence_assets.assets.change_sensors import follow_changes, follow_data
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import FOLLOW_JOB, raise_interruptions
@@ -180,28 +179,6 @@ def test_a_run_that_fails_for_its_own_reason_is_not_launched_again(service: Serv
     service.run()
     assert service.versions() == "1 2 2", "the other assets follow"
     assert [service.tick() for _ in range(4)] == [0, 0, 0, 0]
-
-
-@pytest.mark.long
-def test_a_daemon_that_restarts_after_sigterm_continues(service: Service) -> None:
-    workspace = ("--module-name", __name__, "--attribute", "definitions")
-    (folder() / "left.wait").touch()
-    (folder() / "left.started").unlink()
-
-    def wait_until(is_done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 3 * PATIENCE
-        while not is_done():
-            assert time.monotonic() < deadline, (folder() / "daemon.log").read_text()[-3000:]
-            time.sleep(0.2)
-
-    with daemon(os.environ, folder() / "daemon.log", *workspace):
-        wait_until((folder() / "left.started").exists)
-    (folder() / "left.wait").unlink()
-    assert service.versions() == "1 1 1"
-    with daemon(os.environ, folder() / "daemon.log", *workspace):
-        wait_until(lambda: service.versions() == "2 2 2")
-        succeeded = dg.RunsFilter(job_name=FOLLOW_JOB, statuses=[dg.DagsterRunStatus.SUCCESS])
-        wait_until(lambda: len(service.instance.get_run_ids(succeeded)) == 1)
 
 
 def test_an_interruption_that_duckdb_hides_is_raised() -> None:

@@ -118,18 +118,6 @@ def test_deleting_a_file_deletes_its_partition_and_triples_until_it_is_restored(
     assert sensor_world.triples(COLLECTION, "leads_to") == triples_before
 
 
-@pytest.mark.long
-def test_changes_without_a_daemon_are_found_by_a_new_one(sensor_world: SensorWorld) -> None:
-    sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]])
-    sensor_world.seed("leads_to", [["epilepsy", "hiv"]])
-    sensor_world.seed("may_treat", [["colchicine", "gout"]])
-    later = SensorWorld.open(sensor_world.root)
-    assert later.tick() == [(SEEDS, "leads_to"), (SEEDS, "may_treat")]
-    later.work()
-    latest = SensorWorld.open(sensor_world.root)
-    assert latest.settle(MERGED) == [[(HARVEST, "leads_to"), (HARVEST, "may_treat")], MERGED]
-
-
 def test_a_bad_seed_file_fails_the_check_and_the_others_are_harvested(sensor_world: SensorWorld) -> None:
     triples_before = sensor_world.triples(HARVEST, "leads_to")
     sensor_world.seed("leads_to", prompt="<HEAD> can lead to nothing")

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-import polars as pl
 import pytest
 
-from evidence_assets import profiles
-from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.registry import get_encoder
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.tiny import make_encoder
 
@@ -82,12 +77,3 @@ def test_the_second_encoder_ranks_differently_and_overwrites_nothing(world: Smal
     assert not set(first["evidence_id"]) & set(second["evidence_id"])
     columns = ["question_id", "option", "rank", "source_id"]
     assert first.select(columns).join(second.select(columns), on=columns).height < 0.9 * first.height
-    best = second.sort("evidence_id").row(0, named=True)
-    (question,) = build_questions(
-        world.rows("questions", "questions/mcqa").filter(pl.col("question_id") == best["question_id"])
-    )
-    model = get_encoder(profiles.load().with_models({"encoder": "tiny_b"}).encoder)
-    query = model.encode_sentences([question.query(dict(question.hypotheses)[best["option"]])])[0]
-    embeddings = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
-    vector = embeddings.filter(pl.col("chunk_id") == best["source_id"])["vector"][0].to_numpy().astype(np.float32)
-    assert best["score"] == pytest.approx(float(vector @ query), abs=1e-3), "its vectors are compared with each other"

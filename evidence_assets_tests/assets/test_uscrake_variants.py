@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -22,7 +21,6 @@ from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import open_corpus
-from evidence_assets_tests.assets.small_worlds import small_world
 from evidence_assets_tests.conftest import World
 
 ALL = {v.name: v for v in variants_of("uscrake") if v.family == "mcqa"}
@@ -151,17 +149,6 @@ def test_the_index_is_tuned_for_the_largest_pool_of_a_loaded_variant(other_setti
     assert max_neighbours() < 15_000
     other_settings.setenv(PRESETS_VARIABLE, "uscrake_sweeps")
     assert max_neighbours() == 20_000
-
-
-@pytest.mark.slow
-def test_the_recall_of_a_compressed_index_is_measured_at_that_pool(tmp_path: Path) -> None:
-    lines = ["presets: [uscrake_sweeps]", "index: {kind: ivf}"]
-    with small_world(tmp_path / "world", lines) as world:
-        world.make("raw/sample", run_checks=False)
-        world.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0", run_checks=False)
-        world.make("corpus/sample/index", run_checks=False)
-        index = open_corpus(world.lake, "sample").index
-        assert str(index.meta.vectors) in index.meta.recall and "40" not in index.meta.recall  # R is 40 in the profile
 
 
 def test_only_methods_that_join_graph_and_corpus_read_a_background_graph() -> None:

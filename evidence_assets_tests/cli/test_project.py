@@ -15,7 +15,6 @@ from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations_of
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli import app
-from evidence_assets.cli.add_corpus import add_corpus
 from evidence_assets.cli.project import create_project
 from evidence_assets.cli.runner import dagster_home
 from evidence_assets.experiment.corpus_building import build_corpus
@@ -48,15 +47,6 @@ def test_the_history_of_dagster_and_its_settings_are_in_the_project(project: Pat
     assert dagster_home() == project / ".dagster" and settings == DAGSTER_SETTINGS.read_bytes()
     assert 'name = "my-project"' in (project / "pyproject.toml").read_text()
     assert "DAGSTER_HOME=${PWD}/.dagster" in (project / ".env").read_text()
-
-
-def test_a_declared_corpus_is_updated_and_not_declared_again(project: Path, tmp_path: Path) -> None:
-    (tmp_path / "documents").mkdir()
-    (tmp_path / "documents" / "new.md").write_text("The library owns a globe.")
-    lake = Lake.create(find_lake(), question_shards=1, corpus_shards=1)
-    assert add_corpus(lake, "library", tmp_path / "documents").documents == 1
-    assert [path.name for path in lake.raw_path("corpora/library").iterdir()] == ["new.md"]
-    assert not (lake.root / "declarations").exists()
 
 
 def test_the_first_question_of_a_project_is_answered(project: Path) -> None:
