@@ -6,8 +6,7 @@ Lakes are those of ``bench.measure_all``. Questions are halved by their ids.
 Printed are, for the second halves: the calibration error of the raw share, of the fit, of the fit without the set, and
 of confidences that are exactly right (by simulation: an error below it is noise); the accuracy of all answers, of the
 most confident quarter and half, by fit and by raw share. Then the answered status beside a threshold of the
-probability, chosen on the first halves so that as many are answered. Then the log loss of other signals
-on the first halves, in five folds and with each set left out. Last, whether the packaged file is this fit.
+probability, chosen on the first halves so that as many are answered. Last, whether the packaged file is this fit.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import yaml
 from rich.console import Console
 from rich.table import Table
@@ -37,20 +35,10 @@ from evidence_assets.experiment.scores.calibration import (
 from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning import confidence
-from evidence_assets.reasoning.confidence import FITTED, MAX_LOGIT, Fit, fit_weights, packaged_fits
+from evidence_assets.reasoning.confidence import MAX_LOGIT, Fit, packaged_fits
 
 FILE = Path(confidence.__file__).with_name(confidence.PACKAGED_FILE)
 SIMULATIONS = 200
-TRIED = (
-    ("share",),
-    *FITTED[:1],
-    ("share", "margin"),
-    ("share", "support"),
-    ("share", "rows"),
-    ("share", "verified"),
-    ("share", "answered", "margin", "support", "lead", "agreement", "rows", "verified"),
-)
-"""Sets of signals whose log loss is printed."""
 HEADS = (
     "set",
     "n",
@@ -140,28 +128,6 @@ def status_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAnswer])
     return rows
 
 
-def log_losses(answers: list[GradedAnswer], names: tuple[str, ...]) -> list[str]:
-    """Log loss of a fit of these signals: in five folds by question, and on each set with the fit of the others."""
-    rows = np.array([[answer.signals.get(name, 0.0) for name in names] for answer in answers])
-    correct = np.array([answer.is_correct for answer in answers])
-    folds = np.array([int(answer.question_id[:8], 16) % 5 for answer in answers])
-    sets = np.array([answer.benchmark for answer in answers])
-
-    def loss(groups: npt.NDArray[Any], tested: list[Any]) -> float:
-        total, n = 0.0, 0
-        for group in tested:
-            train, test = groups != group, groups == group
-            intercept, *weights = fit_weights(rows[train].tolist(), correct[train].tolist(), [1.0] * int(train.sum()))
-            odds = intercept + rows[test] @ np.array(weights)
-            total += float(np.logaddexp(0, np.where(correct[test], -odds, odds)).sum())
-            n += int(test.sum())
-        return total / n
-
-    named = sorted(set(sets.tolist()))
-    left_out = [f"{name} {loss(sets, [name]):.4f}" for name in named] if len(named) > 1 else []
-    return [", ".join(names), f"{loss(folds, list(range(5))):.4f}", ", ".join(left_out)]
-
-
 def print_table(title: str, heads: tuple[str, ...], rows: list[list[str]], markdown: Path | None) -> None:
     table = Table(*heads, title=title)
     for row in rows:
@@ -197,8 +163,6 @@ def main() -> None:
         print_table(f"{family}, {model}", HEADS, reliability_rows(fit, answers, others), options.markdown)
         heads = ("set", "n", "answered today", "answered by probability", "threshold")
         print_table(f"status: {family}, {model}", heads, status_rows(fit, answers, others), options.markdown)
-        losses = [log_losses(answers, names) for names in TRIED]
-        print_table(f"signals: {family}, {model}", ("signals", "log loss", "left out"), losses, options.markdown)
     if options.write:
         content: dict[str, dict[str, object]] = defaultdict(dict)
         for (family, model), fit in fits.items():

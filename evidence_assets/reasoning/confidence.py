@@ -19,7 +19,6 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.extractive import is_yes_no_maybe
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer
-from evidence_assets.text.negation import asks_for_exception
 
 Signals = Mapping[str, float]
 FAMILIES = ("options", "yes_no", "claims", "table_questions", "short_answers")
@@ -50,34 +49,16 @@ def logit(share: float) -> float:
 def choice_signals(task: ChooseAnswer, choice: Choice, shares: Mapping[str, float]) -> dict[str, float]:
     """Signals of the selected option; ``shares`` is the softmax of the solver's weights.
 
-    Support, lead and agreement have the opposite sign if the question asks for the exception.
-
-    ``share``: Log odds of its share. ``margin``: Log ratio of its share and the next one.
-    ``support``: Support of its chain. ``lead``: Its difference to the largest support of another option.
-    ``rows``: Logarithm of one plus the number of its evidence rows.
-    ``agreement``: Share of the other options whose best evidence has a lower score, minus ½; 0 without evidence.
-    ``verified``: Share of verified citations in its chain. ``answered``: 1 if the solver's status is answered.
+    ``share``: Log odds of its share, if the solver has weights.
+    ``verified``: Share of verified citations in its chain.
+    ``answered``: 1 if the solver's status is answered.
     """
-    answer = choice.answer or ""
-    sign = -1.0 if task.negated or asks_for_exception(task.question) else 1.0
-    signals = {"rows": math.log1p(len(task.evidence.get(answer, ()))), "answered": float(choice.status == "answered")}
-    if shares:
-        ordered = sorted((logit(share) for share in shares.values()), reverse=True)
-        signals |= {"share": logit(shares[answer]), "margin": ordered[0] - ordered[1] if len(ordered) > 1 else 0.0}
-    supports = {chain.hypothesis: chain.support for chain in task.chains if chain.support is not None}
-    if answer in supports:
-        rival = max((support for label, support in supports.items() if label != answer), default=0.0)
-        signals |= {"support": sign * supports[answer], "lead": sign * (supports[answer] - rival)}
-    best_scores = {label: max(i.score for i in items) for label, items in task.evidence.items() if items}
-    if answer in best_scores and len(task.labels) > 1:
-        others = [best_scores.get(label, -math.inf) for label in task.labels if label != answer]
-        lower = sum((other < best_scores[answer]) + (other == best_scores[answer]) / 2 for other in others)
-        signals["agreement"] = sign * (lower / len(others) - 0.5)
     items = [item for group in task.evidence.values() for item in group]
-    chains = (chain for chain in task.chains if chain.hypothesis == answer)
+    chains = (chain for chain in task.chains if chain.hypothesis == choice.answer)
     verdicts = [citation.verdict for chain in chains for citation in check_citations(chain, items)]
-    signals["verified"] = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
-    return {name: round(value, 6) for name, value in signals.items()}
+    verified = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
+    signals = {"answered": float(choice.status == "answered"), "verified": round(verified, 6)}
+    return signals | ({"share": round(logit(shares[choice.answer]), 6)} if choice.answer and shares else {})
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Rep
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.negation import is_denial
 
-VERSION = "14"
+VERSION = "15"
 """Raise it whenever equal input may get a different answer."""
 MIN_WEIGHT = 0.36
 """Minimum weight of a reading (:class:`ExtractiveShortAnswers`) that is answered. These five thresholds were tuned on

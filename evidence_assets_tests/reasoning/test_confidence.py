@@ -22,52 +22,13 @@ from evidence_assets.reasoning.confidence import (
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem
 
 
-def fact(number: int, score: float) -> EvidenceItem:
-    return EvidenceItem(f"e{number}", "chunk", f"s{number}", "0:4", f"fact {number}", score)
-
-
-def task(question: str = "What?", *, negated: bool = False) -> ChooseAnswer:
-    """A is supported by .8 with two facts, B by .5 with one; C has nothing."""
-    chains = (
-        Chain("A", (ChainStep("so", ("e1",), ("fact 1",)), ChainStep("and", ("e2",), ("fact 9",))), 0.8),
-        Chain("B", (ChainStep("so", ("e3",), ("fact 3",)),), 0.5),
-        Chain("C", (), 0.0),
-    )
-    evidence = {"A": (fact(1, 3.0), fact(2, 1.0)), "B": (fact(3, 2.0),), "C": ()}
-    return ChooseAnswer(question, ("A", "B", "C"), ("x", "y", "z"), chains, evidence, negated=negated)
-
-
 def test_signals_are_what_the_prediction_knows() -> None:
-    choice, shares = Choice("A", ("A",), "answered"), {"A": 0.6, "B": 0.3, "C": 0.1}
-    logit = {label: math.log(p / (1 - p)) for label, p in shares.items()}
-    assert choice_signals(task(), choice, shares) == pytest.approx(
-        {
-            "share": logit["A"],
-            "margin": logit["A"] - logit["B"],
-            "support": 0.8,
-            "lead": 0.3,
-            "rows": math.log(3),
-            "agreement": 0.5,  # its best fact has a higher score than those of both others
-            "verified": 0.5,  # the second quotation is not in its row
-            "answered": 1.0,
-        },
-        abs=1e-6,
-    )
-
-
-def test_evidence_against_the_answer_lowers_its_signals() -> None:
-    signals = choice_signals(task(), Choice("B", (), "insufficient"), {"A": 0.3, "B": 0.6, "C": 0.1})
-    assert (signals["lead"], signals["agreement"], signals["answered"]) == (-0.3, 0.0, 0.0)
-    exception = choice_signals(task(negated=True), Choice("C", (), "answered"), {"C": 0.6, "A": 0.3, "B": 0.1})
-    assert (exception["lead"], exception.get("agreement")) == (0.8, None)
-    assert exception == choice_signals(
-        task("Which is not it?"), Choice("C", (), "answered"), {"C": 0.6, "A": 0.3, "B": 0.1}
-    )
-
-
-def test_without_evidence_and_shares_few_signals_are_left() -> None:
-    signals = choice_signals(ChooseAnswer("?", ("A", "B"), ("x", "y"), ()), Choice("A", (), "answered"), {})
-    assert signals == {"rows": 0.0, "answered": 1.0, "verified": 0.0}
+    fact = EvidenceItem("e1", "chunk", "s1", "0:4", "fact 1")
+    steps = ChainStep("so", ("e1",), ("fact 1",)), ChainStep("and", ("e1",), ("fact 9",))
+    task = ChooseAnswer("What?", ("A", "B"), ("x", "y"), (Chain("A", steps, 0.8),), {"A": (fact,)})
+    signals = choice_signals(task, Choice("A", ("A",), "answered"), {"A": 0.6, "B": 0.4})
+    assert signals == pytest.approx({"share": math.log(1.5), "verified": 0.5, "answered": 1.0}, abs=1e-6)
+    assert choice_signals(task, Choice("B", (), "insufficient"), {}) == {"answered": 0.0, "verified": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -126,13 +87,13 @@ def test_answers_that_are_all_correct_get_an_intercept_only() -> None:
 @given(st.tuples(*[st.floats(-10, 10)] * 2), st.lists(st.floats(0, 50), min_size=2, max_size=2), st.floats(0, 20))
 def test_probabilities_are_bounded_and_monotone(values: tuple[float, float], weights: list[float], more: float) -> None:
     fit = Fit({"intercept": -1.0, "share": weights[0], "answered": weights[1]}, {})
-    signals = {"share": values[0], "answered": values[1], "rows": 1.0}
+    signals = {"share": values[0], "answered": values[1], "verified": 1.0}
     assert 0 <= fit.probability(signals) <= fit.probability(signals | {"share": values[0] + more}) <= 1
 
 
 def test_a_fit_applies_to_answers_with_its_signals() -> None:
     fit = Fit({"intercept": 0.1, "share": 1.0, "answered": 0.0}, {})
-    assert fit.applies_to({"share": 1.0, "answered": 1.0, "rows": 2.0}) and not fit.applies_to({"answered": 1.0})
+    assert fit.applies_to({"share": 1.0, "answered": 1.0, "verified": 0.5}) and not fit.applies_to({"answered": 1.0})
     assert fitted_signals({"share": 1.0, "answered": 1.0, "verified": 1.0}) == ("share", "answered")
     assert fitted_signals({"answered": 1.0, "verified": 1.0}) == ("verified", "answered")
     assert fitted_signals({"path_share": 1.0, "answered": 1.0}) == ()

@@ -27,7 +27,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel, find_cut
 from evidence_assets.reasoning.prompted_solver import AnswerTask
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Failure
 
-VERSION = "4"
+VERSION = "5"
 
 
 class OneCallAnswerer:

@@ -30,7 +30,7 @@ from evidence_assets.reasoning.tasks import (
     Solver,
 )
 
-VERSION = "2"
+VERSION = "3"
 """Bump when equal choices give other predictions."""
 
 

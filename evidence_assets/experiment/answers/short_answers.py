@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -44,7 +43,7 @@ def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> Shor
 def _signals(answer: ShortAnswer, task: ShortTask) -> dict[str, float]:
     """Signals of a short answer; the share of a path of facts is ``path_share``, as its scale is another."""
     is_fact = any(fact.sourced and fact.evidence_id in answer.evidence_ids for fact in task.facts)
-    signals = {"rows": round(math.log1p(len(answer.evidence_ids)), 6), "answered": float(answer.status == "answered")}
+    signals = {"answered": float(answer.status == "answered")}
     if answer.confidence is not None:
         signals["path_share" if is_fact else "share"] = round(logit(answer.confidence), 6)
     return signals
