@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -145,14 +145,20 @@ class Completion:
 
 @runtime_checkable
 class Generator(NamedModel, Protocol):
-    """A generative language model. Completions are in the order of the requests."""
+    """A generative language model."""
 
     @property
     def parameters(self) -> dict[str, object]:
         """Parameters other than the request that affect replies; part of the completion cache's key."""
         ...
 
-    def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Completions in the order of the requests."""
+        ...
+
+    def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
+        """Numbers of requests with their completions, each as soon as it is there."""
+        ...
 
 
 class CompletionStore(Protocol):

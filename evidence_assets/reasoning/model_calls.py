@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
@@ -15,8 +15,6 @@ from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fen
 REPAIR = Template.load(__package__, "repair", "system request reason reply")
 MAX_EXCERPT_CHARACTERS = 400
 """Characters of an unusable reply that a repair prompt quotes."""
-_BATCH_SIZE = 512
-"""Requests per batch, for generators that return a batch at once."""
 _MAX_REPLY_CHARACTERS = 20_000
 """Longer replies are unusable; the longest expected reply has about 1,000 tokens."""
 REACHED_LIMIT = "length"
@@ -30,11 +28,6 @@ T = TypeVar("T")
 Task = TypeVar("Task")
 
 Progress = Callable[[int, int], None]
-
-
-@runtime_checkable
-class _StreamingGenerator(Protocol):
-    def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]: ...
 
 
 def completion_key(generator: Generator, request: Request) -> str:
@@ -153,7 +146,7 @@ class LanguageModel:
                 uncached.append((key, numbers))
             else:
                 self._take(tasks, numbers, cached_completion, is_cached=True)
-        for position, completion in _generate_each(self._generator, [requests[numbers[0]] for _, numbers in uncached]):
+        for position, completion in self._generator.generate_each([requests[numbers[0]] for _, numbers in uncached]):
             key, numbers = uncached[position]
             usable = self._take(tasks, numbers, completion, is_cached=False)
             if self._cache is not None and usable:
@@ -235,15 +228,6 @@ def find_cut(reply: ReplyCost | None, part: str) -> tuple[Omission, ...]:
     if reply is None or reply.finish_reason != REACHED_LIMIT:
         return ()
     return (Omission("cut", part, f"the reply ends after {reply.tokens_out} tokens"),)
-
-
-def _generate_each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
-    """Yield (number, completion) as soon as the generator returns them."""
-    if isinstance(generator, _StreamingGenerator):
-        yield from generator.generate_each(requests)
-        return
-    for start in range(0, len(requests), _BATCH_SIZE):
-        yield from enumerate(generator.generate(requests[start : start + _BATCH_SIZE]), start=start)
 
 
 @dataclass(frozen=True)

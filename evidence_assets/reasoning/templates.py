@@ -37,8 +37,6 @@ class Template:
     name: str = field(default="", compare=False)
     """Name of the file without its suffix."""
     temperature: float = field(default=0.0, compare=False)
-    sources: tuple[str, ...] = field(default=(), compare=False)
-    """For each paragraph of both messages the passage of a paper that prescribes it; empty if none does."""
 
     @classmethod
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
@@ -73,12 +71,7 @@ def _read_template(path: Path, expected: frozenset[str]) -> Template:
         raise BadInput(f"cannot be read as a prompt: {error}", file=path) from error
     if len(parts) != 2:
         raise BadInput("a prompt must have a system message, one line with --- and a user message", file=path)
-    sources = tuple(
-        match[1].strip() if (match := _SOURCE.match(paragraph)) else ""
-        for part in parts
-        for paragraph in part.split("\n\n")
-    )
-    template = Template(_SOURCE.sub("", parts[0]), _SOURCE.sub("", parts[1]), path.stem, sources=sources)
+    template = Template(_SOURCE.sub("", parts[0]), _SOURCE.sub("", parts[1]), path.stem)
     for name in sorted(template.fields ^ expected):
         problem = "is missing" if name in expected else f"is unknown; the fields are {', '.join(sorted(expected))}"
         raise BadInput(f"the field ${name} {problem}", file=path, field=name)

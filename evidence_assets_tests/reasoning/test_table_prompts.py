@@ -6,7 +6,7 @@ import dataclasses
 
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
-from evidence_assets.reasoning.table_prompts import explain_request, is_table_task, parse_steps, table_text
+from evidence_assets.reasoning.table_prompts import is_table_task, parse_steps, table_text
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import (
     TABLE_VALUES,
@@ -18,7 +18,7 @@ from evidence_assets.reasoning.tasks import (
     ExplainOption,
     Failure,
 )
-from evidence_assets_tests.reasoning.test_prompted_solver import CHOOSE, EXPLAIN, common_start
+from evidence_assets_tests.reasoning.test_prompted_solver import CHOOSE, EXPLAIN
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
@@ -101,14 +101,6 @@ def test_options_have_letters_and_a_negated_question_is_marked() -> None:
     (choice,) = solver.choose([CHOICE])
     assert isinstance(choice, Choice) and choice.answer == "B"
     assert "does NOT fit" in generator.requests[0].user and generator.requests[0].choices == ("A", "B")
-
-
-def test_explanations_of_one_claim_share_a_prefix_up_to_the_table() -> None:
-    tasks = [dataclasses.replace(CLAIM, hypothesis=label, option=label) for label in LABELS]
-    first, *others = [explain_request(task) for task in tasks]
-    for other in others:
-        shared = common_start(first.user, other.user)
-        assert "[r2c1] 346" in shared and "Write short numbered steps" in shared and first.system == other.system
 
 
 def test_a_task_without_a_possible_request_fails_alone() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -75,6 +75,9 @@ class ScriptedGenerator:
         self.requests += requests
         replies = [self._reply if isinstance(self._reply, str) else self._reply(request) for request in requests]
         return [Completion(reply, 7, 3, 0.0, self._finish_reason) for reply in replies]
+
+    def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
+        return enumerate(self.generate(requests))
 
 
 def scripted_solver(

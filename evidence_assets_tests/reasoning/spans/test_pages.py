@@ -58,6 +58,7 @@ NOTE_UNANSWERABLE = (
     "Who built the bridge?",
     "Where is the swimming pool?",
     "What did Greta Lind break?",
+    "Are the keys kept behind the stove or in the tent?",
 )
 MIN_RIGHT = 14
 REASONS = {
@@ -140,79 +141,6 @@ def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sent
     assert is_whole_answer(words, first, first + len(part), analyze_question(question)) is is_whole
 
 
-def test_the_last_stop_of_an_abbreviation_belongs_to_it() -> None:
-    assert [word.text for word in split_tokens("Open until 6 a.m. daily.")] == [
-        "Open",
-        "until",
-        "6",
-        "a.m.",
-        "daily",
-        ".",
-    ]
-
-
-# Eleven short notes and questions on them
-
-
-SHORT_NOTES = (
-    "Our team moved into the Harbour building in March 2021. The office has 42 desks.",
-    "The payroll system was bought in 2015. It replaced a set of spreadsheets.",
-    "The newsletter has 3,500 subscribers. Editors choose its topics on Mondays.",
-    "Maria Lopez founded the bakery in 1998.",
-    "Lucia Ferrari won the city marathon in 2019.",
-    "The bridge was designed by Tom Baker and opened in May 1932.",
-    "Backups are stored in Frankfurt.",
-    "The library is located in Lyon.",
-    "The people team is led by Peter Okafor.",
-    "Lunch is served in the canteen on the ground floor.",
-    "The search service answers queries over all documents and was written in Rust by Anna Schmidt.",
-)
-SHORT_QUESTIONS = {
-    "How many desks does the office have?": "42",
-    "When was the payroll system bought?": "2015",
-    "How many subscribers does the newsletter have?": "3,500",
-    "Who founded the bakery?": "Maria Lopez",
-    "Who won the city marathon?": "Lucia Ferrari",
-    "Who designed the bridge?": "Tom Baker",
-    "Where are backups stored?": "Frankfurt",
-    "Where is the library located?": "Lyon",
-    "What city is the library in?": "Lyon",
-    "Who leads the people team?": "Peter Okafor",
-    "Who wrote the search service?": "Anna Schmidt",
-}
-SHORT_UNANSWERABLE = (
-    "Who wrote the payroll system of Norway?",
-    "How many parking spaces does Lisbon have?",
-    "When did Peter Okafor leave the company?",
-    "Who painted the ceiling of the chapel?",
-    "Are backups stored in Frankfurt or in Lyon?",
-)
-
-
-SHORT_TEXTS = [
-    EvidenceItem(f"e{number}", "chunk", f"note{number}", "", note) for number, note in enumerate(SHORT_NOTES)
-]
-
-
-@pytest.mark.parametrize("question", SHORT_QUESTIONS)
-def test_a_question_on_the_notes_is_answered_by_a_span_with_its_note(question: str) -> None:
-    answer = ask(question, SHORT_TEXTS)
-    assert (answer.answer, answer.status) == (SHORT_QUESTIONS[question], "answered")
-    [note] = answer.evidence_ids
-    assert answer.answer and answer.answer in SHORT_NOTES[int(note[1:])]
-    assert answer.confidence is not None and 0 < answer.confidence <= 1
-
-
-@pytest.mark.parametrize("question", SHORT_UNANSWERABLE)
-def test_a_question_that_no_note_answers_has_no_answer(question: str) -> None:
-    assert ask(question, SHORT_TEXTS) == ShortAnswer(None, "insufficient")
-
-
-def test_a_unit_with_a_slash_ends_a_sentence() -> None:
-    text = "Heron may run at 25 km/h. Steam engines burn coal."
-    assert [text[a:b] for a, b in sentence_spans(text)] == ["Heron may run at 25 km/h.", "Steam engines burn coal."]
-
-
 @pytest.mark.parametrize(
     ("question", "text", "answer"),
     [
@@ -227,16 +155,3 @@ def test_units_firms_lists_and_clauses_are_not_cut_or_mixed(question: str, text:
     task = ShortTask(question, (), (EvidenceItem("e", "chunk", "d", "0:1", text),))
     [result] = ExtractiveShortAnswers(get_encoder(profiles.load().encoder)).answer([task])
     assert isinstance(result, ShortAnswer) and result.answer == answer
-
-
-@pytest.mark.parametrize(
-    ("question", "kind"),
-    [
-        ("What does the gingerbread contain?", "thing"),
-        ("What is the roof of the hall made of?", "thing"),
-        ("What is the roof made of?", "thing"),
-        ("What is the motto of France?", "named"),
-    ],
-)
-def test_only_the_noun_after_a_form_of_be_names_the_answer(question: str, kind: str) -> None:
-    assert analyze_question(question).kind == kind
