@@ -121,21 +121,26 @@ def test_facts_names_types_and_ids_are_those_stated(world: World, arrays: bool) 
 @given(world=worlds(), data=st.data())
 @EACH
 def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObject) -> None:
+    """In the whole graph, or in a subgraph by its own edges."""
     graph, reference = build_graphs(world)
-    plain = nx.Graph(reference)
     ends = st.lists(st.sampled_from(range(len(graph))), max_size=3) if len(graph) else st.just([])
     sources, targets, longest = data.draw(ends), data.draw(ends), data.draw(st.integers(1, 5))
+    part = graph.arrays.neighbourhood(data.draw(ends), data.draw(st.integers(0, 2))).nodes
+    within = data.draw(st.sampled_from([None, part]))
+    reference = reference if within is None else reference.subgraph(within.tolist())
+    plain = nx.Graph(reference)
     # Quarters add up without rounding, so that ranks can be compared exactly.
     worth = [data.draw(st.integers(0, 4)) / 4 for _ in range(len(graph))]
     expected: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-    for source in set(sources):
-        for target in set(targets) - {source}:
+    for source in set(sources) & set(plain):
+        for target in (set(targets) & set(plain)) - {source}:
             if nx.has_path(plain, source, target):
                 paths = [tuple(path) for path in nx.all_shortest_paths(plain, source, target)]
                 if len(paths[0]) - 1 <= longest:
                     expected[source, target] = sorted(paths, key=lambda p: (-sum(worth[v] for v in p), p))
     paths_by_limit = {
-        limit: shortest_paths(graph.arrays, sources, targets, longest, limit, np.array(worth)) for limit in (10_000, 2)
+        limit: shortest_paths(graph.arrays, sources, targets, longest, limit, np.array(worth), within=within)
+        for limit in (10_000, 2)
     }
     for limit, found_paths in paths_by_limit.items():
         results: dict[tuple[int, int], list[tuple[int, ...]]] = {}
@@ -144,7 +149,7 @@ def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObj
         assert results == {pair: paths[:limit] for pair, paths in expected.items()}
         assert found_paths == sorted(found_paths, key=lambda path: (-path.score, len(path.nodes), path.nodes))
     for top in (1, 3, 10):
-        top_paths = shortest_paths(graph.arrays, sources, targets, longest, 2, np.array(worth), top)
+        top_paths = shortest_paths(graph.arrays, sources, targets, longest, 2, np.array(worth), top, within)
         assert top_paths == paths_by_limit[2][:top]
     for path in paths_by_limit[10_000]:
         assert path.score == pytest.approx(np.mean([worth[v] for v in path.nodes]))
@@ -154,31 +159,6 @@ def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObj
                 (k, False) for k in reference.get_edge_data(b, a, default={})
             ]
             assert reports == sorted(both_ways), "each step keeps every edge of its pair with its direction"
-
-
-@given(world=worlds(), data=st.data())
-@EACH
-def test_paths_of_a_subgraph_are_those_of_its_own_edges(world: World, data: st.DataObject) -> None:
-    graph, reference = build_graphs(world)
-    ends = st.lists(st.sampled_from(range(len(graph))), max_size=3) if len(graph) else st.just([])
-    sources, targets, longest = data.draw(ends), data.draw(ends), data.draw(st.integers(1, 4))
-    part = graph.arrays.neighbourhood(data.draw(ends), data.draw(st.integers(0, 2)))
-    plain = nx.Graph(reference.subgraph(part.nodes.tolist()))
-    worth = np.arange(len(graph)) / 4
-    expected = {
-        tuple(path)
-        for source in set(sources) & set(plain)
-        for target in (set(targets) & set(plain)) - {source}
-        if nx.has_path(plain, source, target)
-        for path in nx.all_shortest_paths(plain, source, target)
-        if len(path) - 1 <= longest
-    }
-    paths = shortest_paths(graph.arrays, sources, targets, longest, 10_000, worth, within=part.nodes)
-    assert {path.nodes for path in paths} == expected and len(paths) == len(expected)
-    for path in paths:
-        assert path.score == pytest.approx(worth[list(path.nodes)].mean())
-        steps = zip(path.nodes[:-1], path.nodes[1:], strict=True)
-        assert path.steps == tuple(tuple(graph.arrays.edges_between(a, b)) for a, b in steps)
 
 
 def test_opening_returns_the_same_object_until_a_file_changes(tmp_path: Path) -> None:

@@ -99,23 +99,7 @@ def test_triples_are_flagged_by_their_reverse() -> None:
         make_relation(id="eaten_by"),
     )
     seeds = as_stored("relation_seeds", [row for one in relations for row in build_seed_rows(one)])
-    facts = [
-        ("m", "gone", "n"),
-        ("Sea", "near", "town"),
-        ("town", "near", "sea"),
-        ("hill", "near", "town"),
-        ("owl", "eats", "mouse"),
-        ("Mouse", "eats", "owl"),
-        ("cat", "eats", "fish"),
-        ("cow", "eats", "grass"),
-        ("fish", "eaten_by", "cat"),
-    ]
-    triples = pl.concat([make_triples([(head, tail)], relation=relation) for head, relation, tail in facts])
-    triples = pl.concat([triples, triples.with_columns(origin=pl.lit("bertnet"))])
-    rows = select_collection(triples, seeds, "tiny", "kbloom")
-    assert set(rows["origin"]) == {"kbloom"} and rows.height == 8
-    flags_by_fact = {(h, r, t): flags for h, r, t, flags in rows.select("head", "relation", "tail", "flags").rows()}
-    assert flags_by_fact == {
+    expected = {
         ("Sea", "near", "town"): ["both_ways"],
         ("town", "near", "sea"): ["both_ways"],
         ("hill", "near", "town"): [],
@@ -125,6 +109,12 @@ def test_triples_are_flagged_by_their_reverse() -> None:
         ("fish", "eaten_by", "cat"): ["by_inverse"],
         ("cow", "eats", "grass"): [],
     }
+    facts = [("m", "of no relation", "n"), *expected]
+    triples = pl.concat([make_triples([(head, tail)], relation=relation) for head, relation, tail in facts])
+    triples = pl.concat([triples, triples.with_columns(origin=pl.lit("bertnet"))])
+    rows = select_collection(triples, seeds, "tiny", "kbloom")
+    assert set(rows["origin"]) == {"kbloom"} and rows.height == len(expected)
+    assert {(h, r, t): flags for h, r, t, flags in rows.select("head", "relation", "tail", "flags").rows()} == expected
 
 
 # Valid and invalid seed files; every error names file, line and field
@@ -174,15 +164,12 @@ def test_a_good_file(tmp_path: Path) -> None:
     ("change", "line", "field", "message"),
     [
         (("prompt: <HEAD> is the capital of <TAIL>", "prompt: <HEAD> is a capital"), 3, "prompt", "no <TAIL>"),
-        (("city of <TAIL>.", "city of <TAIL> and <TAIL>."), 8, "template", "the template has <TAIL> 2 times"),
         (("[Paris, France]", "[Paris, '  ']"), 5, "pairs", "is empty"),
         (("[Paris, France]", "[Paris]"), 5, "pairs", "write each seed as [head, tail]"),
-        (("[Paris, France]", "[New Delhi, India]"), 5, "pairs", "appears twice"),
         (("functional: true", "functionel: true"), 12, "functionel", "did you mean 'functional'?"),
         (("id: capital_of", "id: capital of/x"), 1, "id", "should match pattern"),
         (("id: capital_of\n", ""), 1, "id", "is missing"),
         (("inverse: has_capital", "id: again"), 11, "id", "appears twice"),
-        (("collection: geography", "collection: [a"), 2, "", "bracket that opens here is not closed"),
         (("[Paris, France]", "[Paris, France"), 5, "", "bracket that opens here is not closed"),
     ],
 )

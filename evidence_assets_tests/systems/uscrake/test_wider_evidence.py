@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, evidence_rows
+from evidence_assets.experiment.evidence.selection import SelectedEvidence, evidence_rows
 from evidence_assets.systems.uscrake.selector import WiderEvidence
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets_tests.systems.uscrake.small_pages import ENCODER, QUESTIONS, graph, passages, selector
@@ -41,17 +41,6 @@ def test_every_k_and_s_is_a_prefix_of_the_widest_ranking(tmp_path: Path, parts: 
         for prefix_rows, ranked_rows in zip(selected, ranked, strict=True):
             assert without_scores(prefix_rows) == without_scores(ranked_rows)
             assert [r.score for r in prefix_rows] == pytest.approx([r.score for r in ranked_rows], abs=1e-6)
-
-
-def test_a_question_without_wider_evidence_is_ranked(tmp_path: Path) -> None:
-    corpus = passages(tmp_path)
-    small = selector(corpus, **{**PUBLISHED, "k": 1})
-    rows = pl.DataFrame(evidence_rows("widest", selector(corpus, **PUBLISHED), QUESTIONS[:1]).rows)
-    other = Question("q0", "b", "mcqa", "Where is salt mined?", ("sea", "plain"))
-    prefix = WiderEvidence(small, rows, 1, 3)
-    selected = list(prefix.select([other, *QUESTIONS]))
-    assert selected == list(selector(corpus, **{**PUBLISHED, "k": 1}).select([other, *QUESTIONS]))
-    assert prefix.version == small.version
 
 
 @pytest.mark.parametrize(
