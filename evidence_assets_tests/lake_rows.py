@@ -154,7 +154,6 @@ def counterfactual(cited: str) -> dict[str, Any]:
         "only_cited": "A",
         "necessary": True,
         "sufficient": True,
-        "needed": [cited],
         "content_hash": "h",
         "input_hash": "i",
     }

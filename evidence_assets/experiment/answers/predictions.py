@@ -178,8 +178,8 @@ def counterfactual_rows(
 ) -> StageOutput:
     """One row per answer that evidence supports: the answers without the cited evidence, and from only that.
 
-    For an answer a = A(E) from all evidence E that cites C ⊆ E: necessary if A(E ∖ C) ≠ a, sufficient if A(C) = a, and
-    c ∈ C is needed if A(E ∖ {c}) ≠ a. An abstention counts as an answer. Without citations there is no verdict.
+    For an answer a = A(E) from all evidence E that cites C ⊆ E: necessary if A(E ∖ C) ≠ a, sufficient if A(C) = a. An
+    abstention counts as an answer. Without citations there is no verdict.
     Evidence is removed by content: a fact selected for several options is removed from all of them.
 
     ``cited_ids``: Evidence ids that the answer to each question cites. ``version``: Version of the answerer.
@@ -205,7 +205,7 @@ def counterfactual_rows(
     for question_id in writer.todo:
         row, cited_facts = by_question[question_id], list(dict.fromkeys(cited[question_id].values()))
         again_answers: list[str | None] = [answers[question_id, subset] for subset in tests[question_id]]
-        without_cited, only_cited, *without_each = again_answers or [None, None]
+        without_cited, only_cited = again_answers or [None, None]
         outcome = {
             "answer": row["answer"],
             "cited": cited_facts,
@@ -213,7 +213,6 @@ def counterfactual_rows(
             "only_cited": only_cited,
             "necessary": without_cited != row["answer"] if cited_facts else None,
             "sufficient": only_cited == row["answer"] if cited_facts else None,
-            "needed": [f for f, answer in zip(cited_facts, without_each, strict=True) if answer != row["answer"]],
         }
         identifier = content_id("counterfactual", row["prediction_id"])
         writer.add(outcome, row, counterfactual_id=identifier, content_hash=content_id("counterfactual", outcome))
@@ -231,10 +230,9 @@ def counterfactual_rows(
 
 
 def _fact_subsets(facts: Mapping[str, str], cited: Mapping[str, str]) -> list[frozenset[str]]:
-    """The facts to answer from: without the cited; only the cited; without each cited fact. None without citations."""
-    every, cited_facts = frozenset(facts.values()), list(dict.fromkeys(cited.values()))
-    without_each = [every - {fact} for fact in cited_facts]
-    return [every.difference(cited_facts), frozenset(cited_facts), *without_each] if cited_facts else []
+    """The facts to answer from: without the cited, and only the cited. None without citations."""
+    cited_facts = frozenset(cited.values())
+    return [frozenset(facts.values()) - cited_facts, cited_facts] if cited_facts else []
 
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
