@@ -132,7 +132,6 @@ def test_pickles_are_an_error_with_a_remedy(tmp_path: Path) -> None:
     [
         ("edge_index.pt", torch.tensor([[1, 0], [0, 1]]), "expected 2 × 3"),
         ("edge_index.pt", torch.tensor([[1, 0, 9], [0, 1, 1]]), "has a node outside of the 3"),
-        ("node_types.pt", torch.tensor([0.5, 1, 1]), "not contain a tensor of integers"),
         ("node_info.jsonl", {"0": INFO["0"]}, "has 1 nodes, but node_types.pt has 3"),
         (
             "node_info.jsonl",

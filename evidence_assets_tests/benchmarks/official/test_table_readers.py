@@ -130,9 +130,7 @@ class TestTabmcq(ReaderContract):
                 (TABMCQ_HEAD + TABMCQ_ROW + line + "\n", f":3: {field}")
                 for line, field in (
                     ("Q?\t0\ta\tb\t5\tm-1&2\t1\t0", "CORRECT CHOICE"),
-                    ("Q?\t0\ta\tb\t1\tm-3\t1\t0", "RELEVANT TABLE"),
                     ("Q?\tx\ta\tb\t1\tm-1&2\t1\t0", "QUESTION-ALIGNMENT"),
-                    ("Q?\t0\ta\tb\t1\tm-1&2\tx\t0", "RELEVANT ROW"),
                 )
             )
         ),
