@@ -15,7 +15,6 @@ from evidence_assets.assets.partitions import (
     with_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.resources import block_mapper
 from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import chunk_store
 from evidence_assets.benchmarks.corpora import FileGroup, group_files
@@ -104,11 +103,10 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
-            lambda step: corpus_building.build_embeddings(with_encoder(step, name), self.name, block_mapper()),
+            lambda step: corpus_building.build_embeddings(with_encoder(step, name), self.name),
             deps=[chunks_key],
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),
-            uses_actors=True,
             **encoder_options(name, f"corpus_{self.name}", "1", f"One normalised vector for each chunk of {self.name}"),
         )
 

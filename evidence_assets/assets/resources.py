@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle  # nosec B403
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import dagster as dg
@@ -13,8 +12,6 @@ from evidence_assets import profiles
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.profiles import StepResources
-from evidence_assets.retrieval.embedding import BlockMap, EncodeBlock
 
 MAX_STEP_RESTARTS = 2
 """Restarts of a step whose machine was lost."""
@@ -26,21 +23,6 @@ def _on_ray() -> bool:
     return profiles.load().executor == "ray"
 
 
-def _is_job() -> bool:
-    """Whether this process is the Ray job of a step."""
-    return _on_ray() and STEP_VARIABLE in os.environ
-
-
-def _needs(pool: str | None) -> StepResources:
-    needs = profiles.load().needs
-    return {"gpu": needs.gpu, "llm": needs.llm}.get(pool or "", needs.other)
-
-
-def _ray_options(needs: StepResources) -> dict[str, float | int]:
-    """Resource options of a Ray task or actor."""
-    return {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": profiles.parse_bytes(needs.memory)}
-
-
 class StepOptions(TypedDict, total=False):
     """Placement arguments of an asset or a check."""
 
@@ -49,14 +31,20 @@ class StepOptions(TypedDict, total=False):
     retry_policy: dg.RetryPolicy
 
 
-def step_options(pool: str | None = None, *, uses_actors: bool = False) -> StepOptions:
-    """Placement options for a step; one that ``uses_actors`` for its work reserves no CPU or GPU itself."""
+def step_options(pool: str | None = None) -> StepOptions:
+    """Placement options for a step."""
     options: StepOptions = {"pool": pool} if pool else {}
     if not _on_ray():
         return options
-    ray_config = _ray_options(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if uses_actors else {})
+    needs = profiles.load().needs
+    resources = {"gpu": needs.gpu, "llm": needs.llm}.get(pool or "", needs.other)
+    ray_config = {
+        "num_cpus": resources.cpus,
+        "num_gpus": resources.gpus,
+        "memory": profiles.parse_bytes(resources.memory),
+    }
     options["op_tags"] = {"dagster-ray/config": {name: value for name, value in ray_config.items() if value}}
-    if not _is_job():
+    if STEP_VARIABLE not in os.environ:
         # only the run's process retries; a retry inside the job would nest
         options["retry_policy"] = dg.RetryPolicy(max_retries=MAX_STEP_RESTARTS)
     return options
@@ -72,44 +60,6 @@ def executor() -> dg.ExecutorDefinition | None:
         raise BadInput("executor: ray needs extra packages: pip install 'evidence-assets[ray]'") from error
     executor: dg.ExecutorDefinition = ray_executor
     return executor
-
-
-def block_mapper() -> BlockMap:
-    """Maps an encoder over blocks of texts: in this process, or by Ray actors if the step is a Ray job."""
-    return _map_on_actors if _is_job() else map
-
-
-class _EncoderActor:
-    """A Ray actor that encodes blocks and loads the model with the first."""
-
-    def __init__(self, encode: EncodeBlock) -> None:
-        self._encode = encode
-
-    def __call__(self, row: Mapping[str, Any]) -> dict[str, bytes]:
-        return {"encoded": pickle.dumps(self._encode([str(text) for text in row["texts"]]))}
-
-
-def _map_on_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any]:
-    """Encode blocks with Ray Data, in order; blocks of a lost machine are encoded again."""
-    import ray
-    import ray.data
-
-    rows = [{"texts": block} for block in blocks]
-    if not rows:
-        return
-    ray.init(address="auto", ignore_reinit_error=True)
-    ray.data.DataContext.get_current().execution_options.preserve_order = True
-    needs, resources = _needs("gpu"), ray.cluster_resources()
-    capacities = [resources.get(kind, 0) / n for kind, n in (("CPU", needs.cpus), ("GPU", needs.gpus)) if n]
-    actors = min(len(rows), max(1, int(min(capacities, default=len(rows)))))
-    data = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-        _EncoderActor,
-        fn_constructor_args=(encode,),
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors),
-        **_ray_options(needs),
-    )
-    for row in data.iter_rows():  # pickled by our own actors
-        yield pickle.loads(row["encoded"])  # nosec B301
 
 
 def set_pool_limits(instance: dg.DagsterInstance) -> None:

@@ -78,7 +78,6 @@ class AssetOptions(TypedDict, total=False):
     partitions: dg.PartitionsDefinition | None  # type: ignore[type-arg]
     kinds: Sequence[str]
     pool: str | None
-    uses_actors: bool
     tags: Mapping[str, str]
 
 
@@ -94,7 +93,7 @@ def _asset(key: str, options: AssetOptions, **arguments: Any) -> Callable[[Calla
         deps=[depends_on(d) if isinstance(d, str) else d for d in options.get("deps", ())],
         partitions_def=options.get("partitions"),
         tags=dict(options.get("tags", {})),
-        **step_options(options.get("pool"), uses_actors=options.get("uses_actors", False)),
+        **step_options(options.get("pool")),
         **arguments,
     )
     return decorator

@@ -24,13 +24,11 @@ from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.store import Lake, asset_folder
-from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.registry import get_encoder, model_key
-from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus_files import write_corpus_files
-from evidence_assets.retrieval.embedding import BlockMap, embed
+from evidence_assets.retrieval.embedding import embed
 from evidence_assets.retrieval.vector_index import IndexMeta
 
 
@@ -66,10 +64,10 @@ def build_chunks(context: StageContext, name: str, groups: Sequence[FileGroup]) 
     return StageOutput(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
 
 
-def build_embeddings(context: StageContext, name: str, map_blocks: BlockMap = map) -> StageOutput:
+def build_embeddings(context: StageContext, name: str) -> StageOutput:
     """One vector per chunk of one shard; a chunk longer than the encoder's limit is encoded in pieces."""
-    settings = context.profile.encoder
-    model = get_encoder(settings)
+    model = get_encoder(context.profile.encoder)
+    inner = model.inner  # the outer encoder's sentence cache should keep questions, not chunks
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
     texts = context.lake.read("chunks", f"corpus/{name}/chunks", context.partition, columns).sort("chunk_id")
     pending: list[pa.Table] = []
@@ -87,21 +85,13 @@ def build_embeddings(context: StageContext, name: str, map_blocks: BlockMap = ma
         model_key(model),
         checkpoint,
         context.progress("chunks encoded"),
-        partial(_vectors, settings, bool(context.encoder)),
-        map_blocks,
+        partial(encode_texts, inner) if context.encoder else inner.encode_sentences,
     )
     ids = table.column("chunk_id").to_pylist()
     lineage = [_edges(ids, DERIVED, "chunk", ids)]
     if key := record_encoder(context):
         lineage.append(_edges(ids, GENERATED, "model", [key] * len(ids)))
     return StageOutput(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
-
-
-def _vectors(settings: ModelSettings, in_pieces: bool, texts: Sequence[str]) -> FloatArray:
-    """Encode texts; safe to call in a worker process."""
-    # The inner encoder: the outer one's sentence cache should keep questions, not chunks.
-    inner = get_encoder(settings).inner
-    return encode_texts(inner, texts) if in_pieces else inner.encode_sentences(texts)
 
 
 def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,6 @@ TEXTS_PER_BLOCK = 4096
 """Texts encoded before their vectors are stored."""
 HalfArray = npt.NDArray[np.float16]
 Encode = Callable[[Sequence[str]], FloatArray]
-EncodeBlock = Callable[[list[str]], Any]
-BlockMap = Callable[[EncodeBlock, Iterable[list[str]]], Iterable[Any]]
-"""Applies an encoder to blocks in their order: ``map``, or a distributed equivalent."""
 
 
 class VectorCache:
@@ -78,13 +74,12 @@ def embed(
     save_block: Callable[[pa.Table], None] = lambda rows: None,
     progress: Callable[[int, int], None] = lambda n_encoded, total: None,
     encode: Encode | None = None,
-    map_blocks: BlockMap = map,
 ) -> tuple[pa.Table, int]:
     """Rows of chunk embeddings, and the number of reused vectors.
 
     ``save_block``: Called with the rows of each block.
     ``progress``: Called with the numbers of encoded and of all new chunks.
-    ``encode``: Used instead of the encoder's method; ``map_blocks``: applies it to blocks.
+    ``encode``: Used instead of the encoder's method.
     """
     ids, hashes = chunks["chunk_id"].to_list(), hash_inputs(chunks["text"], model_id)
     cache = VectorCache.of(previous)
@@ -98,19 +93,14 @@ def embed(
     pending = order[rows[order] < 0].tolist()
     n_encoded = 0
     blocks = [pending[start : start + CHUNKS_PER_CALL] for start in range(0, len(pending), CHUNKS_PER_CALL)]
-    texts = ([chunks["text"][i] for i in block] for block in blocks)
-    encoded_blocks = map_blocks(partial(_encode_block, encode or encoder.encode_sentences), texts)
-    for block, encoded in zip(blocks, encoded_blocks, strict=True):
-        vectors[block] = encoded
+    encode = encode or encoder.encode_sentences
+    for block in blocks:
+        vectors[block] = encode([chunks["text"][i] for i in block]).astype(np.float16)
         n_encoded += len(block)
         block.sort()
         save_block(_rows([ids[i] for i in block], vectors[block], model_id, hashes[block]))
         progress(n_encoded, len(pending))
     return _rows(ids, vectors, model_id, hashes), len(reused)
-
-
-def _encode_block(encode: Encode, texts: Sequence[str]) -> HalfArray:
-    return encode(texts).astype(np.float16)
 
 
 def _rows(ids: Sequence[str], vectors: HalfArray, model_id: str, hashes: npt.NDArray[np.bytes_]) -> pa.Table:
