@@ -22,14 +22,8 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel
 from transformers.utils import logging
 
-from evidence_assets.models.encoders import (
-    _ROWS_PER_BATCH,
-    _TOKENS_PER_BATCH,
-    EMBEDDED_ENCODER,
-    TransformerEncoder,
-    load_encoder,
-)
-from evidence_assets.models.inference import find_minilm_folder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, TransformerEncoder, load_encoder
+from evidence_assets.models.inference import ROWS_PER_BATCH, TOKENS_PER_BATCH, find_minilm_folder
 
 WORDS = (
     "the a of and in to is may treat cause patient drug disease insulin glucose metformin aspirin pain fever blood "
@@ -53,7 +47,7 @@ def raw_pass(encoder: TransformerEncoder, texts: list[str], dtype: str) -> Calla
         buckets.setdefault(len(encoding.ids), []).append(encoding.ids)
     batches = []
     for length, rows in sorted(buckets.items(), reverse=True):
-        size = max(1, min(_ROWS_PER_BATCH["cpu"], _TOKENS_PER_BATCH["cpu"] // length))
+        size = max(1, min(ROWS_PER_BATCH["cpu"], TOKENS_PER_BATCH["cpu"] // length))
         batches += [torch.tensor(rows[start : start + size]) for start in range(0, len(rows), size)]
 
     def run() -> None:

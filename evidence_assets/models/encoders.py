@@ -20,12 +20,11 @@ from tokenizers import Tokenizer
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.inference import (
     MINILM_SHA256,
-    equal_length_batches,
     explain_load_errors,
     find_hub_revision,
     find_minilm_folder,
     kernel_name,
-    map_single_threaded,
+    map_batches,
     max_input_tokens,
     pretrained_options,
     resolve_device,
@@ -39,9 +38,6 @@ EMBEDDED_ENCODER = "embedded-minilm"
 """Name of the encoder whose weights are installed by pip."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
-"""Larger batches are not faster: on a CPU their activations exceed the cache."""
-_ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
 _MIN_PRODUCT_ROWS = 16
 """Smaller float32 products use a CPU kernel that rounds differently (measured below 6 rows)."""
 _AMX_ROWS = 128
@@ -285,7 +281,6 @@ class TransformerEncoder:
         import torch
 
         network = self._model.network
-        device_type = "cuda" if self._device.type == "cuda" else "cpu"
 
         def run(rows: list[int]) -> torch.Tensor:
             ids = torch.tensor([encodings[row].ids for row in rows], device=self._device)
@@ -298,13 +293,7 @@ class TransformerEncoder:
                     hidden = torch.cat(states[-layers:], dim=-1)
                 return finish(hidden[: len(rows)].float())
 
-        batches = list(
-            equal_length_batches(
-                [len(encoding) for encoding in encodings],
-                lambda length: max(1, min(_ROWS_PER_BATCH[device_type], _TOKENS_PER_BATCH[device_type] // length)),
-            )
-        )
-        yield from zip(batches, map_single_threaded(run, batches, self._device.type), strict=True)
+        return map_batches([len(encoding) for encoding in encodings], run, self._device.type)
 
     def _refuse_nan(self, vectors: FloatArray, texts: Sequence[str]) -> None:
         if np.isfinite(vectors).all():

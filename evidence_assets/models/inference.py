@@ -168,6 +168,9 @@ def hash_model_folder(folder: Path) -> str:
     return content_id([(str(path.relative_to(folder)), file_id(path)) for path in sorted(files)])[:12]
 
 
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
+"""Larger batches are not faster: on a CPU their activations exceed the cache."""
+ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
 TRAINING_REPORT = "training.json"
 """File with the training's input hash, the hash of the weights, and its results."""
 
@@ -232,6 +235,16 @@ def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], d
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
+
+
+def map_batches(
+    lengths: Sequence[int], run: Callable[[list[int]], Result], device: str
+) -> Iterator[tuple[list[int], Result]]:
+    """Yield (rows, ``run(rows)``) for batches of equally many tokens, longest first."""
+    kind = "cuda" if device.startswith("cuda") else "cpu"
+    rows, tokens = ROWS_PER_BATCH[kind], TOKENS_PER_BATCH[kind]
+    batches = list(equal_length_batches(lengths, lambda length: max(1, min(rows, tokens // length))))
+    yield from zip(batches, map_single_threaded(run, batches, device), strict=True)
 
 
 @cache

@@ -13,11 +13,10 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
 from evidence_assets.models.inference import (
-    equal_length_batches,
     find_minilm_folder,
     kernel_name,
     load_pretrained,
-    map_single_threaded,
+    map_batches,
     max_input_tokens,
     save_model,
 )
@@ -104,7 +103,6 @@ class CrossEncoderReranker:
                     f"reads. Split the text into chunks (it begins {pairs[row][1][:60]!r})"
                 )
         scores = np.empty(len(pairs), dtype=np.float32)
-        max_batch_tokens, max_rows = (16384, len(pairs)) if self._device.startswith("cuda") else (2048, 32)
 
         def run(rows: list[int]) -> FloatArray:
             # smaller batches use other kernels in the classification head: last digits would differ
@@ -117,8 +115,7 @@ class CrossEncoderReranker:
                 logits: FloatArray = self._model(**features).logits[: len(rows), 0].float().cpu().numpy()
             return logits
 
-        batches = list(equal_length_batches(lengths, lambda length: max(1, min(max_rows, max_batch_tokens // length))))
-        for rows, batch_scores in zip(batches, map_single_threaded(run, batches, self._device), strict=True):
+        for rows, batch_scores in map_batches(lengths, run, self._device):
             scores[rows] = batch_scores
         if not np.isfinite(scores).all():
             raise ModelUnavailable(f"{self.model_id} returned scores that are not numbers. Fetch its weights again")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.index_building import MAX_FLAT_VECTORS, choose_kind, code_sizes, index_bytes
 from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets_tests.conftest import run_python
 from evidence_assets_tests.retrieval.written import build_index
 
 
@@ -103,3 +104,28 @@ def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
     vectors = np.repeat(unit(1), 4, axis=0)
     build_index(tmp_path / "same", vectors, built_from="v", model_id="m")
     assert VectorIndex(tmp_path / "same", expected="v").search(vectors[:1], 4)[1].tolist() == [[0, 1, 2, 3]]
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from typing import Any
+import numpy as np
+from evidence_assets.retrieval import index_building
+from evidence_assets_tests.retrieval.written import build_index
+chance, folder = np.random.default_rng(0), Path(sys.argv[1])
+build_index(folder / "tiny", chance.normal(size=(3000, 256)), built_from="", model_id="", kind="ivf")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+meta = index_building.write_index(folder, built_from="", model_id="", kind="ivf")
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / meta.bytes)
+"""
+
+
+@pytest.mark.long
+def test_the_peak_is_less_than_one_and_a_half_finished_indexes(tmp_path: Path) -> None:
+    chance = np.random.default_rng(0)
+    file = np.lib.format.open_memmap(tmp_path / "vectors.npy", "w+", np.float16, (400_000, 256))
+    for start in range(0, 400_000, 20_000):
+        file[start : start + 20_000] = chance.normal(size=(20_000, 256))
+    file.flush()
+    assert float(run_python("-c", PEAK, str(tmp_path))) < 1.5

@@ -17,18 +17,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
-from evidence_assets.models.inference import (
-    equal_length_batches,
-    find_minilm_folder,
-    load_pretrained,
-    map_single_threaded,
-    max_input_tokens,
-)
+from evidence_assets.models.inference import find_minilm_folder, load_pretrained, map_batches, max_input_tokens
 from evidence_assets.models.protocols import FloatArray
 
 HalfArray = npt.NDArray[np.float16]
-_TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
-_ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
 _MIN_ROWS = 8
 """Smaller batches use other kernels, whose last digits differ."""
 QUERY_SHARE = 2 / 3
@@ -143,15 +135,6 @@ class ReaderNetwork:
         pooled: torch.Tensor = (states * weights).sum(1) / weights.sum(1)
         return pooled
 
-    def _batches(self, encoded: Sequence[EncodedInput]) -> list[list[int]]:
-        kind = "cuda" if self.device.type == "cuda" else "cpu"
-        lengths = [len(each.ids) for each in encoded]
-        return list(
-            equal_length_batches(
-                lengths, lambda length: max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length))
-            )
-        )
-
     def lower_states(self, encoded: Sequence[EncodedInput]) -> list[HalfArray]:
         """Output of the lower layers for each input, in half precision."""
         states = [np.zeros((0, self.dimensions), np.float16)] * len(encoded)
@@ -161,8 +144,7 @@ class ReaderNetwork:
                 values: HalfArray = self._run_lower([encoded[row] for row in rows]).half().cpu().numpy()
             return values
 
-        batches = self._batches(encoded)
-        for rows, hidden in zip(batches, map_single_threaded(run, batches, self.device.type), strict=True):
+        for rows, hidden in map_batches([len(each.ids) for each in encoded], run, self.device.type):
             for row, values in zip(rows, hidden, strict=True):
                 states[row] = values
         return states
@@ -179,8 +161,7 @@ class ReaderNetwork:
                 values: FloatArray = self.head(self._join(pooled, weights[padded]))[: len(rows), 0].cpu().numpy()
             return values
 
-        batches = self._batches(encoded)
-        for rows, values in zip(batches, map_single_threaded(run, batches, self.device.type), strict=True):
+        for rows, values in map_batches([len(each.ids) for each in encoded], run, self.device.type):
             scores[rows] = values
         if not np.isfinite(scores).all():
             raise ModelUnavailable("the reader returned scores that are not numbers. Train it again with a lower rate")
