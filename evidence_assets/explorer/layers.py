@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from unicodedata import east_asian_width
 
 from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.evidence_view import EvidenceView
@@ -103,10 +102,7 @@ def draw_layers(
 
 def _wrap(text: str, width: float) -> list[str]:
     """Lines of a text that fit the width, truncated to the maximum; at least one."""
-    characters = int(width / CHARACTER)
-    if any(east_asian_width(character) in "WF" for character in text):
-        characters //= 2
-    return textwrap.wrap(shorten(text, MAX_TEXT), characters, max_lines=MAX_LINES, placeholder=" …") or [""]
+    return textwrap.wrap(shorten(text, MAX_TEXT), int(width / CHARACTER), max_lines=MAX_LINES, placeholder=" …") or [""]
 
 
 def _path(start: PlacedBox, end: PlacedBox) -> str:

@@ -87,14 +87,6 @@ def test_the_error_names_a_truncated_or_missing_file(tmp_path: Path, name: str) 
         _ = CorpusFiles(tmp_path).vectors
 
 
-def test_files_of_another_form_are_refused(tmp_path: Path) -> None:
-    write_corpus_files(tmp_path, [shard(["a"])])
-    description = tmp_path / "corpus.json"
-    description.write_text(description.read_text().replace(f'"{corpus_files.VERSION}"', '"0"'))
-    with pytest.raises(StaleInput, match="materialize it again"):
-        CorpusFiles(tmp_path)
-
-
 def test_vectors_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
     short = Shard(shard(["a", "b"]).chunks, [np.ones((1, 3))])
     with pytest.raises(BadInput, match="shard 1 of the corpus has 2 chunks but 1 vectors"):

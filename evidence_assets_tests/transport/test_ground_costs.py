@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import ot
@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from evidence_assets.transport import (
     GroundCost,
@@ -44,27 +45,12 @@ def naive_jsd(p: Array, q: Array) -> float:
     return float(sum(x * np.log(2 * x / (x + y)) / 2 for x, y in pairs))
 
 
-def naive_cosine(x: Array, y: Array) -> float:
-    norms = np.sqrt((x * x).sum() * (y * y).sum())
-    return float(1 - (x * y).sum() / norms) if norms else 1.0
-
-
-def naive_euclidean(x: Array, y: Array) -> float:
-    return float(np.sqrt(((x - y) ** 2).sum()))
-
-
-DEFINITIONS: dict[str, Callable[[Array, Array], float]] = {
-    "jsd": naive_jsd,
-    "jsd_unscaled": naive_jsd,
-    "cosine": naive_cosine,
-    "euclidean": naive_euclidean,
-    "euclidean_unscaled": naive_euclidean,
-    "moverscore": naive_euclidean,
-}
+METRICS: dict[str, Any] = {"jsd": naive_jsd, "jsd_unscaled": naive_jsd, "cosine": "cosine"}
 
 
 def naive_matrix(cost: GroundCost, x: Array, y: Array) -> Array:
-    return np.array([[DEFINITIONS[cost.name](p, q) for q in y] for p in x])
+    """The costs by SciPy, whose cosine of a zero vector is no number."""
+    return np.asarray(np.nan_to_num(cdist(x, y, METRICS.get(cost.name, "euclidean")), nan=1.0))
 
 
 def naive_distances(cost: GroundCost, query: TokenMeasure, pool: list[TokenMeasure]) -> Array:
