@@ -115,13 +115,13 @@ class ConceptTriples:
         starts = self._start_nodes(question, option)
         if not starts:
             return TripleCandidates([], 0)
-        words, graph = self._word_weights(f"{question} {option}"), self.graph.arrays
+        weights, graph = self._word_weights(f"{question} {option}"), self.graph.arrays
         edges_of_starts, scores_of_starts = [], []
         for start in starts:
             slots = slice(int(graph.offsets[start.node]), int(graph.offsets[start.node + 1]))
             neighbours = np.asarray(graph.neighbours[slots])
             edges_of_starts.append(np.asarray(graph.slot_edges[slots]))
-            scores_of_starts.append(_lookup(neighbours, *words) + BRIDGE_BONUS * np.isin(neighbours, start.opposite))
+            scores_of_starts.append(weights[neighbours] + BRIDGE_BONUS * np.isin(neighbours, start.opposite))
         edges, scores = np.concatenate(edges_of_starts), np.concatenate(scores_of_starts)
         start_numbers = np.repeat(np.arange(len(starts)), [len(each) for each in edges_of_starts])
         # An edge between two concepts is found from both: its better score counts, then its first node.
@@ -148,24 +148,13 @@ class ConceptTriples:
                     starts.setdefault(node, _StartNode(node, link, opposite[side]))
         return [starts[node] for node in sorted(starts)]
 
-    def _word_weights(self, text: str) -> tuple[IntArray, npt.NDArray[np.float64]]:
-        """Ascending nodes whose names share words with a text, and the summed rarity of those words."""
-        total = max(1, len(self.graph))
-        keys = sorted({word_key(w) for w, _, _ in words_with_offsets(text)} & self._nodes_by_word.keys())
-        if not keys:
-            return np.zeros(0, np.int64), np.zeros(0)
-        nodes = [self._nodes_by_word[key] for key in keys]
-        rarity = np.concatenate([np.full(len(with_word), log(1 + total / len(with_word))) for with_word in nodes])
-        distinct_nodes, inverse = np.unique(np.concatenate(nodes), return_inverse=True)
-        return distinct_nodes, np.bincount(inverse, weights=rarity).astype(np.float64).round(9)
-
-
-def _lookup(nodes: IntArray, keys: IntArray, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The value of each node, or 0 if it is not among the ascending ``keys``."""
-    if not len(keys):
-        return np.zeros(len(nodes))
-    indices = np.minimum(np.searchsorted(keys, nodes), len(keys) - 1)
-    return np.where(keys[indices] == nodes, values[indices], 0.0)
+    def _word_weights(self, text: str) -> npt.NDArray[np.float64]:
+        """For each node, the summed rarity of the words that its name shares with a text."""
+        weights = np.zeros(len(self.graph))
+        for key in sorted({word_key(w) for w, _, _ in words_with_offsets(text)} & self._nodes_by_word.keys()):
+            nodes = self._nodes_by_word[key]
+            weights[nodes] += log(1 + len(weights) / len(nodes))
+        return weights.round(9)
 
 
 # The triples that the judge scores best -----------------------------------------------------------------------------
