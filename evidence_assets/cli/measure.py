@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from evidence_assets.experiment.stage import Stage
 
 commands = typer.Typer(rich_markup_mode=None)
-LIMIT = "evidence_recall_limit"
 
 
 @commands.command()
@@ -66,8 +65,6 @@ class BenchmarkRows:
     benchmark: Benchmark
     questions: pl.DataFrame
     tables: Mapping[str, VariantTables]
-    limits: Mapping[str, float]
-    """The highest possible recall of gold evidence by variant, where it is known."""
 
     @classmethod
     def read(cls, benchmark: Benchmark, variants: Sequence[Variant]) -> BenchmarkRows:
@@ -77,16 +74,12 @@ class BenchmarkRows:
 
         lake = LakeResource().open()
         tables: dict[str, VariantTables] = {}
-        limits: dict[str, float] = {}
         for variant in variants:
             stages = {stage.table: stage for stage in build_stages(systems.load(variant.system), variant)}
-            scores = _read(lake, "scores", f"scores/{variant.key}", benchmark.name)
-            if scores.height:
+            if _read(lake, "scores", f"scores/{variant.key}", benchmark.name).height:
                 tables[variant.label] = _read_tables(lake, stages, benchmark)
-                limit = scores.filter(pl.col("metric") == LIMIT)["value"].drop_nulls()
-                limits |= {variant.label: float(limit[0])} if len(limit) else {}
         questions = _read(lake, "questions", f"questions/{benchmark.family}", benchmark.name)
-        return cls(benchmark, questions, tables, limits)
+        return cls(benchmark, questions, tables)
 
 
 def _read(lake: Lake, table: str, asset: str, benchmark: str) -> pl.DataFrame:
@@ -112,7 +105,7 @@ def _read_tables(lake: Lake, stages: Mapping[str, Stage], benchmark: Benchmark) 
 
 
 def print_measurements(rows: BenchmarkRows, half: Half | None, with_baselines: bool) -> None:
-    """Print metrics and paired differences of the variants, and the limit of recall if it is low."""
+    """Print metrics and paired differences of the variants."""
     family, questions = rows.benchmark.family, halve(rows.questions, half)
     question_rows = questions.to_dicts()
     metrics = {label: measurement.measure(family, questions, tables) for label, tables in rows.tables.items()}
@@ -132,7 +125,6 @@ def print_measurements(rows: BenchmarkRows, half: Half | None, with_baselines: b
     where = f"{rows.benchmark.name}, {f'{half} half, ' if half else ''}n = {questions.height} questions"
     print_table(("variant", *names), [(*line, *[""] * (1 + len(names) - len(line))) for line in lines], title=where)
     _print_differences(values, {name: {"accuracy": hits} for name, (_, hits) in baselines.items()})
-    _print_limit(rows.limits)
 
 
 def _print_differences(
@@ -159,19 +151,6 @@ def _print_differences(
         print_table(("paired difference", "metric", "n", "value", "95 %", "better", "gained / lost"), lines)
         out.print("better: the paired bootstrap interval excludes 0", style="dim")
         out.print("gained / lost: questions on which the first variant is better, and worse", style="dim")
-
-
-def _print_limit(limits: Mapping[str, float]) -> None:
-    """Warn that recall of gold evidence says little if no chunk can hold it."""
-    from evidence_assets.experiment.stages import LEAST_RECALL_LIMIT
-
-    for limit in sorted(set(limits.values())):
-        if limit < LEAST_RECALL_LIMIT:
-            out.print(
-                f"evidence_recall is at most {limit:.3f} here: {1 - limit:.1%} of the gold evidence is in no single "
-                "chunk of the corpus",
-                style="yellow",
-            )
 
 
 def _format(estimate: Estimate | None) -> str:

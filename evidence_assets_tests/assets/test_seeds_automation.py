@@ -14,12 +14,12 @@ import pytest
 
 from evidence_assets.assets import seeds
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS, SensorWorld, write_seed
+from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS, Asset, SensorWorld, write_seed
 from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
 
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
 SEEDS, HARVEST = "knowledge/seeds", "knowledge/kbloom/harvest"
-MERGED = [(COLLECTION, None), ("knowledge/kbloom/commonsense", None), ("scores/knowledge/kbloom", None)]
+MERGED: list[Asset] = [(COLLECTION, None), ("knowledge/kbloom/commonsense", None), ("scores/knowledge/kbloom", None)]
 
 
 def environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
