@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
-from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
+from evidence_assets.graphs.entity_linking import MIN_SIMILARITY, EntityLinker, NameVectors
 from evidence_assets.graphs.keyphrases import candidate_phrases, extract_concepts
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.words import name_key, words_with_offsets
+
+SHORT_WORDS = st.text(alphabet="abcde sé文", min_size=1, max_size=9)
 
 
 def letter_vectors(texts: Sequence[str]) -> np.ndarray:
@@ -52,6 +54,20 @@ def test_rules_are_tried_in_order_and_recorded() -> None:
     assert anagram.score == pytest.approx(1.0)
     assert linker.link("silent").rule == "none"
     assert linker.link("zzz").rule == "none"
+
+
+@given(st.lists(SHORT_WORDS, min_size=1, max_size=25), SHORT_WORDS)
+@settings(max_examples=80, deadline=None)
+def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str) -> None:
+    linker = EntityLinker(names)
+    keys = list(dict.fromkeys(key for key in map(name_key, names) if key))
+    query = name_key(concept)
+    matches = (
+        process.extract(query, keys, scorer=fuzz.ratio, score_cutoff=100 * MIN_SIMILARITY, limit=None) if query else []
+    )
+    best = sorted(name for name, score, _ in matches if score == matches[0][1])
+    score, ids = linker.fuzzy(concept)
+    assert (score, sorted(linker.keys.gather(ids))) == (matches[0][1] / 100 if matches else 0.0, best)
 
 
 @given(
