@@ -1,9 +1,8 @@
-"""Real local servers for the tests of served models: one that misbehaves on demand, one around a tiny real model."""
+"""Real local servers for the tests of served models: one that misbehaves on demand, one with another API."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import threading
 import time
@@ -19,8 +18,6 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
-
-from evidence_assets.models.protocols import Generator, Request
 
 MODEL = "test-model"
 
@@ -213,48 +210,3 @@ def strict_faults(schema: Any, location: str = "schema") -> list[str]:
 
 
 STRICT_KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description"}
-
-
-def find_constraint(body: dict[str, Any]) -> tuple[tuple[str, ...], str, bool]:
-    """Choices and schema of a request, and whether choices are wrapped in JSON."""
-    if "structured_outputs" in body:
-        constraint = body["structured_outputs"]
-        return (
-            tuple(constraint.get("choice", ())),
-            json.dumps(constraint["json"]) if "json" in constraint else "",
-            False,
-        )
-    if "response_format" not in body:
-        return (), "", False
-    schema = body["response_format"]["json_schema"]["schema"]
-    assert strict_faults(schema) == []
-    if list(schema["properties"]) == ["answer"]:
-        return tuple(schema["properties"]["answer"]["enum"]), "", True
-    return (), json.dumps(schema), False
-
-
-def model_server(generator: Generator) -> Starlette:
-    """Serve a model by the protocol, with constrained replies like vLLM and the OpenAI API."""
-
-    async def models(_: HttpRequest) -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
-
-    lock = threading.Lock()
-
-    def complete(body: dict[str, Any]) -> Response:
-        system = [message["content"] for message in body["messages"] if message["role"] == "system"]
-        choices, schema, wrapped = find_constraint(body)
-        inner_request = Request("".join(system), body["messages"][-1]["content"], body["max_tokens"], choices, schema)
-        with lock:
-            (completion,) = generator.generate([inner_request])
-        if completion.is_refused:
-            return JSONResponse({"error": {"message": completion.finish_reason}}, 400)
-        text = json.dumps({"answer": completion.text}) if wrapped else completion.text
-        reply = chat_body(text, completion.finish_reason)
-        reply["usage"] = {"prompt_tokens": completion.prompt_tokens, "completion_tokens": completion.completion_tokens}
-        return JSONResponse(reply)
-
-    async def chat(request: HttpRequest) -> Response:
-        return await asyncio.to_thread(complete, await request.json())
-
-    return Starlette(routes=[Route("/v1/models", models), Route("/v1/chat/completions", chat, methods=["POST"])])

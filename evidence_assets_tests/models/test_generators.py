@@ -13,13 +13,11 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.protocols import Generator, Request
 from evidence_assets.models.registry import load_generator
-from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning import prompted_solver
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.models.tiny import make_causal
 
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
@@ -106,11 +104,3 @@ class TestTransformers(GeneratorContract):
             TransformersGenerator("nobody/no-such-model")
         with pytest.raises(BadInput, match="the backend extractive has no language model"):
             load_generator(GeneratorSettings(backend="extractive"))
-
-
-class TestServedTinyModel(GeneratorContract):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def generator(cls, local: TransformersGenerator) -> Iterator[Generator]:
-        with running(model_server(local)) as url:
-            yield OpenAIGenerator(MODEL, base_url=url, concurrency=4)

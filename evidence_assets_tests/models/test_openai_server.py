@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.protocols import Request
+from evidence_assets.models.protocols import Generator, Request
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer
-from evidence_assets_tests.models.servers import MODEL, FaultyServer
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, strict_faults
 from evidence_assets_tests.systems.small_models import CompletionStore
 
 REQUESTS = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
@@ -29,7 +29,9 @@ def make_client(server: FaultyServer, **settings: Any) -> OpenAIGenerator:
 
 def test_replies_are_in_order_and_concurrency_is_limited(server: FaultyServer) -> None:
     server.reply = lambda user: f"re {user}"
-    completions = make_client(server, concurrency=4).generate(REQUESTS)
+    generator = make_client(server, concurrency=4)
+    completions = generator.generate(REQUESTS)
+    assert isinstance(generator, Generator) and generator.generate([]) == []
     assert [each.text for each in completions] == [f"re question {number}" for number in range(12)]
     assert 1 < server.max_in_flight <= 4
     assert all(
@@ -96,6 +98,7 @@ def test_choices_and_schemas_constrain_the_reply(server: FaultyServer) -> None:
     first, second = make_client(server, concurrency=1).generate([choose, explain])
     assert (first.text, second.text) == ("A", '{"answer": "A"}'), "a choice is given back bare"
     schemas = [body["response_format"]["json_schema"]["schema"] for body in server.bodies]
+    assert strict_faults(schemas[0]) == []
     assert schemas[0]["properties"]["answer"]["enum"] == ["A", "B"] and schemas[1] == {"type": "object"}
     assert [message["role"] for message in server.bodies[0]["messages"]] == ["system", "user"]
     assert all(body["temperature"] == 0 for body in server.bodies)
