@@ -26,8 +26,6 @@ _UNITS = {
     for unit in LISTS[f"{measure}_units"]
 }
 """What each unit measures."""
-QUESTION_KINDS = ("person", "place", "time", "count", "amount", "reason", "manner", "named", "thing")
-
 _KIND_OF_HEAD = {noun: kind for kind in ("time", "place", "person", "amount") for noun in LISTS[f"{kind}_nouns"]}
 _ADMITTED = {
     "count": ("number", "quantity"),
@@ -45,7 +43,8 @@ MAX_QUESTION_WORDS = 10
 class QuestionFocus:
     """What a question asks for.
 
-    ``kind``: One of :data:`QUESTION_KINDS`; ``named`` asks "which" or "what" with a noun, ``thing`` without.
+    ``kind``: ``person``, ``place``, ``time``, ``count``, ``amount``, ``reason``, ``manner``, ``named`` ("which" or
+    "what" with a noun) or ``thing`` (without).
     ``head``: Positions of the words that name the answer ("branch" of "what branch of science").
     ``wh``: Position of the question word; -1 if there is none.
     """
