@@ -124,15 +124,13 @@ def gc(
 
 
 @commands.command()
-def doctor(
-    profile: Annotated[str | None, typer.Option(help="Profile to check. Default: the current profile.")] = None,
-) -> None:
+def doctor() -> None:
     """Check the packages, models and devices that a profile needs."""
     with report_errors():
         from evidence_assets import profiles
         from evidence_assets.models.diagnosis import diagnose
 
-        findings = diagnose(profiles.load(profile))
+        findings = diagnose(profiles.load())
     table = Table("", "requirement", "status", "remedy", show_header=False)
     for result in findings:
         label = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[result.is_ok]

@@ -54,7 +54,7 @@ def test_questions_in_all_output_formats(made_world: World) -> None:
 def test_the_doctor_accepts_the_embedded_profile_and_lists_what_paper_lacks() -> None:
     fine = CliRunner().invoke(app, ["doctor"])
     assert fine.exit_code == 0, fine.output
-    lacking = CliRunner().invoke(app, ["doctor", "--profile", "paper"])
+    lacking = CliRunner().invoke(app, ["doctor"], env={"EVIDENCE_PROFILE": "paper"})
     assert lacking.exit_code == 1
     assert "vllm serve" in lacking.stdout
 
