@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -73,26 +74,28 @@ CHAT_TEMPLATE = (
 )
 
 
-def make_causal(folder: Path, seed: int = 0) -> Path:
+def make_causal(
+    folder: Path, seed: int = 0, *, texts: Sequence[str] = TEXTS, vocabulary: int = 300, size: int = 32
+) -> Path:
     """A one-layer Llama over bytes with a chat template, saved in the Hugging Face layout."""
     set_seed(seed)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=["<pad>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=vocabulary, special_tokens=["<pad>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
-    tokenizer.train_from_iterator(TEXTS, trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>")
     fast.chat_template = CHAT_TEMPLATE
     fast.save_pretrained(folder)
     config = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=32,
+        hidden_size=size,
         num_hidden_layers=1,
         num_attention_heads=2,
         num_key_value_heads=2,
-        intermediate_size=64,
+        intermediate_size=2 * size,
         max_position_embeddings=8192,
         pad_token_id=0,
         eos_token_id=1,
