@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -10,7 +11,7 @@ from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.mirror import fetch_path
 from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.inference import TRAINING_REPORT, check_model_folder, find_minilm_folder, resolve_device
+from evidence_assets.models.inference import TRAINING_REPORT, find_hub_revision, find_minilm_folder, resolve_device
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
@@ -43,29 +44,23 @@ def _check_weights(requirement: str, settings: ModelSettings | GeneratorSettings
         return CheckResult(requirement, "late interaction over the token encoder")
     if Path(name).is_dir():
         return CheckResult(requirement, f"folder {name}")
-    problem = _find_cache_problem(name, settings.revision)
-    if not problem:
+    if _is_cached(name, settings.revision):
         return CheckResult(requirement, f"{name}, in the local cache")
     size = f", {settings.megabytes:,} MB to download" if settings.megabytes else ""
     revision = f" --revision {settings.revision}" if settings.revision else ""
     # Sizes are given for safetensors. Other models may have pickled weights only.
     exclusions = _OTHER_FORMATS + (" --exclude '*.bin'" if settings.megabytes else "")
     remedy = f"download it once with network access: hf download {name}{revision} {exclusions}"
-    return CheckResult(requirement, f"{name}, {problem}{size}", False, remedy)
+    return CheckResult(requirement, f"{name}, not in the local cache{size}", False, remedy)
 
 
-def _find_cache_problem(name: str, revision: str | None) -> str:
-    """Why a model cannot be loaded from the local Hugging Face cache; empty if it can."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+def _is_cached(name: str, revision: str | None) -> bool:
+    """Whether a model is in the local Hugging Face cache."""
+    from huggingface_hub.errors import HFValidationError
 
-    try:
-        check_model_folder(Path(snapshot_download(name, revision=revision, local_files_only=True)))
-    except (HFValidationError, LocalEntryNotFoundError):
-        return "not in the local cache"
-    except ModelUnavailable as error:
-        return f"incomplete in the local cache ({error})"
-    return ""
+    with suppress(HFValidationError):  # such as a folder that does not exist
+        return bool(find_hub_revision(name, revision))
+    return False
 
 
 def _check_trained_model() -> CheckResult:
