@@ -31,6 +31,7 @@ from evidence_assets.experiment.evidence.sources import missing_source_reason, r
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
+from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import Estimate, mean, without_interval
 from evidence_assets.experiment.stage import PreviousOutput, Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
@@ -200,6 +201,8 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
     metrics = scoring.answer_metrics(tables, encoder) | extra_metrics
     reasoner, model_id = predictions.select("reasoner", "model_id").row(0) if predictions.height else ("", "")
     rows = scoring.metric_rows(benchmark, plan.selector, reasoner, model_id, metrics, variant.published)
+    version = compute_input_version(questions, evidence, predictions)
+    rows = [row | {"input_version": version} for row in rows]
     metadata = score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy")
     return StageOutput(rows, metadata=metadata | {"questions without gold answer": questions["gold"].null_count()})
 

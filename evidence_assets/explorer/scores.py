@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from evidence_assets.experiment.scores.input_version import INPUT_VERSIONS
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.schemas import KINDS
 
@@ -39,14 +40,24 @@ STALE_QUERY = " UNION ".join(
     ]
 )
 """Scores of answers whose questions or evidence are no longer in the lake."""
+CHANGED_QUERY = f"SELECT variant, benchmark FROM ({INPUT_VERSIONS}) WHERE version <> scored_version"
+"""Scores whose evidence, answers or gold answers were materialized again since, as after a killed run."""
 HEADLINE_METRICS = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
 """Main metric of task families whose main metric is not accuracy."""
 
 
-def mark_stale(rows: Iterable[Row], stale_rows: Iterable[Row]) -> list[Row]:
-    """The scores with ``stale``: whether they rest on rows that are no longer in the lake."""
+def mark_stale(rows: Iterable[Row], stale_rows: Iterable[Row], changed_rows: Iterable[Row]) -> list[Row]:
+    """The scores with ``stale``: whether they rest on rows that have changed or are no longer in the lake."""
+    changed_keys = {(row["variant"], row["benchmark"]) for row in changed_rows}
     stale_keys = {(row["family"], row["benchmark"], row["selector"]) for row in stale_rows}
-    return [row | {"stale": (row["family"], row["scope_id"], row["selector"]) in stale_keys} for row in rows]
+    return [
+        row
+        | {
+            "stale": (row["family"], row["scope_id"], row["selector"]) in stale_keys
+            or (row["variant"], row["scope_id"]) in changed_keys
+        }
+        for row in rows
+    ]
 
 
 def is_headline(row: Row) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app, queries
+from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.explorer.site import application
@@ -99,3 +102,30 @@ def test_scores_whose_evidence_or_questions_are_gone_are_stale(tmp_path: Path) -
     assert stale() == []
     lake.write("predictions/mcqa/t", "quiz|0", {"predictions": [prediction(2, "A", selector="t")]})
     assert stale() == ["t"], "its question is not in the lake"
+
+
+def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path)
+    rows = {"questions": question(1), "evidence": evidence(1, 1, "Ida won."), "predictions": prediction(1, "A")}
+    answers: dict[str, pl.DataFrame] = {}
+
+    def write(table: str, asset: str, **fields: Any) -> None:
+        lake.write(asset, "quiz|0", {table: [rows[table] | fields]})
+        answers[table] = lake.read(table, asset)
+
+    def is_stale() -> bool:
+        return "(stale)" in CliRunner().invoke(app, ["scoreboard", "--lake", str(tmp_path)]).output
+
+    lake.write("corpus/notes/chunks", "0", {"chunks": [chunk(1, "Ida won.")]})
+    inputs = {"questions": "questions/mcqa", "evidence": EVIDENCE, "predictions": "predictions/mcqa/s"}
+    for table, asset in inputs.items():
+        write(table, asset)
+    version = compute_input_version(**answers)
+    scores = metric_rows("quiz", "s", "r", "m", {"accuracy": accuracy([True])})
+    lake.write("scores/mcqa/s", "quiz", {"scores": [row | {"input_version": version} for row in scores]})
+    assert not is_stale()
+    for table, asset in inputs.items():
+        write(table, asset, **({"gold": ["B"]} if table == "questions" else {"content_hash": "new"}))
+        assert is_stale(), table
+        write(table, asset)
+        assert not is_stale()
