@@ -49,7 +49,3 @@ class CompletionCache:
     def _insert(self, key: str, value: str) -> None:
         with self._lock, self._db:
             self._db.execute("INSERT OR REPLACE INTO completions VALUES (?, ?)", (key, value))
-
-    def __len__(self) -> int:
-        with self._lock:
-            return int(self._db.execute("SELECT count(*) FROM completions").fetchone()[0])

@@ -160,7 +160,7 @@ def test_machines_share_cached_completions(machine: Machine) -> None:
     first, second = CompletionCache(writer.cache), CompletionCache(reader.cache)
     completion = Completion("yes", 1, 1, 0.5, "stop")
     first.put("ab" * 16, completion)
-    assert second.get("ab" * 16) == completion and second.get("cd" * 16) is None and len(second) == 1
+    assert second.get("ab" * 16) == completion and second.get("cd" * 16) is None
 
 
 @pytest.fixture(scope="module")
