@@ -1,0 +1,122 @@
+"""The Dagster UI in a browser: materialize an asset by clicking, then backfill one benchmark."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
+from evidence_assets_tests.conftest import REPOSITORY, World
+
+pytestmark = [*BROWSER_MARKS, pytest.mark.long]
+
+
+def _ask(address: str, query: str, **variables: Any) -> Any:
+    """What the interface itself asks its server."""
+    request = urllib.request.Request(
+        f"{address}/graphql",
+        json.dumps({"query": query, "variables": variables}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return json.load(reply)["data"]
+
+
+def _assets_loaded(address: str) -> bool:
+    """Whether the server knows the assets: it refuses connections first, and then answers before it has loaded them."""
+    try:
+        return bool(_ask(address, "{ assetNodes { id } }")["assetNodes"])
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def server(world: World) -> Iterator[str]:
+    """``dagster dev`` over an empty world, and its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (world.root / "ui.log").open("w")
+    process = subprocess.Popen(
+        [sys.executable, *f"-m dagster dev --host 127.0.0.1 --port {port} -w {REPOSITORY / 'workspace.yaml'}".split()],
+        env={**os.environ, **world.environment},
+        cwd=world.root,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 120
+        while not _assets_loaded(address):
+            assert process.poll() is None, (world.root / "ui.log").read_text()
+            assert time.monotonic() < deadline, (world.root / "ui.log").read_text()
+            time.sleep(0.5)
+        yield address
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+        log.close()
+
+
+def test_materialize_by_clicking_then_backfill_one_benchmark(server: str, world: World) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1500, "height": 1000})
+        page.goto(f"{server}/assets/raw/sample", wait_until="domcontentloaded")
+        button = page.get_by_role("button", name="Materialize", exact=False).first
+        expect(button).to_be_enabled(timeout=60_000)
+        button.click()
+        deadline = time.monotonic() + 120
+        corpus_file = world.root / "data_lake" / "raw" / "sample" / "corpus" / "sample" / "articles.jsonl"
+        while not corpus_file.exists():
+            assert time.monotonic() < deadline, "nothing was written"
+            time.sleep(0.5)
+        page.goto(f"{server}/runs", wait_until="domcontentloaded")
+        expect(page.get_by_text("Success", exact=False).first).to_be_visible(timeout=90_000)
+        page.goto(f"{server}/assets/raw/sample?view=overview", wait_until="domcontentloaded")
+        expect(page.get_by_text("The sample world", exact=False).first).to_be_visible(timeout=60_000)
+        page.screenshot(path=str(world.root / "asset.png"))
+        browser.close()
+    _backfill_one_benchmark(server, world)
+
+
+def _backfill_one_benchmark(server: str, world: World) -> None:
+    """The request that the interface's backfill dialog sends, carried out by the daemon."""
+    launched = _ask(
+        server,
+        "mutation ($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) "
+        "{ __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }",
+        p={"assetSelection": [{"path": ["questions", "mcqa"]}], "partitionNames": ["sample_mcqa|0"]},
+    )["launchPartitionBackfill"]
+    assert launched["__typename"] == "LaunchBackfillSuccess", launched
+    deadline = time.monotonic() + 240
+    while True:
+        status = _ask(
+            server,
+            "query ($id: String!) { partitionBackfillOrError(backfillId: $id) "
+            "{ ... on PartitionBackfill { status } } }",
+            id=launched["backfillId"],
+        )["partitionBackfillOrError"]["status"]
+        if status == "COMPLETED_SUCCESS":
+            break
+        assert status in ("REQUESTED", "COMPLETING") and time.monotonic() < deadline, status
+        time.sleep(1)
+    questions = world.root / "data_lake" / "questions" / "asset=questions.mcqa"
+    assert (questions / "sample_mcqa" / "0.parquet").exists()
+    assert not (questions / "sample_graph").exists(), "only the one benchmark was asked for"
