@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from math import exp
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,6 @@ from evidence_assets.reasoning.extractive import (
     ASSOCIATION_WEIGHT,
     FACT_WEIGHT,
     LENGTH_WEIGHT,
-    LOG_ODDS_OFFSETS,
-    LOG_ODDS_SLOPES,
     MIN_SUPPORT_COSINE,
     STATEMENT_WEIGHT,
     VERSION,
@@ -237,12 +234,6 @@ def test_positive_findings_mean_yes_and_negative_findings_no() -> None:
 def test_a_document_that_reports_no_study_supports_neither_yes_nor_no() -> None:
     chains, choice = answer_trial("The museum shows the drawings of the knee surgeon. Dogs are not allowed in it.")
     assert choice.status == "insufficient" and [chain.support for chain in chains] == [0.0, 0.0, 0.0]
-
-
-def test_shares_follow_the_fitted_odds() -> None:
-    chains, _ = answer_trial(NEGATIVE_FINDING)
-    odds = [exp(LOG_ODDS_OFFSETS[label] + LOG_ODDS_SLOPES[label]) for label in MAYBE]
-    assert [chain.support for chain in chains] == [round(each / sum(odds), 6) for each in odds]
 
 
 def test_only_the_most_similar_document_counts() -> None:
