@@ -67,7 +67,7 @@ EXAMPLES = {
     "explain/claim": Example(
         ExplainOption(QUESTION, "REFUTES", "REFUTES", CELLS, "verification"),
         ('1. [r1c1] "2" is little.\n2. So it is false.',),
-        ("1. [r9c9] says so.", "[o1] says so."),
+        ("1. [r9c9] says so.",),
     ),
     "choose/claim": Example(
         ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),

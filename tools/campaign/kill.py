@@ -111,7 +111,8 @@ def find_leftovers(world: World) -> dict[str, list[str]]:
     temporary = [
         str(p.relative_to(world.root)) for p in world.lake.rglob("*") if p.suffix in (".tmp", ".old", ".partial")
     ]
-    temporary += [str(path.relative_to(world.root)) for path in (world.home / "alive").glob("*")]
+    lock_files = [str(path.relative_to(world.root)) for path in (world.home / "alive").glob("*")]
+    temporary += lock_files[1:]  # the next process deletes the last one's
     return {"dangling": dangling, "temporary": temporary, "started": started}
 
 

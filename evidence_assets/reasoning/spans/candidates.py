@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from evidence_assets.text.words import NUMBER_WORDS, STOP_WORDS, read_word_lists, stem
 
-MAX_WORDS = 6
-"""Maximum words of a span."""
+MAX_CHUNK_WORDS = 5
+"""Maximum words of a span within one run of content words."""
+MAX_JOINED_WORDS = 3
+"""Maximum words on each side of a word that joins two runs, such as "of"."""
 _TOKEN = re.compile(
     r"\d\d?:\d\d\b|\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?\b|(?:[^\W\d_]\.){2,}|[^\W_]+(?:[-./][^\W_]+)*|['’]s\b|[^\w\s]"
 )
@@ -71,24 +74,76 @@ def split_tokens(text: str) -> list[Word]:
 def find_candidates(words: Sequence[Word]) -> list[tuple[int, int]]:
     """Spans of a sentence that may answer a question, as first and last-plus-one word.
 
-    They begin and end with a content word and have no words between but content words and those that join them, such
-    as "of" and commas.
+    Within a run of content words every short span is one; runs are joined by words such as "of", names by particles,
+    and lists by commas.
     """
-    spans = []
-    for first in range(len(words)):
-        if not words[first].is_content:
+    runs = _content_runs(words)
+    spans: dict[tuple[int, int], None] = {}
+    for start, end in runs:
+        for first in range(start, end):
+            for last in range(first + 1, min(end, first + MAX_CHUNK_WORDS) + 1):
+                spans[first, last] = None
+        if MAX_CHUNK_WORDS < end - start <= 2 * MAX_CHUNK_WORDS:
+            spans[start, end] = None
+    for (start, end), (next_start, next_end) in pairwise(runs):
+        between = [word.lower for word in words[end:next_start]]
+        if not between or len(between) > 2 or between[0] not in LISTS["joining"] or not set(between[1:]) <= DETERMINERS:
             continue
-        for last in range(first, min(len(words), first + MAX_WORDS)):
-            if words[last].is_content:
-                spans.append((first, last + 1))
-            elif words[last].lower not in LISTS["joining"]:
-                break
-    return spans
+        for first in range(max(start, end - MAX_JOINED_WORDS), end):
+            for last in range(next_start + 1, min(next_end, next_start + MAX_JOINED_WORDS) + 1):
+                spans[first, last] = None
+    for span in (*_names(words), *_lists(words, runs)):
+        spans[span] = None
+    return list(spans)
 
 
 def is_verb_form(word: Word) -> bool:
     """Whether a word is a past tense or participle by its form."""
     return word.lower in _VERBS or (word.lower.endswith("ed") and not word.is_capital)
+
+
+def _content_runs(words: Sequence[Word]) -> list[tuple[int, int]]:
+    runs, start = [], None
+    for number, word in enumerate([*words, Word(".", 0, 0)]):
+        if word.is_content:
+            start = number if start is None else start
+        elif start is not None:
+            runs.append((start, number))
+            start = None
+    return runs
+
+
+def _names(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
+    """Capitalized words joined by particles, such as "William the Conqueror"."""
+    number = 0
+    while number < len(words):
+        if not (words[number].is_capital and words[number].is_content):
+            number += 1
+            continue
+        end = last = number + 1
+        while end < len(words) and end - last <= 2:
+            if words[end].is_content and (words[end].is_capital or words[end].text[0].isdigit()):
+                last = end + 1
+            elif words[end].lower not in LISTS["particles"]:
+                break
+            end += 1
+        if last - number > 1:
+            yield number, last
+        number = last
+
+
+def _lists(words: Sequence[Word], runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Runs joined by commas and "and" or "or", with all words of the first run or its last, after a verb."""
+    joins = [
+        {word.lower for word in words[end:start]} <= LISTS["list_joining"] for (_, end), (start, _) in pairwise(runs)
+    ]
+    for first in range(len(runs)):
+        last = first
+        while last < len(joins) and joins[last]:
+            last += 1
+            if last - first >= 1:
+                yield runs[first][0], runs[last][1]
+                yield runs[first][1] - 1, runs[last][1]
 
 
 CANDIDATE_KINDS = ("date", "quantity", "number", "name", "mixed", "phrase")

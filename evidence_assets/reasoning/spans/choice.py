@@ -33,15 +33,18 @@ _NEGATION = re.compile(r"\b(?:not|never|nor|without)\b|n['’]t\b", re.IGNORECAS
 
 @dataclass(frozen=True)
 class SpanWeights:
-    """Weights of the features of a span, and the minimum confidence of an answer: ``bench/fit_short_answers.py``."""
+    """Weights of the features of a span; fitted by ``bench/fit_short_answers.py``.
+
+    ``thresholds``: Minimum confidence of an answer by kind of question (``QuestionFocus.kind``).
+    """
 
     bias: float
     weights: Mapping[str, float]
-    threshold: float
+    thresholds: Mapping[str, float]
 
     @property
     def version(self) -> str:
-        return content_id("span weights", self.bias, sorted(self.weights.items()), self.threshold)
+        return content_id("span weights", self.bias, sorted(self.weights.items()), sorted(self.thresholds.items()))
 
     def probabilities(self, candidates: Sequence[SpanCandidate]) -> FloatArray:
         """Probability that each span is the answer: ``exp(s_i) / (1 + Σ exp(s_j))``, where 1 stands for no answer."""
@@ -58,7 +61,7 @@ class SpanWeights:
 def load_span_weights() -> SpanWeights:
     """The packaged weights."""
     fields = json.loads(resources.files(__package__).joinpath(WEIGHTS_FILE).read_text(encoding="utf-8"))
-    return SpanWeights(fields["bias"], fields["weights"], fields["threshold"])
+    return SpanWeights(fields["bias"], fields["weights"], fields["thresholds"])
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,13 @@ SpanFinder = Callable[[str, Sequence[Passage]], list[SpanCandidate]]
 def find_answer(
     question: str, passages: Sequence[Passage], encoder: Encoder, weights: SpanWeights
 ) -> SpanChoice | None:
-    """The span that answers the question; None if its confidence is below the threshold."""
+    """The span that answers the question; None if its confidence is below the threshold of the question's kind."""
     focus = analyze_question(question)
     if focus.kind == "reason" and focus.is_simple:
         best = find_reason(focus, passages, encoder)
     else:
         best = find_best_span(question, passages, partial(find_spans, encoder=encoder), weights)
-    return best if best is not None and best.confidence >= weights.threshold else None
+    return best if best is not None and best.confidence >= weights.thresholds[focus.kind] else None
 
 
 def find_reason(focus: QuestionFocus, passages: Sequence[Passage], encoder: Encoder) -> SpanChoice | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,10 @@ import numpy.typing as npt
 from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.spans.candidates import (
+    AUXILIARIES,
     DETERMINERS,
     LISTS,
+    PREPOSITIONS,
     Word,
     candidate_kind,
     find_candidates,
@@ -22,10 +25,8 @@ from evidence_assets.reasoning.spans.candidates import (
 from evidence_assets.reasoning.spans.passages import Passage
 from evidence_assets.reasoning.spans.questions import QuestionFocus, analyze_question, can_be_answer
 
-_OWN_CLASSES = ("by", "of", "to", "from", "as", "and", "or", "for", "with", "the", ",")
-_FUNCTION_WORDS = {word: frozenset({word}) for word in _OWN_CLASSES} | {
-    name: LISTS[name] for name in ("place_prepositions", "determiners", "auxiliaries", "prepositions")
-}
+AGENT_REACH = 6
+"""Maximum words between a verb and the "by" of its agent."""
 REACH = 4.0
 """Words over which the nearness of a span to a matched word falls to 1/e."""
 MISSING_NAMES = "missing names in context"
@@ -48,33 +49,14 @@ class SpanCandidate:
 
 @dataclass(frozen=True)
 class _Sentence:
-    """A passage as words, those of its pronoun's referent first, with their vectors."""
-
     passage: Passage
-    n_referent: int
     words: list[Word]
     vectors: FloatArray
+    """Of each word."""
+    referent: list[Word]
+    referent_vectors: FloatArray
     cosine: float
     """Of the sentence and the question."""
-
-    @property
-    def stems(self) -> list[str]:
-        return [word.stem for word in self.words]
-
-
-@dataclass(frozen=True)
-class _Query:
-    """The content words of a question, with their vectors and weights."""
-
-    focus: QuestionFocus
-    stems: list[str]
-    vectors: FloatArray
-    weights: FloatArray
-    """Rare words of the passages weigh more; the sum is 1."""
-    names: FloatArray
-    """1 for names and numbers."""
-    wh: FloatArray | None
-    """Vector of the question word."""
 
 
 def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> list[SpanCandidate]:
@@ -87,31 +69,32 @@ def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> 
         return []
     tokens = dict(zip(short, encoder.encode_tokens(short), strict=True))
     question_vector = unit_rows(tokens[question].vectors.mean(axis=0))
-    sentences = [
-        sentence for passage in passages if (sentence := _analyze_sentence(passage, tokens, question_vector)).words
-    ]
-    query = _analyze_query(focus, _word_vectors(focus.words, tokens[question]), sentences)
+    sentences = []
+    for passage in passages:
+        if passage.text in tokens and (words := split_tokens(passage.text)):
+            parts = [tokens[text] for text in (passage.referent, passage.text) if text in tokens]
+            pooled = unit_rows(np.concatenate([part.vectors for part in parts]).mean(axis=0))
+            referent = split_tokens(passage.referent) if len(parts) > 1 else []
+            referent_vectors = _word_vectors(referent, parts[0])
+            vectors = _word_vectors(words, parts[-1])
+            sentences.append(
+                _Sentence(passage, words, vectors, referent, referent_vectors, float(pooled @ question_vector))
+            )
+    query = _Query.of(focus, _word_vectors(focus.words, tokens[question]), question_vector, sentences)
     best = max((sentence.cosine for sentence in sentences), default=0.0)
+    all_texts = [f" {' '.join(word.lower for word in sentence.words)} " for sentence in sentences]
     candidates = []
     for sentence in sentences:
-        words = sentence.words[sentence.n_referent :]
+        words = sentence.words
         spans = [span for span in find_candidates(words) if can_be_answer(words, *span, focus)]
-        for (first, last), features in zip(spans, _span_features(query, sentence, sentences, spans, best), strict=True):
+        shared = _match_sentence(query, sentence, sentences, best)
+        for (first, last), features in zip(spans, _span_features(query, shared, spans), strict=True):
+            key = f" {' '.join(word.lower for word in words[first:last])} "
+            features["agreement"] = math.log1p(sum(key in text for text in all_texts) - 1)
+            start, end = words[first].start, words[last - 1].end
             nonzero = {name: round(float(value), 6) for name, value in features.items() if value}
-            candidates.append(SpanCandidate(sentence.passage, words[first].start, words[last - 1].end, nonzero))
+            candidates.append(SpanCandidate(sentence.passage, start, end, nonzero))
     return candidates
-
-
-def _analyze_sentence(passage: Passage, tokens: Mapping[str, TokenVectors], question: FloatArray) -> _Sentence:
-    """The words of a passage; none if it is too long for the encoder."""
-    parts = [text for text in (passage.referent, passage.text) if text in tokens and passage.text in tokens]
-    words = [split_tokens(text) for text in parts]
-    n_referent = len(words[0]) if len(parts) > 1 else 0
-    if not parts or not words[-1]:
-        return _Sentence(passage, 0, [], np.zeros((0, len(question)), np.float32), 0.0)
-    vectors = np.concatenate([_word_vectors(w, tokens[text]) for w, text in zip(words, parts, strict=True)])
-    pooled = unit_rows(np.concatenate([tokens[text].vectors for text in parts]).mean(axis=0))
-    return _Sentence(passage, n_referent, [w for part in words for w in part], vectors, float(pooled @ question))
 
 
 def _word_vectors(words: Sequence[Word], tokens: TokenVectors) -> FloatArray:
@@ -125,125 +108,257 @@ def _word_vectors(words: Sequence[Word], tokens: TokenVectors) -> FloatArray:
     return unit_rows(vectors)
 
 
-def _analyze_query(focus: QuestionFocus, vectors: FloatArray, sentences: Sequence[_Sentence]) -> _Query:
-    content = list(focus.content)
-    stems = [focus.words[n].stem for n in content]
-    stem_sets = [set(sentence.stems) for sentence in sentences]
-    counts = [sum(stem in stem_set for stem_set in stem_sets) for stem in stems]
-    weights = np.array([math.log((len(sentences) + 1.5) / (count + 0.5)) for count in counts], dtype=np.float32)
-    names = [float(n > 0 and (focus.words[n].is_capital or focus.words[n].is_number)) for n in content]
-    wh = vectors[focus.wh] if focus.wh >= 0 else None
-    weights /= max(float(weights.sum()), 1e-6)
-    return _Query(focus, stems, vectors[content], weights, np.array(names, dtype=np.float32), wh)
+@dataclass(frozen=True)
+class _Query:
+    """A question with the vectors and weights of its content words."""
+
+    focus: QuestionFocus
+    vector: FloatArray
+    stems: list[str]
+    vectors: FloatArray
+    weights: FloatArray
+    """Rare words of the passages weigh more; the sum is 1."""
+    is_name: list[bool]
+    n_unknown: int
+    """Content words that are in no passage."""
+    head_stems: frozenset[str]
+    head: FloatArray | None
+    wh: FloatArray | None
+
+    @classmethod
+    def of(
+        cls, focus: QuestionFocus, vectors: FloatArray, pooled: FloatArray, sentences: Sequence[_Sentence]
+    ) -> _Query:
+        content = list(focus.content)
+        stems = [focus.words[n].stem for n in content]
+        stem_sets = [{word.stem for word in (*sentence.referent, *sentence.words)} for sentence in sentences]
+        counts = [sum(stem in stem_set for stem_set in stem_sets) for stem in stems]
+        weights = np.array([math.log((len(sentences) + 1.5) / (count + 0.5)) for count in counts], dtype=np.float32)
+        head = focus.head
+        return cls(
+            focus,
+            pooled,
+            stems,
+            vectors[content],
+            weights / max(float(weights.sum()), 1e-6),
+            [n > 0 and (focus.words[n].is_capital or focus.words[n].is_number) for n in content],
+            counts.count(0),
+            frozenset(focus.words[n].stem for n in head),
+            unit_rows(vectors[list(head)].mean(axis=0, keepdims=True))[0] if head else None,
+            vectors[focus.wh] if focus.wh >= 0 else None,
+        )
 
 
-def _sentence_features(
-    query: _Query, sentence: _Sentence, sentences: Sequence[_Sentence], equal: FloatArray, similar: FloatArray
-) -> dict[str, float]:
-    """Features of a sentence: the content words of the question that it or other sentences of its source have."""
-    same_source = [other for other in sentences if other.passage.source_id == sentence.passage.source_id]
-    context = {stem for other in same_source for stem in other.stems}
+@dataclass(frozen=True)
+class _Matched:
+    """A sentence with the match of each of its words with each content word of the question."""
+
+    sentence: _Sentence
+    equal: FloatArray
+    """1 for words of the same stem, content words × words."""
+    similar: FloatArray
+    """Cosine of the words, at least 0."""
+    stems: list[str]
+    features: dict[str, float]
+
+
+def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sentence], best: float) -> _Matched:
+    stems = [word.stem for word in sentence.words]
+    equal = np.array([[float(a == b) for b in stems] for a in query.stems], dtype=np.float32)
+    equal = equal.reshape(len(query.stems), len(stems))
+    similar = np.maximum(query.vectors @ sentence.vectors.T, 0.0)
+    if sentence.referent:  # the pronoun, the first word, stands for all words of the referent
+        referent_stems = {word.stem for word in sentence.referent}
+        equal[:, 0] = [float(stem in referent_stems) for stem in query.stems]
+        similar[:, 0] = (query.vectors @ sentence.referent_vectors.T).max(axis=1, initial=0.0)
+    similar = np.maximum(similar, equal)
+    context = {
+        word.stem
+        for other in sentences
+        if other.passage.source_id == sentence.passage.source_id
+        for word in (*other.referent, *other.words)
+    }
     context |= {word.stem for word in split_tokens(sentence.passage.title)}
-    weights, has, best_similar = query.weights, equal.max(axis=1, initial=0.0), similar.max(axis=1, initial=0.0)
-    in_context = np.maximum(has, np.array([stem in context for stem in query.stems], dtype=np.float32))
-    return {
-        f"asked {query.focus.kind}": 1.0,
+    weights = query.weights
+    has, best_similar = equal.max(axis=1, initial=0.0), similar.max(axis=1, initial=0.0)
+    in_context = np.array([stem in context for stem in query.stems], dtype=np.float32)
+    names = np.array(query.is_name, dtype=np.float32)
+    has_head = bool(query.head_stems) and query.head_stems <= {*stems}
+    features = {
+        "words in no sentence": query.n_unknown / 4,
         "long question": len(query.stems) / 10,
+        f"asked {query.focus.kind}": 1.0,
         "sentence cosine": sentence.cosine,
         "sentence rank": 1 / (1 + sentence.passage.rank),
+        "sentence gap": best - sentence.cosine,
         "matched": float(weights @ has),
-        "matched in context": float(weights @ in_context),
+        "matched in context": float(weights @ np.maximum(has, in_context)),
         "similar": float(weights @ best_similar),
         "least similar": float(best_similar.min(initial=1.0)),
-        "missing names": float(query.names @ (1 - has)) / 2,
-        MISSING_NAMES: float(query.names @ (1 - in_context)) / 2,
+        "missing words": float(np.sum((1 - has) * (best_similar < 0.5))) / 4,
+        "missing names": float(names @ (1 - has)) / 2,
+        MISSING_NAMES: float(names @ (1 - np.maximum(has, in_context))) / 2,
+        "long sentence": len(stems) / 40,
         "complete": float(has.all()),
-        "complete in context": float(in_context.all() and weights @ has >= 0.5),
+        "complete in context": float(np.maximum(has, in_context).all() and (weights @ has >= 0.5 or has_head)),
     }
+    if query.focus.verb is not None:
+        features["verb"] = float(similar[query.focus.verb].max(initial=0.0))
+    return _Matched(sentence, equal, similar, stems, features)
 
 
-def _span_features(
-    query: _Query, sentence: _Sentence, sentences: Sequence[_Sentence], spans: Sequence[tuple[int, int]], best: float
-) -> Iterator[dict[str, float]]:
+def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, int]]) -> Iterator[dict[str, float]]:
     """Features of each span of a sentence, with those of the sentence."""
+    words, focus = matched.sentence.words, query.focus
     if not spans:
         return
-    focus, words = query.focus, sentence.words[sentence.n_referent :]
-    equal = np.array([[float(a == b) for b in sentence.stems] for a in query.stems], dtype=np.float32)
-    equal = equal.reshape(len(query.stems), len(sentence.words))
-    similar = np.maximum(np.maximum(query.vectors @ sentence.vectors.T, 0.0), equal)
-    shared = _sentence_features(query, sentence, sentences, equal, similar)
-    shared["sentence gap"] = best - sentence.cosine
-    numeric = _place_spans(query, sentence, equal, similar, np.array(spans) + sentence.n_referent)
-    for number, (first, last) in enumerate(spans):
-        kind, span = candidate_kind(words[first:last], is_start=not first), words[first:last]
-        content = [word.stem for word in span if word.is_content]
-        fits = float(focus.fits(kind, words, first, last))
-        before = _word_class(words[first - 1]) if first else "start"
-        after = _word_class(words[last]) if last < len(words) else "end"
-        preposition = next((_word_class(w) for w in words[:first][::-1] if w.lower not in DETERMINERS), "start")
-        yield {
-            **shared,
-            **{name: float(values[number]) for name, values in numeric.items()},
-            f"{focus.kind}: {kind}": 1.0,
+    numeric = _place_spans(query, matched, np.array(spans))
+    kinds = [candidate_kind(words[first:last], is_start=not first) for first, last in spans]
+    do_fit = [focus.fits(kind, words, first, last) for (first, last), kind in zip(spans, kinds, strict=True)]
+    maximal = _maximal_kinds(spans, kinds)
+    is_only_fit = _maximal_kinds(spans, [str(fits) for fits in do_fit])["True"] == 1
+    question_kind, role = focus.kind, "subject" if focus.is_subject else "object"
+    for number, ((first, last), kind) in enumerate(zip(spans, kinds, strict=True)):
+        features = dict(matched.features)
+        features.update({name: float(values[number]) for name, values in numeric.items()})
+        left = features.pop("left")
+        stems = matched.stems[first:last]
+        content = [stem for stem, word in zip(stems, words[first:last], strict=True) if word.is_content]
+        adverb = last - first == 1 and words[first].lower.endswith("ly") and kind == "phrase"
+        is_only, fits = maximal[kind] == 1, do_fit[number]
+        overlap = sum(stem in focus.stems for stem in content)
+        features |= {
+            f"{question_kind}: {kind}": 1.0,
             f"kind {kind}": 1.0,
             "length": math.log(last - first),
             f"{kind} length": math.log(last - first),
-            "words of the question": sum(stem in focus.stems for stem in content) / max(1, len(content)),
-            f"{focus.kind} fits": fits,
-            "complete and fits": shared["complete"] * fits,
-            "complete in context and fits": shared["complete in context"] * fits,
-            f"complete {kind}": shared["complete"],
-            "head inside": float(bool(focus.head_stems & {word.stem for word in span})),
-            "head after": float(bool(focus.head_stems & {word.stem for word in words[last : last + 2]})),
-            "ends with head": float(span[-1].stem in focus.head_stems),
+            "adverb": float(adverb),
+            "words of the question": overlap / max(1, len(content)),
+            "a word of the question": float(overlap > 0),
+            f"{role} left": left - 0.5,
+            f"{question_kind} left": left - 0.5,
+            "only one of its kind": float(is_only),
+            f"{question_kind} only {kind}": float(is_only),
+            "fits": float(fits),
+            "only one that fits": float(fits and is_only_fit),
+            f"{question_kind} fits": float(fits),
+            "complete and fits": features["complete"] * fits,
+            "complete in context and fits": features["complete in context"] * fits,
+            "complete and only one that fits": features["complete"] * fits * is_only_fit,
+            "complete in context and only one that fits": features["complete in context"] * fits * is_only_fit,
+            f"complete {kind}": features["complete"],
+        }
+        if focus.head:
+            heads = query.head_stems
+            features |= {
+                "ends with head": float(stems[-1] in heads),
+                "head inside": float(bool(heads & {*stems})),
+                "head before": float(bool(heads & {*matched.stems[max(0, first - 3) : first]})),
+                "head after": float(bool(heads & {*matched.stems[last : last + 2]})),
+                f"{question_kind} head after {kind}": float(bool(heads & {*matched.stems[last : last + 2]})),
+                "head in sentence": float(bool(heads & {*matched.stems})),
+            }
+        if focus.verb is not None:
+            features |= _agent_features(words, matched.similar[focus.verb], first, last)
+        before = _word_class(words[first - 1]) if first else "start"
+        preposition = next((word for word in words[:first][::-1] if word.lower not in DETERMINERS), None)
+        after = _word_class(words[last]) if last < len(words) else "end"
+        features |= {
             f"after {before}": 1.0,
             f"before {after}": 1.0,
-            f"{focus.kind}: after {before}": 1.0,
-            f"{focus.kind}: in {preposition}": 1.0,
+            f"{question_kind}: after {before}": 1.0,
+            f"{question_kind}: in {_word_class(preposition) if preposition else 'start'}": 1.0,
+            f"first {_content_class(words[first])}": 1.0,
+            f"last {_content_class(words[last - 1])}": 1.0,
             f"{kind}: after {before}": 1.0,
             f"{kind}: before {after}": 1.0,
-            f"first {_word_class(span[0])}": 1.0,
-            f"last {_word_class(span[-1])}": 1.0,
         }
+        yield features
 
 
-def _place_spans(
-    query: _Query, sentence: _Sentence, equal: FloatArray, similar: FloatArray, spans: npt.NDArray[np.intp]
-) -> dict[str, FloatArray]:
+def _agent_features(words: Sequence[Word], verb: FloatArray, first: int, last: int) -> dict[str, float]:
+    """How well the question's verb matches the verb that a span is the subject or, after "by", the agent of."""
+    start = first  # "by the architect Paul Weber": a name may follow its noun
+    while start and words[first].is_capital and not words[start - 1].is_capital and words[start - 1].is_content:
+        start -= 1
+    while start and words[start - 1].lower in DETERMINERS:
+        start -= 1
+    if start and words[start - 1].lower == "by":
+        return {"passive agent": float(verb[max(0, start - 1 - AGENT_REACH) : start - 1].max(initial=0.0))}
+    return {"active agent": float(verb[last : last + 3].max(initial=0.0))}
+
+
+def _maximal_kinds(spans: Sequence[tuple[int, int]], kinds: Sequence[str]) -> Counter[str]:
+    """Number of spans of each kind that are in no other span of the kind."""
+    counts: Counter[str] = Counter()
+    for number, ((first, last), kind) in enumerate(zip(spans, kinds, strict=True)):
+        inside = any(
+            a <= first and last <= b and other == kind and k != number
+            for k, ((a, b), other) in enumerate(zip(spans, kinds, strict=True))
+        )
+        counts[kind] += not inside
+    return counts
+
+
+def _place_spans(query: _Query, matched: _Matched, spans: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
     """Numeric features of the spans of a sentence: nearness to the words of the question, and vectors."""
-    first, last, positions = spans[:, :1], spans[:, 1:], np.arange(len(sentence.words))[None, :]
+    n, weights = len(matched.stems), query.weights
+    first, last, positions = spans[:, :1], spans[:, 1:], np.arange(n)[None, :]
     distance = np.maximum(np.maximum(first - positions, positions - last + 1), 0)
     outside = (distance > 0).astype(np.float32)
     near = np.exp(-(distance - 1) / REACH) * outside
 
     def best(similarity: FloatArray, factor: FloatArray) -> FloatArray:
         """Weighted mean over the words of the question of their best match, for each span."""
-        matches = (similarity[None] * factor[:, None, :]).max(axis=2, initial=0.0)
-        return np.asarray(matches @ query.weights, dtype=np.float32)
+        if not len(weights):
+            return np.zeros(len(spans), dtype=np.float32)
+        return np.asarray((similarity[None] * factor[:, None, :]).max(axis=2) @ weights, dtype=np.float32)
 
-    role = "subject" if query.focus.is_subject else "object"
-    is_before = (similar[None] * outside[:, None, :]).argmax(axis=2) < first if len(query.stems) else outside[:, :0]
-    left = is_before.astype(np.float32) @ query.weights - 0.5
+    inside = 1 - outside
+    vectors = unit_rows(inside @ matched.sentence.vectors)
+    alignment = matched.similar[None] * outside[:, None, :]
+    left = np.full(len(spans), 0.5, dtype=np.float32)
+    if len(weights):
+        left = (alignment.argmax(axis=2) < first).astype(np.float32) @ weights
     features = {
-        "near equal": best(equal, near),
-        "near similar": best(similar, near),
-        "similar outside": best(similar, outside),
-        "similar inside": best(similar, 1 - outside),
-        f"{role} left": left,
-        f"{query.focus.kind} left": left,
+        "near equal": best(matched.equal, near),
+        "near similar": best(matched.similar, near),
+        "similar outside": best(matched.similar, outside),
+        "similar inside": best(matched.similar, inside),
+        "left": left,
+        "span and question": vectors @ query.vector,
     }
     if query.wh is not None:
-        features[f"span and question word {query.focus.kind}"] = unit_rows((1 - outside) @ sentence.vectors) @ query.wh
+        features[f"span and question word {query.focus.kind}"] = vectors @ query.wh
+    if query.head is not None:
+        features["span and head"] = vectors @ query.head
+        features["last word and head"] = matched.sentence.vectors[spans[:, 1] - 1] @ query.head
     return features
 
 
 def _word_class(word: Word) -> str:
-    """Class of a word by its form, or of a function word by its list."""
+    """Class of a word beside a span."""
+    if word.is_mark:
+        return {",": "comma", "(": "bracket", ")": "bracket", '"': "quote", "“": "quote"}.get(word.text, "mark")
+    if word.lower in ("by", "of", "to", "from", "as", "and", "or", "for", "with", "the"):
+        return word.lower
+    if word.lower in LISTS["place_prepositions"]:
+        return "in"
+    if word.lower in DETERMINERS:
+        return "determiner"
+    if word.lower in AUXILIARIES:
+        return "auxiliary"
+    if word.lower in PREPOSITIONS:
+        return "preposition"
+    if word.is_function:
+        return "function word"
+    return _content_class(word)
+
+
+def _content_class(word: Word) -> str:
+    """Class of a content word by its form."""
     if word.is_number:
         return "number"
-    if word.is_content:
-        endings = ("ed", "ing", "ly", "s")
-        return "name" if word.is_capital else next((f"-{e}" for e in endings if word.lower.endswith(e)), "word")
-    lists = (name for name, words in _FUNCTION_WORDS.items() if word.lower in words)
-    return next(lists, "mark" if word.is_mark else "function word")
+    if word.is_capital:
+        return "name"
+    return next((f"-{ending}" for ending in ("ed", "ing", "ly", "s") if word.lower.endswith(ending)), "word")

@@ -26,6 +26,8 @@ _UNITS = {
     for unit in LISTS[f"{measure}_units"]
 }
 """What each unit measures."""
+QUESTION_KINDS = ("person", "place", "time", "count", "amount", "reason", "manner", "named", "thing")
+
 _KIND_OF_HEAD = {noun: kind for kind in ("time", "place", "person", "amount") for noun in LISTS[f"{kind}_nouns"]}
 _ADMITTED = {
     "count": ("number", "quantity"),
@@ -43,8 +45,7 @@ MAX_QUESTION_WORDS = 10
 class QuestionFocus:
     """What a question asks for.
 
-    ``kind``: ``person``, ``place``, ``time``, ``count``, ``amount``, ``reason``, ``manner``, ``named`` ("which" or
-    "what" with a noun) or ``thing`` (without).
+    ``kind``: One of :data:`QUESTION_KINDS`; ``named`` asks "which" or "what" with a noun, ``thing`` without.
     ``head``: Positions of the words that name the answer ("branch" of "what branch of science").
     ``wh``: Position of the question word; -1 if there is none.
     """
@@ -71,10 +72,6 @@ class QuestionFocus:
         return frozenset(word.stem for word in self.words)
 
     @cached_property
-    def head_stems(self) -> frozenset[str]:
-        return frozenset(self.words[n].stem for n in self.head)
-
-    @cached_property
     def measures(self) -> frozenset[str]:
         """Measures that the requested amount can have ("how long": duration, length); empty means any."""
         lowers = {word.lower for word in self.words}
@@ -84,18 +81,19 @@ class QuestionFocus:
         """Whether a span of this kind is what the question word asks for, with no word of the question itself."""
         span = words[first:last]
         before = [word for word in words[:first] if word.lower not in DETERMINERS]
+        preposition = before[-1].lower if before else ""
         match self.kind:
             case "person":
                 does_fit = kind == "name"
             case "place":
-                does_fit = kind == "name" or (bool(before) and before[-1].lower in LISTS["place_prepositions"])
+                does_fit = kind == "name" or preposition in LISTS["place_prepositions"]
             case "time":
                 does_fit = kind == "date"
             case "count":
                 return span[0].is_number
             case "amount":
                 return any(word.lower in _UNITS for word in span)
-            case _:  # "What does the bread contain?": the same verb precedes the answer and ends the question
+            case _:
                 verbs = [_last_stem(text) for text in (before, [w for w in self.words if not w.is_mark])]
                 does_fit = verbs[0] == verbs[1] and not self.is_subject
         return does_fit and not any(word.stem in self.stems for word in span if word.is_content)
@@ -115,6 +113,11 @@ class QuestionFocus:
         """Whether the answer is the subject: the question word and head are followed by no auxiliary verb."""
         next_words = self.words[self.wh + 1 : self._next_word + 1]
         return self.wh >= 0 and bool(next_words) and not {next_words[0].lower, next_words[-1].lower} & AUXILIARIES
+
+    @property
+    def verb(self) -> int | None:
+        """Position in ``content`` of the verb whose subject is the answer, such as "wrote" after "who"."""
+        return self.content.index(self._next_word) if self.is_subject and self._next_word in self.content else None
 
     @property
     def _next_word(self) -> int:
@@ -198,8 +201,8 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
     "12" of "12 euros" is not a complete amount; neither "17 apple trees" nor "two benches" says how many pear trees.
     """
     numbers = [n for n in range(first, last) if words[n].is_number]
-    if not numbers:  # "June" of "12 June" is no complete date
-        return not (focus.kind == "time" and first and words[first - 1].is_number)
+    if not numbers:
+        return True
     next_text = words[last].text if last < len(words) else ""
     if (numbers[0] == first and first and words[first - 1].text in SYMBOLS) or (
         numbers[-1] == last - 1 and next_text in SYMBOLS

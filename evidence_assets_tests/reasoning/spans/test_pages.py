@@ -60,7 +60,7 @@ NOTE_UNANSWERABLE = (
     "What did Greta Lind break?",
     "Are the keys kept behind the stove or in the tent?",
 )
-MIN_RIGHT = 14
+MIN_RIGHT = 17
 REASONS = {
     "Freezer": "The freezer failed on 2 August because the compressor was clogged with dust; we lost 38 soil cores. It "
     "does not ring because the bell is broken.",
@@ -147,6 +147,7 @@ def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sent
         ("How fast may Heron run?", "Heron may run at 25 km/h. Steam engines burn coal.", "25 km/h"),
         ("Who is the contractor?", "The contractor is Kettlewell & Sons.", "Kettlewell & Sons"),
         ("What is the roof of the hall made of?", "The roof of the hall is made of slate.", "slate"),
+        ("What does the bread contain?", "The bread contains treacle, oats and ginger.", "treacle, oats and ginger"),
         ("How old must firemen be?", "Volunteers must be at least 16 years old; firemen must be at least 18.", "18"),
     ],
 )
