@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.records import Document, GoldEvidence, LocatedQuestion, UniqueIds
 from evidence_assets.lake.ids import content_id
 
-CORPUS_FILE, QUERIES_FILE = "corpus.jsonl", "queries.jsonl"
+CORPUS_FILE = "corpus.jsonl"
 
 
 def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
