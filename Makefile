@@ -83,8 +83,12 @@ $(VENV)/.audit: $(VENV)/.runtime pyproject.toml
 audit: $(VENV)/.audit
 	$(BIN)/python tools/audit.py --bom build/sbom.json
 
+SPEED := $(addprefix retrieval.,bm25 encoder pool scale transport) $(addprefix harvest.,triple_scoring tuple_memory tuple_search) \
+  $(addprefix graphs.,attention conceptnet entity_linking paths selection stark substitution) \
+  $(addprefix platform.,ask explorer readers served tick trace)
+
 bench: $(VENV)/.dev
-	@set -e; for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python -m bench.$$(basename $$script .py); done
+	@set -e; for script in $(SPEED); do echo "== $$script"; $(BIN)/python -m bench.$$script; done
 
 bench-compare: $(VENV)/.dev
 	$(BIN)/python -m bench.compare_ratios
@@ -95,7 +99,7 @@ bench-compare: $(VENV)/.dev
 	@touch $@
 
 peers: .peers/.installed
-	@set -e; for script in peers.retrieval peers.transport peers.graphs bench_graph_attention bench_trace; do \
+	@set -e; for script in peers.retrieval peers.transport peers.graphs graphs.attention platform.trace; do \
 	  echo "== $$script"; .peers/bin/python -m bench.$$script; done
 
 measure: $(VENV)/.dev

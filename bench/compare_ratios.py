@@ -33,13 +33,13 @@ class Bench(NamedTuple):
 
 
 BENCHES = {
-    "bench_tuple_search": Bench("", r"([\d.]+) times faster", "one call for each node"),
-    "bench_triple_scoring": Bench("", r"ratio ([\d.]+)", "one pair at a time"),
-    "bench_graph_attention": Bench(
+    "harvest.tuple_search": Bench("", r"([\d.]+) times faster", "one call for each node"),
+    "harvest.triple_scoring": Bench("", r"ratio ([\d.]+)", "one pair at a time"),
+    "graphs.attention": Bench(
         "--questions 2 --steps 20 2 --repeats 2", r"ratio of the best ([\d.]+)", "torch-geometric, in a loop"
     ),
-    "bench_entity_linking": Bench("--names 400000 --concepts 10", r"ratio ([\d.]+)", "rapidfuzz over all names"),
-    "bench_encoder": Bench(
+    "graphs.entity_linking": Bench("--names 400000 --concepts 10", r"ratio ([\d.]+)", "rapidfuzz over all names"),
+    "retrieval.encoder": Bench(
         "--texts 60 --rounds 3",
         r"clauses\S* \S+ +float32(?: +\d+){4} +([\d.]+)",
         "the network as transformers loads it",
@@ -54,7 +54,7 @@ def run_bench(name: str) -> float:
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     match = re.search(bench.pattern, output)
     if not match:
-        raise SystemExit(f"bench/{name}.py printed no ratio; {bench.pattern!r} matches nothing in:\n{output}")
+        raise SystemExit(f"bench.{name} printed no ratio; {bench.pattern!r} matches nothing in:\n{output}")
     return float(match[1])
 
 
@@ -71,7 +71,7 @@ def format_table(ratios: Mapping[str, Sequence[float]]) -> str:
 
 def read_table(page: str) -> dict[str, tuple[float, float]]:
     """The lowest and highest recorded ratio of each bench, by its name."""
-    rows = re.findall(r"^\| `python -m bench\.(\w+).*?` \|.*?\| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| `python -m bench\.([\w.]+).*?` \|.*?\| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|$", page, re.MULTILINE)
     return {name: (float(low), float(high)) for name, low, high in rows}
 
 

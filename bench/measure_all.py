@@ -56,15 +56,15 @@ def command(entry: dict[str, Any], lakes: Path, profile: Path | None) -> list[st
     """The module and its arguments: variants on a benchmark, or what is read from lakes made before."""
     if "answers" in entry:
         places = [f"{lakes / place.partition(':')[0] / 'lake'}:{place.partition(':')[2]}" for place in entry["answers"]]
-        return ["-m", "bench.measure_answers", *places]
+        return ["-m", "bench.answers.measure_answers", *places]
     if "confidence" in entry:
-        return ["-m", "bench.fit_confidence", *(str(lakes / name / "lake") for name in entry["confidence"])]
+        return ["-m", "bench.answers.fit_confidence", *(str(lakes / name / "lake") for name in entry["confidence"])]
     lake = lakes / Path(entry.get("world", "sample")).stem
     lake.mkdir(parents=True, exist_ok=True)
     options = ["--lake", str(lake), "--metrics", ",".join(entry["metrics"])]
     options += ["--world", str(BENCH / "worlds" / entry["world"])] if "world" in entry else []
     options += ["--profile", str(profile)] if profile else []
-    return ["-m", "bench.measure_variants", entry["benchmark"], *entry["variants"], *options]
+    return ["-m", "bench.answers.measure_variants", entry["benchmark"], *entry["variants"], *options]
 
 
 if __name__ == "__main__":

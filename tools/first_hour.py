@@ -28,7 +28,7 @@ from pathlib import Path
 import dagster as dg
 import yaml
 
-from bench.measure_fresh import daemon, is_settled
+from bench.platform.measure_fresh import daemon, is_settled
 from evidence_assets.assets.run_liveness import FOLLOW_JOB, PARENT_TAG
 from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake

@@ -2,7 +2,7 @@
 
     EVIDENCE_DEV_DATA=… python -m bench.peers.graphs [--triples 100000] [--pairs 200]
 
-The graph and its names are those of `bench_graph_selection`; all shortest paths of at most three edges are found
+The graph and its names are those of `bench.graphs.selection`; all shortest paths of at most three edges are found
 between pairs of nodes drawn by degree. The linkers find the longest names in HotpotQA's passages, all by our normal
 forms of words, so that they must find the same spans. Each runs in a process of its own.
 """
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.bench_graph_selection import read_triples
+from bench.graphs.selection import read_triples
 from bench.peers.measuring import Used, in_new_process, measured, missing, versions
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.entity_linking import EntityLinker

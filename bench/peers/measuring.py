@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from typing import ParamSpec, TypeVar
 
-from bench.bench_pool import Highest
+from bench.retrieval.pool import Highest
 
 P, T = ParamSpec("P"), TypeVar("T")
 

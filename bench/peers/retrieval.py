@@ -2,11 +2,11 @@
 
     EVIDENCE_DEV_DATA=… python -m bench.peers.retrieval [--collections hotpot_passages …] [--lake FOLDER]
 
-Our rows are those of materialized assets (`bench.measure_variants`); the same selectors then run once more, timed, on
+Our rows are those of materialized assets (`bench.answers.measure_variants`); the same selectors then run once more, timed, on
 the assets as they are served, and must give the same rows. The peers get the same chunks, each with its title before
 it, and the same encoder in float32; vectors of documents are given to all, questions are encoded within the time. Each
 runs in a process of its own. Without titles, the exact vector searches must give the scores of our `cosine`; with
-titles, they must agree with each other (`bench_bm25` compares `bm25s` with our `bm25`). A document is ranked by its
+titles, they must agree with each other (`bench.retrieval.bm25` compares `bm25s` with our `bm25`). A document is ranked by its
 best chunk.
 """
 
@@ -28,7 +28,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bench.peers.measuring import Used, in_new_process, measured, missing, versions
-from bench.retrieval_collections import COLLECTIONS
+from bench.retrieval.retrieval_collections import COLLECTIONS
 from evidence_assets.experiment.ad_hoc_questions import AdHocContext, QuestionSource
 from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.scores.measurement import paired_differences
@@ -249,7 +249,7 @@ def run_ours(name: str, lake: Lake, collection: str, questions: pl.DataFrame) ->
 def make_assets(collection: str, lake: Path) -> None:
     world = "hotpotqa" if collection == FULL else "collections"
     split = [] if collection == FULL else ["--split", "test"]
-    command = [sys.executable, "-m", "bench.measure_variants", collection, *OURS, "--lake", str(lake.resolve())]
+    command = [sys.executable, "-m", "bench.answers.measure_variants", collection, *OURS, "--lake", str(lake.resolve())]
     command += ["--world", f"bench/worlds/{world}.yaml", "--profile", "bench/float32.yaml", *split]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 

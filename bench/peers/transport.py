@@ -2,7 +2,7 @@
 
     EVIDENCE_DEV_DATA=… python -m bench.peers.transport [--texts 500]
 
-The pool and the questions are those of `bench_transport` under the published cost. The libraries get cost matrices in
+The pool and the questions are those of `bench.retrieval.transport` under the published cost. The libraries get cost matrices in
 float64, whose time is printed apart; ours builds its own. Regularisations are shares of the mean cost. POT's loop is
 exact: ours must give its 15 nearest, in its order. Each runs in a process of its own, the second of two runs counts.
 """
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from bench.bench_transport import K, bm25, real_pool
+from bench.retrieval.transport import K, bm25, real_pool
 from bench.peers.measuring import Used, in_new_process, measured, missing, versions
-from bench.token_encoding import encode
+from bench.retrieval.token_encoding import encode
 from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
 
 Array = NDArray[np.float64]

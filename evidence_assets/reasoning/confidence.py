@@ -1,7 +1,7 @@
 """Confidence: the probability that an answer is correct, by logistic regression on signals of its prediction.
 
 Each family of questions and each model has its own fit, because signals of another model have another scale. A
-prediction without a fit keeps the raw share. ``confidence.yaml`` has the packaged fits (``bench/fit_confidence.py``);
+prediction without a fit keeps the raw share. ``confidence.yaml`` has the packaged fits (``bench/answers/fit_confidence.py``);
 ``evidence train confidence`` fits the answers of a lake.
 """
 

@@ -7,7 +7,7 @@ import os
 import dagster as dg
 import pytest
 
-from bench.measure_fresh import LIMIT, measure
+from bench.platform.measure_fresh import LIMIT, measure
 from evidence_assets_tests.conftest import World
 
 pytestmark = pytest.mark.long

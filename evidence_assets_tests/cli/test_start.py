@@ -1,4 +1,4 @@
-"""Start-up: what a command imports before it answers. `bench.bench_ask` measures the times."""
+"""Start-up: what a command imports before it answers. `bench.platform.ask` measures the times."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _NEGATION = re.compile(r"\b(?:not|never|nor|without)\b|n['’]t\b", re.IGNORECAS
 
 @dataclass(frozen=True)
 class SpanWeights:
-    """Weights of the features of a span; fitted by ``bench/fit_short_answers.py``.
+    """Weights of the features of a span; fitted by ``bench/answers/fit_short_answers.py``.
 
     ``thresholds``: Minimum confidence of an answer by kind of question (``QuestionFocus.kind``).
     """

@@ -18,7 +18,7 @@ _SETTLED_PROBABILITY = 0.85
 _MAX_SHIFT = 0.2  # P(true) of any other claim is within this distance of 0.5, as it is little better than a guess
 _MIN_UNMEASURED_PROBABILITY = 0.6  # of NOT ENOUGH INFORMATION for a claim that no column measures
 Weights = Mapping[str, Mapping[str, float]]
-# Output of bench/fit_claim_weights.py.
+# Output of bench/tables/fit_claim_weights.py.
 WEIGHTS: Weights = {
     "not enough": {"intercept": -3.42, "no comparison": 1.36, "negation": -1.0, "unknown words": 4.32},
     "truth": {"intercept": 0.08, "negation": -0.89, "word row": 0.31},

@@ -1,0 +1,176 @@
+"""Fit the packaged confidence on first halves of the development sets, and measure it on the other halves.
+
+    python -m bench.answers.fit_confidence LAKE … [--write] [--markdown FILE]
+
+Lakes are those of ``bench.measure_all``. Questions are halved by their ids.
+Printed are, for the second halves: the calibration error of the raw share, of the fit, of the fit without the set, and
+of confidences that are exactly right (by simulation: an error below it is noise); the accuracy of all answers, of the
+most confident quarter and half, by fit and by raw share. Then the answered status beside a threshold of the
+probability, chosen on the first halves so that as many are answered. Last, whether the packaged file is this fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from evidence_assets.experiment.scores.calibration import (
+    AnswersByModel,
+    GradedAnswer,
+    by_set,
+    calibration_errors,
+    fit_answers,
+    fits_without_each_set,
+    read_graded_answers,
+)
+from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence
+from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning import confidence
+from evidence_assets.reasoning.confidence import MAX_LOGIT, Fit, packaged_fits
+
+FILE = Path(confidence.__file__).with_name(confidence.PACKAGED_FILE)
+SIMULATIONS = 200
+HEADS = (
+    "set",
+    "n",
+    "error: raw",
+    "fit",
+    "set left out",
+    "exact",
+    "accuracy",
+    "quarter",
+    "half",
+    "quarter, raw",
+    "half, raw",
+)
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How well confidences are calibrated, and how well they rank the answers."""
+
+    n: int
+    calibration_error: float
+    accuracy: float
+    accuracy_of_quarter: float
+    accuracy_of_half: float
+
+    @classmethod
+    def of(cls, confidences: Sequence[float], correct: Sequence[bool]) -> Reliability:
+        """The reliability of at least one answer."""
+        ordered = order_by_confidence(confidences, correct)
+        quarter, half = (accuracy(ordered[: -(-len(ordered) // part)]).value for part in (4, 2))
+        error = calibration_error(confidences, correct)
+        return cls(len(correct), error, accuracy(correct).value, quarter, half)
+
+
+def raw_share(answer: GradedAnswer) -> float:
+    """The share of the answer before calibration."""
+    value = answer.signals.get("share", -MAX_LOGIT)
+    return float(1 / (1 + np.exp(-value)))
+
+
+def expected_error(confidences: list[float]) -> float:
+    """Mean calibration error of answers that are correct with exactly these probabilities."""
+    generator, values = np.random.default_rng(0), np.array(confidences)
+    draws = generator.random((SIMULATIONS, len(values))) < values
+    return float(np.mean([calibration_error(confidences, draw.tolist()) for draw in draws]))
+
+
+def reliability_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAnswer]) -> list[list[str]]:
+    """A row per set and variant, and one of all."""
+    without = fits_without_each_set(first)
+    groups: dict[str, list[GradedAnswer]] = defaultdict(list)
+    for name, group in by_set(second).items():
+        for answer in group:
+            groups[f"{name}:{answer.variant.rpartition('/')[2]}"].append(answer)
+    groups["all"] = second
+    rows = []
+    for label, answers in groups.items():
+        left_out = calibration_errors(without, answers) if ":" in label else {}
+        correct, values = [a.is_correct for a in answers], [fit.probability(a.signals) for a in answers]
+        ours, raw = Reliability.of(values, correct), Reliability.of([raw_share(a) for a in answers], correct)
+        figures = [raw.calibration_error, ours.calibration_error]
+        rows.append(
+            [
+                label,
+                str(len(answers)),
+                *(f"{value:.3f}" for value in figures),
+                "".join(f"{error:.3f}" for error in left_out.values()),
+                f"{expected_error(values):.3f}",
+                *(f"{v:.1%}" for v in (ours.accuracy, ours.accuracy_of_quarter, ours.accuracy_of_half)),
+                *(f"{v:.1%}" for v in (raw.accuracy_of_quarter, raw.accuracy_of_half)),
+            ]
+        )
+    return rows
+
+
+def status_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAnswer]) -> list[list[str]]:
+    """Answered answers by set: by today's status, and by the probability that answers as many on the first halves."""
+    values = sorted((fit.probability(a.signals) for a in first), reverse=True)
+    n_answered = sum(a.status == "answered" for a in first)
+    threshold = values[n_answered - 1] if n_answered else 1.1
+    rows = []
+    for name, group in by_set(second).items():
+        today = [a.is_correct for a in group if a.status == "answered"]
+        ours = [a.is_correct for a in group if fit.probability(a.signals) >= threshold]
+        cells = [f"{np.mean(hits):.1%} of {len(hits)}" if hits else "none" for hits in (today, ours)]
+        rows.append([name, str(len(group)), *cells, f"{threshold:.3f}"])
+    return rows
+
+
+def print_table(title: str, heads: tuple[str, ...], rows: list[list[str]], markdown: Path | None) -> None:
+    table = Table(*heads, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=180, highlight=False).print(table)
+    if markdown:
+        lines = ["", title, "", *(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))]
+        with markdown.open("a", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lakes", type=Path, nargs="+")
+    parser.add_argument("--write", action="store_true", help="Write the packaged file, fitted on the first halves.")
+    parser.add_argument("--markdown", type=Path, help="a file to write the tables to")
+    options = parser.parse_args()
+    first: AnswersByModel = {}
+    second: AnswersByModel = {}
+    for lake in map(Lake, options.lakes):
+        for answers, half in ((first, "first"), (second, "second")):
+            for key, group in read_graded_answers(lake, half).items():
+                answers.setdefault(key, []).extend(group)
+    if options.markdown:
+        options.markdown.unlink(missing_ok=True)
+    fits = {}
+    for (family, model), answers in sorted(first.items()):
+        if not family or len({a.question_id for a in answers}) < 50:
+            continue
+        fits[family, model] = fit = fit_answers(answers)
+        print(f"{family}, {model}: {dict(fit.weights)}, {dict(fit.sets)}")
+        others = second[family, model]
+        print_table(f"{family}, {model}", HEADS, reliability_rows(fit, answers, others), options.markdown)
+        heads = ("set", "n", "answered today", "answered by probability", "threshold")
+        print_table(f"status: {family}, {model}", heads, status_rows(fit, answers, others), options.markdown)
+    if options.write:
+        content: dict[str, dict[str, object]] = defaultdict(dict)
+        for (family, model), fit in fits.items():
+            content[family][model] = {"sets": dict(fit.sets), "weights": dict(fit.weights)}
+        header = "# Output of `python -m bench.answers.fit_confidence LAKE … --write`: first halves by question id.\n"
+        FILE.write_text(header + yaml.safe_dump(dict(content), sort_keys=True), encoding="utf-8")
+    packaged_fits.cache_clear()
+    print("The packaged file is this fit." if packaged_fits() == fits else "The packaged file is another fit.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""What the answers of materialized variants are worth against simple baselines, and the weights they rest on.
+
+    python -m bench.answers.measure_answers LAKE:obqa_book:uscrake_chunks LAKE:arc_book:uscrake_chunks [--fit]
+
+Questions are halved by their ids. Printed are, for the second half of each benchmark, the accuracy of the stored
+predictions, of those that the evidence supports and of the surest quarter and half, beside baselines: the longest
+option, the option nearest to the question, the one whose nearest statement is nearest, and the most frequent label;
+with the paired difference to the best of them. ``--fit`` fits the weights of ``reasoning/extractive.py`` by
+conditional logistic regression on the first halves, and those of its labels where the options are yes, no and maybe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+from scipy.optimize import minimize
+
+from bench.differences import format_difference
+from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.reasoning import extractive
+from evidence_assets.reasoning.extractive import TEXT_KINDS, length_feature
+
+FEATURES = ("text", "fact", "association", "length")
+PENALTY = 0.0005
+
+
+def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any]]:
+    """Each question with its prediction and the features of its options."""
+    questions = lake.read("questions", "questions/mcqa").filter(pl.col("benchmark") == benchmark).sort("question_id")
+    of_question = {
+        table: {
+            key[0]: rows
+            for key, rows in lake.read(table, f"{asset}/mcqa/{variant}")
+            .partition_by("question_id", as_dict=True)
+            .items()
+        }
+        for table, asset in (("chains", "chains"), ("predictions", "predictions"), ("evidence", "evidence"))
+    }
+    texts = sorted({text for row in questions.iter_rows(named=True) for text in (row["text"], *row["options"])})
+    encoder = load_encoder(EMBEDDED_ENCODER)
+    passages = [" ".join(text.split()[-120:]) for text in texts]
+    vectors = dict(zip(texts, encoder.encode_sentences(passages), strict=True))
+    parsed_questions = []
+    for row in questions.filter(pl.col("gold").list.len() > 0).iter_rows(named=True):
+        chains = {
+            c["hypothesis"]: c["support"] for c in of_question["chains"][row["question_id"]].iter_rows(named=True)
+        }
+        labels = sorted(chains)
+        kinds = (
+            set(of_question["evidence"][row["question_id"]]["kind"])
+            if row["question_id"] in of_question["evidence"]
+            else set()
+        )
+        support = np.array([chains[label] for label in labels])
+        texts = bool(kinds & set(TEXT_KINDS)) and bool(support.any())
+        cosines = np.array([float(vectors[row["text"]] @ vectors[option]) for option in row["options"]])
+        size = np.array([length_feature(option) for option in row["options"]])
+        columns = [support * texts, support * (not texts) * (support == 0).mean(), cosines * (not texts), size * texts]
+        (prediction,) = of_question["predictions"][row["question_id"]].to_dicts()
+        parsed_questions.append(
+            {
+                "row": row,
+                "gold": labels.index(row["gold"][0]),
+                "labels": labels,
+                "features": np.stack(columns, 1),
+                "support": support,
+                "near": cosines,
+                "length": np.array([len(option) for option in row["options"]]),
+                "prediction": prediction,
+                "negated": row["negated"],
+            }
+        )
+    return parsed_questions
+
+
+def fitted(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
+    """Weights of the features: conditional logistic regression with a small penalty."""
+    plain_questions = [q for q in questions if not q["negated"]]
+
+    def loss(weights: np.ndarray[Any, Any]) -> float:
+        total = 0.0
+        for q in plain_questions:
+            z = q["features"] @ weights
+            total += float(np.logaddexp.reduce(z) - z[q["gold"]])
+        return total / len(plain_questions) + PENALTY / 2 * float(weights @ weights)
+
+    return np.asarray(minimize(loss, np.zeros(len(FEATURES))).x)
+
+
+def fitted_findings(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
+    """First odds of yes, no and maybe, and what a share of findings of nothing adds to each; yes is 0.
+
+    The share is read back from what each chain was given: the odds of no against yes are linear in it.
+    """
+    place = {label: number for number, label in enumerate(extractive.YES_NO_MAYBE)}
+    shares, gold = [], []
+    for q in questions:
+        support = dict(zip((option.casefold() for option in q["row"]["options"]), q["support"], strict=True))
+        if not any(support.values()):
+            continue
+        odds = np.log(support["no"] / support["yes"])
+        shares.append((odds - extractive.LOG_ODDS_OFFSETS["no"]) / extractive.LOG_ODDS_SLOPES["no"])
+        gold.append(place[q["row"]["options"][q["gold"]].casefold()])
+    x = np.stack([np.ones(len(shares)), np.array(shares)], 1)
+
+    def loss(flat: np.ndarray[Any, Any]) -> float:
+        z = x @ np.hstack([np.zeros((2, 1)), flat.reshape(2, 2)])
+        return float(np.mean(np.logaddexp.reduce(z, axis=1) - z[np.arange(len(z)), gold])) + PENALTY * float(
+            flat @ flat
+        )
+
+    return np.asarray(minimize(loss, np.zeros(4)).x.reshape(2, 2))
+
+
+def format_row(name: str, questions: list[dict[str, Any]]) -> list[str]:
+    """A row of the table: the second half, served, beside its baselines."""
+    first, half = questions[: len(questions) // 2], questions[len(questions) // 2 :]
+    common = max({q["gold"] for q in first}, key=[q["gold"] for q in first].count)
+    right = [q["prediction"]["answer"] == q["labels"][q["gold"]] for q in half]
+    sure = [q["prediction"]["confidence"] or 0.0 for q in half]
+    ordered = order_by_confidence(sure, right)
+    supported = [r for q, r in zip(half, right, strict=True) if q["prediction"]["status"] == "answered"]
+    baselines = {
+        "longest": [int(np.argmax(q["length"])) == q["gold"] for q in half],
+        "association": [int(np.argmax(q["near"])) == q["gold"] for q in half],
+        "nearest": [int(np.argmax(q["support"])) == q["gold"] for q in half],
+        "most frequent": [common == q["gold"] for q in half],
+    }
+    best = max(baselines, key=lambda each: sum(baselines[each]))
+    difference = paired_bootstrap(np.array(right, float), np.array(baselines[best], float))
+    estimate = accuracy(right)
+    supported_accuracy = accuracy(supported)
+    return [
+        name,
+        str(len(half)),
+        f"{estimate.value:.1%} ({estimate.low:.1%}–{estimate.high:.1%})",
+        f"{supported_accuracy.value:.1%} of {len(supported)}" if supported else "none",
+        *(f"{np.mean(ordered[: max(1, len(half) * s // 100)]):.1%}" for s in (25, 50)),
+        f"{calibration_error(sure, right):.3f}",
+        *(f"{np.mean(hits):.1%}" for hits in baselines.values()),
+        f"{best}: {format_difference(difference, '+.1%')}",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measured", nargs="+", metavar="LAKE:BENCHMARK:VARIANT")
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--markdown", type=Path, help="a file to write the table to")
+    options = parser.parse_args()
+    heads = [
+        "benchmark:variant",
+        "n",
+        "served",
+        "supported",
+        "surest 25 %",
+        "surest 50 %",
+        "calibration error",
+        "longest",
+        "association",
+        "nearest",
+        "most frequent",
+        "against the best of these",
+    ]
+    rows, firsts = [], []
+    for spec in options.measured:
+        place, benchmark, variant = re.fullmatch(r"(.+):([^:]+):([^:]+)", spec).groups()  # type: ignore[union-attr]
+        questions = questions_of(Lake(Path(place)), benchmark, variant)
+        rows.append(format_row(f"{benchmark}:{variant}", questions))
+        first = questions[: len(questions) // 2]
+        if all(extractive.is_yes_no_maybe(option) for q in first for option in q["row"]["options"]):
+            if options.fit:
+                print("no, maybe against yes:", fitted_findings(first).round(2).tolist())
+        else:
+            firsts += first
+    if options.fit and firsts:
+        print({name: round(float(weight), 2) for name, weight in zip(FEATURES, fitted(firsts), strict=True)})
+    table = Table(*heads)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=220, highlight=False).print(table)
+    if options.markdown:
+        lines = [heads, ["---"] * len(heads), *rows]
+        options.markdown.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

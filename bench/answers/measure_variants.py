@@ -1,0 +1,193 @@
+"""What variants reach on a benchmark: their assets are materialized with Dagster, their scores printed side by side.
+
+    python -m bench.answers.measure_variants sample_mcqa uscrake uscrake_published bm25
+    python -m bench.answers.measure_variants hotpotqa_100 bm25 cosine uscrake --world bench/worlds/hotpotqa.yaml
+
+Everything is in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
+Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
+asks the half that settings are chosen on. ``--against`` names a benchmark of the same questions with another source,
+such as another graph: the paired differences of each variant between the two are printed. A world is YAML: its first
+document links folders and files of EVIDENCE_DEV_DATA, or collections that ``retrieval_collections.py`` writes, into
+the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state
+``variants`` of a ``system`` as its ``variants.yaml`` does.
+
+Printed are the chosen metrics of each variant with their 95 % intervals, and what `evidence measure` prints: paired
+differences of the first variant to each other, with ``--halves`` on the first half of the questions, on which settings
+are chosen, and on the second. Where the benchmark is part of a lake, use `evidence measure` itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from evidence_assets.cli.measure import BenchmarkRows
+    from evidence_assets.experiment.scores.metrics import Half
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+METRICS = "accuracy,hit@1,recall@2,recall@5,recall@10,mrr,ndcg@10,evidence_recall"
+
+
+def project(root: Path, world: Path | None, benchmark: str, split: str | None) -> dict[str, str]:
+    """Copy the package with the world's declarations beside its own; returns the folders to link into ``raw``."""
+    package = root / "project" / "evidence_assets"
+    shutil.copytree(REPOSITORY / "evidence_assets", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", root / "project")
+    links, *documents = list(yaml.safe_load_all(world.read_text(encoding="utf-8"))) if world else [{}]
+    if declared := [document for document in documents if "type" in document]:
+        (package / "defs" / "benchmarks" / "world").mkdir()
+        (package / "defs" / "benchmarks" / "world" / "defs.yaml").write_text(
+            yaml.safe_dump_all(declared), encoding="utf-8"
+        )
+    for variant_document in [document for document in documents if "variants" in document]:
+        with (package / "systems" / variant_document["system"] / "variants.yaml").open("a", encoding="utf-8") as file:
+            file.write(yaml.safe_dump(variant_document["variants"]))
+    if split:
+        for path in (package / "defs").rglob("*.yaml"):
+            documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+            benchmark_fields = [d["attributes"] for d in documents if d and d["type"].endswith(".Benchmark")]
+            if chosen := [attributes for attributes in benchmark_fields if attributes["name"] == benchmark]:
+                chosen[0]["split"] = split
+                path.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
+    sys.path.insert(0, str(root / "project"))
+    return dict(links)
+
+
+def materialize_scores(benchmark: str, names: list[str], harvest: bool) -> BenchmarkRows:
+    """Make the scores of the variants with all that they need; returns the rows that they are measured by."""
+    import dagster as dg
+
+    from evidence_assets.cli.materialize import print_report
+    from evidence_assets.cli.measure import BenchmarkRows
+    from evidence_assets.cli.run_selection import RunSelection, find_benchmark, select_assets, select_variants
+    from evidence_assets.cli.runner import run_all
+    from evidence_assets.definitions import defs
+
+    declared = find_benchmark(benchmark)
+    variants = select_variants(declared, names)
+    graph = defs().resolve_asset_graph()
+    keys = select_assets(graph, declared, variants).keys or frozenset()
+
+    def by_relation(key: dg.AssetKey) -> bool:
+        return isinstance(graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
+
+    harvested_keys = {key for key in keys if any(map(by_relation, (key, *graph.get(key).parent_keys)))}
+    report = run_all(RunSelection(keys if harvest else keys - harvested_keys, benchmark))
+    print_report(report, "bench.answers.measure_variants")
+    return BenchmarkRows.read(declared, variants)
+
+
+def print_scores(benchmark: str, variants: list[str], metrics: list[str], markdown: Path | None) -> None:
+    """Print the chosen metrics of the variants; write them as a Markdown table, too."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from evidence_assets.benchmarks.declared_benchmarks import benchmarks
+    from evidence_assets.lake.catalogue import connect
+
+    out, family = Console(width=200, highlight=False), benchmarks()[benchmark].family
+    with connect(Path(os.environ["EVIDENCE_LAKE"])) as connection:
+        rows = connection.execute(
+            "SELECT asset, metric, value, low, high, n FROM scores WHERE scope_id = $benchmark AND value IS NOT NULL",
+            {"benchmark": benchmark},
+        ).fetchall()
+        cells_by_metric: dict[tuple[str, str], tuple[Any, ...]] = {
+            (asset, metric): figures for asset, metric, *figures in rows
+        }
+        named = sorted(
+            {metric for _, metric in cells_by_metric if any(fnmatch(metric, pattern) for pattern in metrics)}
+        )
+        table = Table("variant", *named, "n", title=benchmark)
+        lines = [f"| variant | {' | '.join(named)} | n |", f"|{'---|' * (len(named) + 2)}"]
+        for name in variants:
+            asset = f"scores/{family}/{name}"
+            cells = [cells_by_metric.get((asset, metric)) for metric in named]
+            values = [f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells]
+            question_count = str(max((c[3] for c in cells if c), default=""))
+            table.add_row(name, *values, question_count)
+            lines.append(f"| `{name}` | {' | '.join(values)} | {question_count} |")
+        out.print(table)
+        if markdown:
+            markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def print_benchmark_differences(first: BenchmarkRows, second: BenchmarkRows, half: Half | None) -> None:
+    """Print the paired differences of each variant between two benchmarks with the same questions."""
+    from evidence_assets.experiment.scores.measurement import paired_differences, question_values
+    from evidence_assets.experiment.scores.metrics import halve
+
+    ids = halve(first.questions, half)["source_id"].to_list()
+    for label, tables in first.tables.items():
+        values = []
+        for rows, variant_tables in ((first, tables), (second, second.tables[label])):
+            questions = {question["source_id"]: question for question in rows.questions.to_dicts()}
+            values.append(question_values(rows.benchmark.family, [questions[i] for i in ids], variant_tables))
+        for metric, d in paired_differences(*values).items():
+            print(
+                f"{label}, {first.benchmark.name} − {second.benchmark.name}, {half or 'all'}: "
+                f"{metric} {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f}), n = {d.n}"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("benchmark")
+    parser.add_argument("variants", nargs="+")
+    parser.add_argument("--world", type=Path, help="YAML of data and declarations")
+    parser.add_argument("--lake", type=Path, help="a folder to keep everything in")
+    parser.add_argument("--markdown", type=Path, help="a file to write the table to")
+    parser.add_argument("--split")
+    parser.add_argument("--profile", type=Path)
+    parser.add_argument("--harvest", action="store_true")
+    parser.add_argument("--halves", action="store_true", help="print differences on both halves of the questions")
+    parser.add_argument("--against", help="a benchmark with the same questions")
+    parser.add_argument("--metrics", default=METRICS, help="names or patterns, with commas between")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root, lake_root = Path(folder), (options.lake or Path(folder)).resolve()
+        links = project(root, options.world, options.benchmark, options.split)
+        from bench.retrieval.retrieval_collections import COLLECTIONS, QUESTIONS, write
+
+        os.environ |= {
+            "EVIDENCE_LAKE": str(lake_root / "lake"),
+            "DAGSTER_HOME": str(lake_root),
+            "EVIDENCE_PRESETS": "all",
+        }
+        if options.profile:
+            os.environ["EVIDENCE_PROFILE"] = str(options.profile.resolve())
+        for source, place in links.items():
+            target = lake_root / "lake" / "raw" / place
+            source_path = Path(os.environ["EVIDENCE_DEV_DATA"]) / source
+            if source in COLLECTIONS and not target.exists():
+                write(source, source_path.parent, target)
+            elif source in QUESTIONS and not target.exists():
+                QUESTIONS[source](source_path.parent, target)
+            elif source_path.is_dir() and not target.exists():
+                shutil.copytree(source_path, target)
+            elif source_path.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source_path, target)
+        from evidence_assets.cli.console import report_errors
+        from evidence_assets.cli.measure import print_measurements
+
+        with report_errors():
+            rows = materialize_scores(options.benchmark, options.variants, options.harvest)
+            other = options.against and materialize_scores(options.against, options.variants, options.harvest)
+        print_scores(options.benchmark, options.variants, options.metrics.split(","), options.markdown)
+        for half in ("first", "second") if options.halves else (None,):
+            print_measurements(rows, half, with_baselines=False)
+            if other:
+                print_benchmark_differences(rows, other, half)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""A dump of ConceptNet's size, through the same functions as its assets: seconds and memory of every stage.
+
+    python -m bench.graphs.conceptnet [--assertions 34000000] [--folder FOLDER]
+
+Assertions are generated in the official layout of five columns, compressed: a tenth of them between English concepts,
+two tenths with one English end, the others between concepts of other languages, and some links. They are read into
+triples, merged into nodes and edges as each of these assets merges them, and brought into compressed rows. Each stage
+is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bench.graphs.stark import WORDS
+from bench.retrieval.in_stages import keep, run
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
+from evidence_assets.benchmarks.graphs.rows import GraphSource, read_synonyms, triple_table
+from evidence_assets.graphs import graph_store, merge
+from evidence_assets.lake.rows import row_blocks
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake
+
+NAME, PLACE, AT_ONCE, CONCEPTS = "conceptnet", "knowledge/conceptnet", 1_000_000, 1_200_000
+SOURCES = [GraphSource("conceptnet", ("assertions.csv.gz",), "CC-BY-SA-4.0")]
+RELATIONS = (
+    ["RelatedTo"] * 9
+    + ["FormOf"] * 5
+    + ["DerivedFrom", "HasContext", "IsA", "Synonym", "UsedFor", "AtLocation", "Antonym"]
+)
+LANGUAGES = ["en", "fr", "de", "ja", "es", "la", "ru", "pt", "zh"]
+INFO = (
+    '{"dataset": "/d/wiktionary/en", "license": "cc:by-sa/4.0", "sources": '
+    '[{"contributor": "/s/resource/wiktionary/en", "process": "/s/process/wikiparsec/2"}], "weight": 1.0}'
+)
+KINDS = [""] * 6 + ["/n"] * 3 + ["/n/wn/artifact"]
+
+
+def write(folder: Path, arguments: argparse.Namespace) -> None:
+    """Lines of five columns; a concept is one to three words, and some are written with their part of speech."""
+    folder.mkdir(parents=True)
+    draws, words = np.random.default_rng(0), pl.Series(WORDS)
+
+    def concepts(english: NDArray[np.bool_]) -> pl.Series:
+        numbers = (CONCEPTS * draws.random(len(english)) ** 2).astype(np.int64)
+        languages = np.where(english, 0, draws.integers(1, len(LANGUAGES), len(english)))
+        first, second, third = (words.gather(numbers // len(WORDS) ** power % len(WORDS)) for power in range(3))
+        kinds = pl.Series(KINDS).gather(draws.integers(0, len(KINDS), len(english)))
+        uris = "/c/" + pl.Series(LANGUAGES).gather(languages) + "/" + first
+        uris += ("_" + second).set(pl.Series(numbers < len(WORDS)), "")
+        return uris + ("_" + third).set(pl.Series(numbers < len(WORDS) ** 2), "") + kinds
+
+    with gzip.open(folder / "assertions.csv.gz", "wb", compresslevel=1) as file:
+        for first in range(0, arguments.assertions, AT_ONCE):
+            which = draws.random(min(AT_ONCE, arguments.assertions - first))
+            relations = pl.Series(RELATIONS).gather(draws.integers(0, len(RELATIONS), len(which)))
+            pl.DataFrame({"r": relations, "h": concepts(which < 0.3), "t": concepts(which < 0.1)}).select(
+                pl.format("/a/[/r/{}/,{}/,{}/]", "r", "h", "t").alias("uri"),
+                "/r/" + pl.col("r"),
+                "h",
+                "t",
+                pl.lit(INFO).alias("info"),
+            ).write_csv(file, include_header=False, separator="\t", quote_style="never")
+
+
+def triples(lake: Lake, files: Path, _: argparse.Namespace) -> int:
+    return keep(lake, "triples", f"{PLACE}/triples", triple_table(SOURCES, files, load_vocabulary()))
+
+
+def blocks(lake: Lake, *columns: str) -> merge.TripleBlocks:
+    """The triples in blocks, as the assets read them."""
+    schema = pa.schema([TABLES["triples"].arrow.field(name) for name in columns])
+    files = lake.files("triples", f"{PLACE}/triples")
+    return lambda: (
+        pl.DataFrame(block) for path in files for block in row_blocks(path, schema, merge.TRIPLES_PER_BLOCK)
+    )
+
+
+def names(lake: Lake, files: Path) -> merge.MergedNames:
+    columns = ("head", "tail", "head_type", "tail_type")
+    return merge.merge_names(blocks(lake, *columns), read_synonyms(SOURCES, files))
+
+
+def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
+    return keep(lake, "kg_nodes", f"{PLACE}/nodes", names(lake, files).nodes)
+
+
+def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
+    columns = ("head", "relation", "tail", "triple_id", "source", "licence")
+    edge_rows = merge.merge_edges(blocks(lake, *columns), names(lake, files))
+    return keep(lake, "kg_edges", f"{PLACE}/edges", edge_rows, lineage=merge.edge_lineage(edge_rows))
+
+
+def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:
+    return graph_store.build_arrays(lake, NAME, graph_store.tables_version(lake, NAME, "nodes", "edges")).n_edges
+
+
+STAGES = {stage.__name__: stage for stage in (triples, nodes, edges, csr)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--assertions", type=int, default=34_000_000)
+    run("bench.graphs.conceptnet", parser, STAGES, write)
+
+
+if __name__ == "__main__":
+    main()

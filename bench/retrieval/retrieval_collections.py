@@ -1,0 +1,131 @@
+"""Retrieval collections in BEIR's layout, written from EVIDENCE_DEV_DATA and the sample for
+``bench/worlds/collections.yaml``.
+
+The first half of a collection's queries is its split ``dev``, on which settings are chosen, the second its ``test``.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from evidence_assets.benchmarks.readers import read_passages, read_questions
+
+SAMPLE = Path(__file__).resolve().parents[2] / "evidence_assets" / "sample" / "full"
+CLOZES, SHORTEST_CLOZE = 200, 40
+
+Documents = list[tuple[str, str, str]]
+Queries = list[tuple[str, set[str]]]
+
+
+def _hotpot_passages(data: Path) -> tuple[Documents, Queries]:
+    """Questions in two steps, each with the two passages that answer it."""
+    folder = data / "hotpotqa-100"
+    queries = [(q.text, {gold.source for gold in q.gold_evidence}) for q in read_questions("hotpotqa", folder, "train")]
+    return [(d.doc_id, d.title, d.text) for d in read_passages("hotpotqa", folder, "train")], queries
+
+
+def _pages(data: Path) -> dict[str, list[str]]:
+    pages: dict[str, list[str]] = json.loads((data / "hotpotqa-100" / "hotpotqa_train_corpus.json").read_text())
+    return pages
+
+
+def _hotpot_sentences(data: Path) -> tuple[Documents, Queries]:
+    """The same questions; every sentence is a document under the title of its page."""
+    pages = _pages(data).items()
+    documents = [(f"{t}#{i}", t, s.strip()) for t, page in pages for i, s in enumerate(page) if s.strip()]
+    titles = {name for name, _, _ in documents}
+    rows = json.loads((data / "hotpotqa-100" / "hotpotqa_train.json").read_text())
+    return documents, [(r["question"], {f"{t}#{i}" for t, i in r["supporting_facts"]} & titles) for r in rows]
+
+
+def _hotpot_clozes(data: Path) -> tuple[Documents, Queries]:
+    """Sentences that were taken out of 200 pages, each with the page that it stood in: no question in two steps."""
+    generator, pages = random.Random(0), _pages(data)
+    positions = {t: [i for i, s in enumerate(page) if i and len(s) > SHORTEST_CLOZE] for t, page in pages.items()}
+    removed_sentence = {
+        t: generator.choice(positions[t])
+        for t in generator.sample(sorted(t for t in pages if len(positions[t]) > 1), CLOZES)
+    }
+    page_texts = {
+        t: "".join(s for i, s in enumerate(page) if removed_sentence.get(t) != i) for t, page in pages.items()
+    }
+    return [(t, t, text) for t, text in page_texts.items()], [
+        (pages[t][i].strip(), {t}) for t, i in removed_sentence.items()
+    ]
+
+
+def _openbook_facts(data: Path) -> tuple[Documents, Queries]:
+    """Questions with their right answer, each with the fact of the book that it rests on."""
+    folder = data / "obqa"
+    queries = [
+        (f"{q.text} {q.options['ABCD'.index(q.gold[0])]}", {gold.source for gold in q.gold_evidence})
+        for q in read_questions("obqa", folder, "dev")
+    ]
+    return [(d.doc_id, d.title, d.text) for d in read_passages("obqa", folder, "dev")], queries
+
+
+def _pubmed_abstracts(data: Path) -> tuple[Documents, Queries]:
+    """Questions, each with the abstract that they were asked of."""
+    rows = json.loads((data / "pubmedqa" / "ori_pqal_not_test.json").read_text())
+    documents = [(name, "", "\n".join(row["CONTEXTS"])) for name, row in rows.items()]
+    return documents, [(row["QUESTION"], {name}) for name, row in rows.items()]
+
+
+def _sample_articles(data: Path) -> tuple[Documents, Queries]:
+    """This project's own articles: questions with their right answer, and every article that states their facts."""
+    articles = map(json.loads, (SAMPLE / "corpus" / "sample" / "articles.jsonl").open(encoding="utf-8"))
+    lines = (SAMPLE / "benchmarks" / "sample_mcqa.jsonl").open(encoding="utf-8")
+    rows = [row for row in map(json.loads, lines) if row["gold_evidence"]]
+    queries = [
+        (f"{r['text']} {r['options'][r['gold'][0]]}", {gold["source"] for gold in r["gold_evidence"]}) for r in rows
+    ]
+    return [(a["doc_id"], a["title"], a["text"]) for a in articles], queries
+
+
+COLLECTIONS: dict[str, Callable[[Path], tuple[Documents, Queries]]] = {
+    "hotpot_passages": _hotpot_passages,
+    "hotpot_sentences": _hotpot_sentences,
+    "hotpot_clozes": _hotpot_clozes,
+    "openbook_facts": _openbook_facts,
+    "pubmed_abstracts": _pubmed_abstracts,
+    "sample_articles": _sample_articles,
+}
+
+
+def write_hotpot_options(data: Path, folder: Path) -> None:
+    """Write HotpotQA's questions with four options: the answer, if it is no yes or no, and those of three others."""
+    questions = [
+        q for q in read_questions("hotpotqa", data / "hotpotqa-100", "train") if q.gold[0] not in ("yes", "no")
+    ]
+    answers, generator = sorted({q.gold[0] for q in questions}), random.Random(0)
+    rows = []
+    for q in questions:
+        options = [*generator.sample([a for a in answers if a != q.gold[0]], 3), q.gold[0]]
+        generator.shuffle(options)
+        evidence = [{"kind": g.kind, "source": g.source, "locator": g.locator, "text": g.text} for g in q.gold_evidence]
+        rows.append({"source_id": q.source_id, "text": q.text, "options": options, "gold": options.index(q.gold[0])})
+        rows[-1]["gold_evidence"] = evidence
+    folder.mkdir(parents=True)
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+QUESTIONS = {"hotpot_options": write_hotpot_options}
+"""Writers of questions with options."""
+
+
+def write(name: str, data: Path, folder: Path) -> None:
+    """Write a collection into ``folder``; queries without a relevant document are left out."""
+    documents, queries = COLLECTIONS[name](data)
+    answerable = [query for query in queries if query[1]]
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [{"_id": i, "title": title, "text": text} for i, title, text in documents]
+    numbered = [{"_id": f"q{i}", "text": text} for i, (text, _) in enumerate(answerable)]
+    for file, rows in (("corpus", corpus), ("queries", numbered)):
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / f"{file}.jsonl").write_text(lines, encoding="utf-8")
+    for split, chosen in (("dev", range(len(answerable) // 2)), ("test", range(len(answerable) // 2, len(answerable)))):
+        lines = "".join(f"q{i}\t{gold}\t1\n" for i in chosen for gold in sorted(answerable[i][1]))
+        (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{lines}", encoding="utf-8")

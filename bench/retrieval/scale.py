@@ -1,0 +1,335 @@
+"""A corpus from 20,000 to a million chunks: seconds, bytes and memory of every stage, and of answering from it.
+
+    EVIDENCE_DEV_DATA=<folder> python -m bench.retrieval.scale [--sizes 20000 200000 1000000] [--folder FOLDER]
+
+Documents are real sentences put together anew (`recombined`), cut, encoded, indexed and answered from by the functions
+that the assets call. Their vectors are known already, so that the row "embeddings" is the cost of keeping and reading
+vectors; what the encoder itself takes is printed beside it and added to the extrapolation. Each stage is a process of
+its own. "Own memory" is the greatest resident set without mapped files; "with files" counts the pages that were
+mapped as well, which the system takes back where memory is short. A second run on the same folder makes nothing again
+that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.retrieval.recombined import BETWEEN, Recombined, questions, write_documents
+from evidence_assets.benchmarks.corpora import group_files
+from evidence_assets.experiment import corpus_building
+from evidence_assets.experiment.stage import StageContext, StageOutput
+from evidence_assets.lake.store import Lake
+from evidence_assets.models import registry
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.retrieval.corpus import open_corpus
+
+NAME = "scale"
+POOLS = (200, 2_000, 20_000)
+QUESTIONS_BY_POOL = {200: 40, 2_000: 10, 20_000: 3}
+"""Questions at each size of the pool; each is asked once to fill the cache, and then measured."""
+PAPER = {"11.4 M chunks": 11_400_000, "41 M chunks": 41_000_000}
+SHARDS = 16
+PROFILE = f"""name: scale
+extends: embedded
+description: The embedded profile with a corpus of several shards.
+shards: {{questions: 1, corpus: {SHARDS}}}
+"""
+CHUNK_TOKENS = 128
+MIB = 2**20
+
+
+# In the process of a stage -----------------------------------------------------------------------------------------
+
+
+def resident(which: str = "RssAnon") -> float:
+    """MiB that this process holds now and that are no mapped files; or, as ``VmHWM``, its greatest with them."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return float(next(line for line in status.splitlines() if line.startswith(which)).split()[1]) / 1024
+
+
+@contextmanager
+def measure(into: dict[str, Any]) -> Iterator[None]:
+    """Seconds and the greatest own memory of what is done within."""
+    finished, peak = threading.Event(), [resident()]
+    before = peak[0]
+
+    def watch() -> None:
+        while not finished.wait(0.02):
+            peak[0] = max(peak[0], resident())
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        into["seconds"] = time.perf_counter() - start
+        finished.set()
+        watching.join()
+        into["own"], into["gained"] = max(peak[0], resident()), max(peak[0], resident()) - before
+        into["with files"] = resident("VmHWM")
+
+
+def use(folder: Path) -> Recombined:
+    """Have everything in this process encoded by the recombined encoder."""
+    encoder = Recombined(folder / "sentences")
+    registry.load_encoder = lambda name, **_: encoder  # type: ignore[assignment]
+    return encoder
+
+
+def each_shard(lake: Lake, table: str, stage: str, make: Callable[[StageContext], StageOutput]) -> None:
+    """Make the shards of an asset of the corpus one after another, as its partitions are."""
+    for shard in range(SHARDS):
+        step = StageContext(lake, table, f"corpus/{NAME}/{stage}", str(shard))
+        output = make(step)
+        rows = {table: output.rows}
+        lake.write(
+            step.asset, step.partition, rows if output.lineage is None else {**rows, "lineage_edges": output.lineage}
+        )
+
+
+def chunks(lake: Lake, source: Path) -> None:
+    each_shard(lake, "chunks", "chunks", lambda step: corpus_building.build_chunks(step, NAME, group_files(source)))
+
+
+def embeddings(lake: Lake, source: Path) -> None:
+    each_shard(lake, "chunk_embeddings", "embeddings", lambda step: corpus_building.build_embeddings(step, NAME))
+
+
+def index(lake: Lake, source: Path) -> dict[str, Any]:
+    build, built = corpus_building.index_building.write_index, dict[str, Any]()
+
+    def alone(*arguments: Any, **named: Any) -> Any:
+        with measure(built):
+            return build(*arguments, **named)
+
+    corpus_building.index_building.write_index = alone
+    return {**vars(corpus_building.build_index(lake, NAME)), "gained": built["gained"]}
+
+
+def tokens(lake: Lake, source: Path) -> None:
+    corpus_building.build_token_store(lake, NAME)
+
+
+STAGES: dict[str, Callable[[Lake, Path], Any]] = {
+    "chunks": chunks,
+    "embeddings": embeddings,
+    "index": index,
+    "tokens": tokens,
+}
+
+
+def opening(lake: Lake) -> dict[str, Any]:
+    """Open the corpus and read a thousand chunks of it anywhere."""
+    results: dict[str, Any] = {}
+    with measure(results):
+        corpus = open_corpus(lake, NAME)
+    positions = np.random.default_rng(0).integers(0, len(corpus), 1_000)
+    start = time.perf_counter()
+    assert len(corpus.texts(positions)) == 1_000
+    results["thousand texts"] = time.perf_counter() - start
+    results["chunks"] = len(corpus)
+    return results
+
+
+def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
+    """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
+    from evidence_assets.experiment.ad_hoc_questions import AdHocContext, QuestionSource
+    from evidence_assets.experiment.evidence.selection import Question
+    from evidence_assets.systems.uscrake.settings import UscrakeSettings
+    from evidence_assets.systems.uscrake.system import SYSTEM
+
+    results: dict[str, Any] = {}
+    texts = [
+        Question(f"q{n}", "asked", "mcqa", text, options(n))
+        for n, text in enumerate(questions()[: QUESTIONS_BY_POOL[size]])
+    ]
+    with measure(results):
+        step = AdHocContext(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=QuestionSource(NAME))
+        selector = SYSTEM.methods["uscrake"].open_selector(step, UscrakeSettings(R=size, parts="chunks"))
+        first_seconds, second_seconds = [], []
+        for times in (first_seconds, second_seconds):
+            for text in texts:
+                start = time.perf_counter()
+                assert next(iter(selector.select([text])))
+                times.append(time.perf_counter() - start)
+    return {**results, "first": statistics.median(first_seconds), "again": statistics.median(second_seconds)}
+
+
+def options(number: int) -> tuple[str, ...]:
+    """Five answers of HotpotQA."""
+    rows = json.loads(Path(os.environ["EVIDENCE_DEV_DATA"], "hotpotqa-100", "hotpotqa_train.json").read_text("utf-8"))
+    answers = list(dict.fromkeys(row["answer"] for row in rows if row["answer"] not in ("yes", "no")))
+    return tuple(answers[(number + i) % len(answers)] for i in range(5))
+
+
+def in_child(stage: str, folder: Path, size: int) -> dict[str, Any]:
+    """What a stage takes, in a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "bench.retrieval.scale",
+        "--stage",
+        stage,
+        "--folder",
+        str(folder),
+        "--sizes",
+        str(size),
+    ]
+    profile_file = folder / "scale.yaml"
+    profile_file.write_text(PROFILE, encoding="utf-8")
+    environment = {**os.environ, "EVIDENCE_PROFILE": str(profile_file)}
+    process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if process.returncode:
+        raise SystemExit(f"stage {stage} at {size} ended with {process.returncode}:\n{process.stderr[-3000:]}")
+    results: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return results
+
+
+def stage(name: str, folder: Path, size: int) -> dict[str, Any]:
+    """The body of such a process."""
+    use(folder)
+    root = folder / str(size)
+    lake = (
+        Lake(root / "lake")
+        if (root / "lake").is_dir()
+        else Lake.create(root / "lake", question_shards=1, corpus_shards=SHARDS)
+    )
+    if name == "open":
+        return opening(lake)
+    if name.isdecimal():
+        return measure_answering(lake, int(name))
+    results: dict[str, Any] = {}
+    before = disk(lake.root)
+    with measure(results):
+        report = STAGES[name](lake, root / "source")
+    return {**results, "disk": disk(lake.root) - before, "told": report}
+
+
+def disk(folder: Path) -> int:
+    """Bytes of the files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+# In the process that prints -----------------------------------------------------------------------------------------
+
+
+def made_at(folder: Path, size: int, encoder: Recombined) -> dict[str, dict[str, Any]]:
+    """Cost of every stage at a size; results of an earlier run in the same folder are reused."""
+    root, noted = folder / str(size), folder / str(size) / "noted.json"
+    if not (root / "source").is_dir():
+        write_documents(root / "source", encoder.texts, round(size / encoder.chunks_a_document(CHUNK_TOKENS)))
+    results: dict[str, dict[str, Any]] = json.loads(noted.read_text()) if noted.exists() else {}
+    for name in (*STAGES, "open", *map(str, POOLS)):
+        if name not in results:
+            results[name] = in_child(name, folder, size)
+            noted.write_text(json.dumps(results, default=str))
+            print(f"{size:,} {name}: {results[name]}", file=sys.stderr, flush=True)
+    return results
+
+
+def encoder_pace(encoder: Recombined) -> float:
+    """Seconds that the real encoder takes for a chunk, on this machine's processors."""
+    real = load_encoder(EMBEDDED_ENCODER)
+    texts = [BETWEEN.join(encoder.texts[i : i + 4]) for i in range(0, 800, 4)]
+    real.encode_sentences(texts[:50])
+    start = time.perf_counter()
+    real.encode_sentences(texts)
+    return (time.perf_counter() - start) / len(texts)
+
+
+def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
+    """The tables of what was measured, and what it comes to at the sizes of Wikipedia."""
+    print(
+        "| chunks | stage | s | s / 1,000 chunks | bytes / chunk | own memory, MiB | with files, MiB |\n"
+        "|---|---|---|---|---|---|---|"
+    )
+    for result in results.values():
+        count = result["open"]["chunks"]
+        for name in STAGES:
+            row = result[name]
+            print(
+                f"| {count:,} | {name} | {row['seconds']:.1f} | {1000 * row['seconds'] / count:.2f} | "
+                f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
+            )
+    print(
+        "\n| chunks | open, s | it gains, MiB | R | s / question, first | again | own memory, MiB | with files, MiB |\n"
+        "|---|---|---|---|---|---|---|---|"
+    )
+    for result in results.values():
+        opened = result["open"]
+        for size in POOLS:
+            row = result[str(size)]
+            print(
+                f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {size:,} | "
+                f"{row['first']:.2f} | {row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
+            )
+    sizes = list(results)
+    for result in results.values():
+        index_report = result["index"]["told"]
+        recall = ", ".join(f"{share} at {k}" for k, share in index_report["recall"].items()) or "exact"
+        print(
+            f"\nIndex of {index_report['vectors']:,}: {index_report['kind']}, {index_report['bytes'] / MIB:,.0f} MiB, "
+            f"{index_report['nprobe']} lists searched, recall {recall} "
+            f"({index_report['queries'] or 'exhaustive'}); "
+            f"built within {index_report['gained'] / (index_report['bytes'] / MIB):.2f} times its size, "
+            f"{index_report['gained']:,.0f} MiB above what the process held before"
+        )
+    if len(sizes) > 1:
+        print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
+        small, large = results[sizes[-2]], results[sizes[-1]]
+        for size in map(str, POOLS):
+            growth = large[size]["own"] / small[size]["own"] - 1
+            print(
+                f"Own memory of an answering process with R = {int(size):,}: {100 * growth:+.1f} % "
+                f"from {sizes[-2]:,} to {sizes[-1]:,} chunks."
+            )
+        print()
+        print(
+            "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n"
+            "|---|---|---|---|---|"
+        )
+        for name, target in PAPER.items():
+            counts = [result["open"]["chunks"] for result in (small, large)]
+            hours = sum(large[s]["seconds"] for s in STAGES) / counts[1] * target / 3600
+            space = sum(large[s]["disk"] for s in STAGES) / counts[1] * target / 2**30
+            memory = max(line(counts, [f[s]["own"] for f in (small, large)], target) for s in STAGES) / 1024
+            print(f"| {name} | {hours:.1f} | {pace * target / 3600:.0f} | {space:,.0f} | {memory:.1f} |")
+
+
+def line(sizes: list[int], values: list[float], target_size: int) -> float:
+    """What a straight line through two points gives."""
+    return values[1] + max(0.0, (values[1] - values[0]) / (sizes[1] - sizes[0])) * (target_size - sizes[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 200_000, 1_000_000])
+    parser.add_argument("--folder", type=Path, help="Where corpora are kept; a temporary folder where none is named.")
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.stage:
+        print(json.dumps(stage(arguments.stage, arguments.folder, arguments.sizes[0]), default=str))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or Path(temporary)
+        encoder = Recombined(folder / "sentences")
+        show({size: made_at(folder, size, encoder) for size in sorted(arguments.sizes)}, encoder_pace(encoder))
+
+
+if __name__ == "__main__":
+    main()

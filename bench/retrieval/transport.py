@@ -1,0 +1,322 @@
+"""How fast the exact top k of a pool is found, against solving every pair.
+
+    EVIDENCE_DEV_DATA=… python -m bench.retrieval.transport [--texts 20000] [--sample 400] [--full] [--device cuda]
+
+The baseline is the vectorised entropy form of the divergence in float64 with reused buffers and ``ot.emd2`` for each
+pair, timed on an even sample of the pool (on all of it with ``--full``) in the same process, in turns with the search,
+and scaled to the pool. Results are asserted to be equal on what the baseline solved, for one query and for five at
+once, and on one thread. Pools: chunks made by joining random HotpotQA sentences, once with the published scaling
+(softmax of BM25 · vector), once with the weight left out of the softmax, and an isotropic random one. Building
+distributions from the vectors is timed apart on both sides: the baseline is handed finished float64 distributions, and
+the share that the search spends on it is printed.
+
+With ``--device`` the same search is timed there too; the baseline stays on the processor, and results must be the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import ot
+import torch
+from numpy.typing import NDArray
+from scipy.stats import entropy
+
+from bench.retrieval.token_encoding import Encoded, encode
+from evidence_assets.models.inference import single_threaded_blas
+from evidence_assets.models.vectors import softmax
+from evidence_assets.transport import NearestTexts, TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
+from evidence_assets.transport.bounds import BLOCK_TOKENS
+from evidence_assets.transport.ground_cost import Workspace
+from evidence_assets.transport.search import count_processors
+
+K, D, CHUNK = 15, 384, 130
+Array = NDArray[np.float64]
+
+
+class Baseline:
+    """Entropy form with reused buffers, then the exact solver."""
+
+    def __init__(self, query: TokenMeasure) -> None:
+        self.p, self.a = query.points, query.masses
+        self.entropies = entropy(self.p, axis=1)
+        self.mix = np.empty((512, D))
+        self.log = np.empty((512, D))
+
+    def __call__(self, q: Array, b: Array) -> float:
+        mix, log, cost = self.mix[: len(q)], self.log[: len(q)], np.empty((len(self.p), len(q)))
+        np.maximum(q, 1e-300, out=mix)
+        np.log(mix, out=log)
+        mix_entropy = -np.einsum("ij,ij->i", mix, log)
+        for i, row in enumerate(self.p):
+            np.add(q, row, out=mix)
+            mix *= 0.5
+            np.maximum(mix, 1e-300, out=mix)
+            np.log(mix, out=log)
+            cost[i] = -np.einsum("ij,ij->i", mix, log) - 0.5 * (self.entropies[i] + mix_entropy)
+        return float(ot.emd2(self.a, b, np.maximum(cost, 0), numItermax=1_000_000))
+
+
+class AnonymousPeak:
+    """Greatest anonymous memory of this process, sampled every 20 ms."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self.running = True
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+
+    def _watch(self) -> None:
+        while self.running:
+            for line in Path("/proc/self/status").read_text().splitlines():
+                if line.startswith("RssAnon"):
+                    self.peak = max(self.peak, int(line.split()[1]) // 1024)
+            time.sleep(0.02)
+
+
+def bm25(pieces: list[str], counts: Counter[str], n: int, average: float) -> Array:
+    inside = Counter(pieces)
+    norm = 1.2 * (0.25 + 0.75 * len(pieces) / average)
+    return np.array(
+        [
+            max(0.0, np.log((n - counts[p] + 0.5) / (counts[p] + 0.5))) * inside[p] * 2.2 / (inside[p] + norm)
+            for p in pieces
+        ]
+    )
+
+
+def real_pool(sentences: Encoded, texts: int, folder: Path) -> tuple[TokenPool, Counter[str], float]:
+    """Chunks of about 130 tokens from random sentences, written to disk as a memory-mapped float16 store."""
+    rng = np.random.default_rng(0)
+    n = len(sentences.offsets) - 1
+    members: list[list[int]] = []
+    for _ in range(texts):
+        chosen: list[int] = []
+        size = 0
+        while size < CHUNK - 10:
+            chosen.append(int(rng.integers(n)))
+            size += int(sentences.offsets[chosen[-1] + 1] - sentences.offsets[chosen[-1]])
+        members.append(chosen)
+    rows = [np.concatenate([np.arange(*sentences.offsets[[i, i + 1]]) for i in m])[: CHUNK + 20] for m in members]
+    offsets = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
+    store = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=np.float16, shape=(int(offsets[-1]), D))
+    pieces = np.array(sentences.pieces, dtype=object)
+    counts: Counter[str] = Counter()
+    for r in rows:
+        counts.update(set(pieces[r]))
+    weights = np.empty(int(offsets[-1]))
+    average = float(np.diff(offsets).mean())
+    for i, r in enumerate(rows):
+        store[offsets[i] : offsets[i + 1]] = sentences.vectors[r]
+        weights[offsets[i] : offsets[i + 1]] = bm25(list(pieces[r]), counts, texts, average)
+    store.flush()
+    del store
+    return TokenPool(np.load(folder / "vectors.npy", mmap_mode="r"), offsets, weights), counts, average
+
+
+def isotropic_pool(texts: int, folder: Path) -> TokenPool:
+    rng = np.random.default_rng(0)
+    offsets = np.arange(texts + 1) * CHUNK
+    store = np.lib.format.open_memmap(folder / "random.npy", mode="w+", dtype=np.float16, shape=(texts * CHUNK, D))
+    for low in range(0, len(store), 1 << 16):
+        block = store[low : low + (1 << 16)]
+        block[:] = rng.standard_normal(block.shape, dtype=np.float32)
+    store.flush()
+    del store
+    return TokenPool(np.load(folder / "random.npy", mmap_mode="r"), offsets, rng.random(texts * CHUNK))
+
+
+def check(nearest: NearestTexts, solved: dict[int, float]) -> None:
+    """Assert that the search agrees with the distances that the baseline solved."""
+    kth = nearest.distances[-1]
+    distance_of = {int(i): float(d) for i, d in zip(nearest.indices, nearest.distances, strict=True)}
+    for text, true in solved.items():
+        if text in distance_of:
+            assert abs(distance_of[text] - true) < 1e-6, (text, distance_of[text], true)
+        else:
+            assert true > kth - 1e-9, f"text {text} at {true} was missed (k-th is {kth})"
+
+
+def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, sample: int, device: str) -> None:
+    """Compare one query and all queries at once with the baseline."""
+    query = queries[0]
+    find_nearest_texts([query], pool, K, cost)  # page the store in and start the threads: both sides run warm
+    indices = np.unique(np.linspace(0, len(pool) - 1, sample).astype(int))
+    baselines = [Baseline(q) for q in queries]
+    solved: list[dict[int, float]] = [{} for _ in queries]
+    build_seconds = base_cpu = 0.0
+    base_walls = np.zeros(len(queries))
+    walls, cpus, all_walls = [], [], []
+    for turn in np.array_split(indices, 3):
+        for text in turn.tolist():
+            start = time.perf_counter()
+            measure = pool.measure(text, cost)
+            q, b = measure.points, measure.masses
+            build_seconds += time.perf_counter() - start
+            for number, baseline in enumerate(baselines):
+                start, cpu = time.perf_counter(), time.process_time()
+                solved[number][text] = baseline(q, b)
+                base_walls[number] += time.perf_counter() - start
+                base_cpu += (time.process_time() - cpu) * (number == 0)
+        start, cpu = time.perf_counter(), time.process_time()
+        (nearest,) = find_nearest_texts([query], pool, K, cost)
+        walls.append(time.perf_counter() - start)
+        cpus.append(time.process_time() - cpu)
+        start = time.perf_counter()
+        results = find_nearest_texts(queries, pool, K, cost)
+        all_walls.append(time.perf_counter() - start)
+    scale = len(pool) / len(indices)
+    assert results[0].indices.tolist() == nearest.indices.tolist()
+    for distances, result in zip(solved, results, strict=True):
+        check(result, distances)
+        if len(indices) == len(pool):
+            order = sorted(distances, key=lambda t: (distances[t], t))[:K]
+            assert order == result.indices.tolist(), "the order differs from the naive loop"
+    alone = find_nearest_texts([query], pool, K, cost, threads=1)[0]
+    assert alone.distances.tobytes() == nearest.distances.tobytes() and alone.n_solved == nearest.n_solved
+    base_wall, wall, cpu = base_walls[0] * scale, min(walls), min(cpus)
+    print(f"\n{name}: {len(pool)} texts, {len(pool.vectors)} tokens, query of {len(query)} tokens, k = {K}")
+    print(
+        f"  baseline   {base_wall:8.2f} s wall {base_cpu * scale:8.2f} s processor  "
+        f"({1e3 * base_wall / len(pool):.2f} ms a pair on {len(indices)} pairs; building its measures apart: "
+        f"{build_seconds * scale:.2f} s)"
+    )
+    print(f"  search     {wall:8.2f} s wall {cpu:8.2f} s processor, results equal, on one thread too")
+    print(f"  ratio      {base_wall / wall:8.1f} wall {base_cpu * scale / cpu:8.1f} processor")
+    shares = ", ".join(f"{bound} {100 * n / len(pool):.2f} %" for bound, n in nearest.n_pruned.items())
+    print(f"  pruned by bounds: {shares}; solved {nearest.n_solved}")
+    at_once, all_base = min(all_walls), base_walls.sum() * scale
+    print(f"  {len(queries)} queries at once {at_once:.2f} s wall: {all_base / at_once:.1f} times their baselines")
+    if device != "cpu":
+        on_device(query, pool, cost, nearest, base_wall, device)
+    where(query, pool, cost, wall)
+
+
+def on_device(
+    query: TokenMeasure, pool: TokenPool, cost: str, expected: NearestTexts, baseline: float, device: str
+) -> None:
+    """The same search with its pass over the pool on a device."""
+    find_nearest_texts([query], pool, K, cost, device=device)
+    walls = []
+    for _ in range(3):
+        start = time.perf_counter()
+        (nearest,) = find_nearest_texts([query], pool, K, cost, device=device)
+        walls.append(time.perf_counter() - start)
+    assert nearest.indices.tolist() == expected.indices.tolist(), "the device gives another order"
+    assert np.abs(nearest.distances - expected.distances).max() < 1e-6
+    print(
+        f"  {device}: {min(walls):.3f} s wall, {nearest.n_solved} solved, {baseline / min(walls):.1f} times the "
+        f"baseline, results equal"
+    )
+
+
+def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
+    """Where the time goes, on one thread over a block of the pool, and the least bytes and operations of a search."""
+    rows = np.flatnonzero(pool.weights > 0)[:BLOCK_TOKENS]
+    with_mass = int((pool.weights > 0).sum())
+    points, masses = query.points[query.masses > 0], query.masses[query.masses > 0]
+    ground, size = get_ground_cost(cost), len(rows)
+    texts = [pool.measure(text, ground) for text in np.linspace(0, len(pool) - 1, 8).astype(int).tolist()]
+    others = np.concatenate([text.points for text in texts])
+    relaxed_features = ground.relax(points, others, np.outer(masses, np.full(len(others), 1 / len(others))))
+    assert relaxed_features is not None
+    features, relaxed = (tuple(torch.from_numpy(f) for f in fs) for fs in (ground.features(points), relaxed_features))
+    room = Workspace(len(points), size, D, torch.device("cpu"))
+    scale = ground.factors(pool.weights[rows], 1.0)
+    factors = None if scale is None else torch.from_numpy(scale)
+    x = np.random.default_rng(0).random((size, D), dtype=np.float32)
+    y = x.copy()
+
+    def load() -> torch.Tensor:
+        return room.rows(size)[0].copy_(torch.from_numpy(np.asarray(pool.vectors).take(rows, axis=0)))
+
+    many = [
+        ("relaxed bound", lambda: ground.relaxed_lower(relaxed, load(), factors, room)),
+        ("tight bound", lambda: ground.lower(features, load(), factors, room)),
+        ("rows to float32", load),
+        ("exp", lambda: np.exp(x, out=y)),
+        ("product", lambda: np.matmul(features[0].numpy(), x.T)),
+    ]
+    seconds = {}
+    torch.set_num_threads(1)
+    with single_threaded_blas():
+        for name, function in many:
+            times = []
+            for _ in range(20):
+                start = time.process_time()
+                function()
+                times.append(time.process_time() - start)
+            seconds[name] = min(times) * with_mass / size
+    torch.set_num_threads(count_processors())
+    # the centroids' divergence is a lower bound by Jensen's inequality, as it is convex in both distributions
+    bound = ground.matrix((masses @ points)[None], np.stack([text.masses @ text.points for text in texts]))[0]
+    exact = [ot.emd2(masses, text.masses, ground.matrix(points, text.points)) for text in texts]
+    tightness = float(np.median(bound / exact))
+    print(f"  one processor's seconds on all tokens: {', '.join(f'{n} {s:.2f}' for n, s in seconds.items())}")
+    least = sum(seconds[name] for name in ("rows to float32", "exp", "product")) / count_processors()
+    print(
+        f"  least work: {with_mass * D * pool.vectors.itemsize / 1e9:.2f} GB read, {with_mass * D / 1e9:.2f} billion "
+        f"exponentials and {2 * D * len(points) * with_mass / 1e9:.0f} GFLOP of one product, {least:.2f} s on "
+        f"{count_processors()} processors; the search takes {wall / least:.1f} times that"
+    )
+    print(f"  the bound by centroids, which is not used, is {tightness:.2f} of the distance")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=20_000)
+    parser.add_argument("--sample", type=int, default=400)
+    parser.add_argument("--full", action="store_true", help="run the baseline on the whole pool (a minute or more)")
+    parser.add_argument("--device", default="cpu", help="also time the search on this torch device, such as cuda")
+    options = parser.parse_args()
+    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        print("not run: there is no CUDA device")
+        return
+    if not os.environ.get("EVIDENCE_DEV_DATA"):
+        print("not run: EVIDENCE_DEV_DATA names no folder with hotpotqa-100, whose sentences make the pool")
+        return
+    data = Path(os.environ["EVIDENCE_DEV_DATA"]) / "hotpotqa-100"
+    corpus = json.loads((data / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
+    question_texts = [q["question"] for q in json.loads((data / "hotpotqa_train.json").read_text(encoding="utf-8"))]
+    sentences = encode([s.strip() for text in corpus.values() for s in text if s.strip()])
+    questions = encode(question_texts, layers=True)
+    lengths = np.diff(questions.offsets)
+    text_indices = np.flatnonzero(lengths == 25)[:5]
+    sample = options.texts if options.full else options.sample
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        start = time.perf_counter()
+        pool, counts, _average = real_pool(sentences, options.texts, folder)
+        print(f"building the real pool: {time.perf_counter() - start:.1f} s, {count_processors()} processors")
+        watch = AnonymousPeak()
+        for cost, label in (("jsd", "published jsd"), ("jsd_unscaled", "jsd, weight left out of the softmax")):
+            measures = []
+            for text in text_indices:
+                w = bm25(questions.pieces_of(text), counts, options.texts, 25.0)
+                z = questions.vectors[questions.rows(text)].astype(np.float64)
+                measures.append(get_ground_cost(cost).measure(z, w))
+            report(label, measures, pool, cost, sample, options.device)
+        del pool
+        (folder / "vectors.npy").unlink()
+        rng = np.random.default_rng(1)
+        random = [TokenMeasure(softmax(rng.normal(size=(25, D))), rng.random(25)) for _ in range(2)]
+        isotropic = isotropic_pool(min(options.texts, 4000), folder)
+        report("isotropic random", random, isotropic, "jsd_unscaled", min(sample, 4000), options.device)
+        watch.running = False
+        print(
+            f"\nanonymous memory at most {watch.peak} MB; resident with mapped pages "
+            f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB"
+        )
+
+
+if __name__ == "__main__":
+    main()

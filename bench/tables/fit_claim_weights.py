@@ -1,0 +1,145 @@
+"""Fit the weights of claim features and print them for `reasoning.tables.claims`.
+
+    EVIDENCE_DEV_DATA=<folder> python -m bench.tables.fit_claim_weights [--check]
+
+The weights are fitted on all development claims of SCITAB (120) and TabFact (1,024) together. ``--check`` prints
+held-out accuracies: each half of both sets with weights fitted on the other half, and five-fold cross-validation by
+table. ``three labels`` adds NOT ENOUGH INFORMATION to the labels of TabFact, where every statement is true or false.
+
+The model is two logistic regressions (see `reasoning.tables.claims`). Penalties, sample weights and features were
+chosen on both halves, so the accuracies are slightly too high. Deterministic; weights are rounded to two digits.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from bench.tables.claim_data import Claim, read_scitab, read_tabfact
+from evidence_assets.benchmarks.records import CLAIM_LABELS
+from evidence_assets.reasoning.tables.claims import ClaimFeatures, Weights, check_claim, label_probabilities
+from evidence_assets.reasoning.tables.table import TableView
+
+# Sample weights of a SCITAB claim (truth) and a TabFact statement (NOT ENOUGH INFORMATION); 1 for the other benchmark.
+SCITAB_WEIGHT, TABFACT_WEIGHT = 3.0, 0.06
+TRUTH_C, NOT_ENOUGH_C = 0.2, 5.0
+N_FOLDS, N_REPEATS = 5, 10
+
+
+class Sample(NamedTuple):
+    """A claim with its features and the index of its gold label."""
+
+    claim: Claim
+    features: ClaimFeatures
+    gold: int
+
+    @property
+    def has_three_labels(self) -> bool:
+        return len(self.claim.question.labels) == 3
+
+    def is_right(self, weights: Weights, *, n_labels: int | None = None) -> bool:
+        """Whether the gold label is the most probable of the first ``n_labels``, by default of the claim's labels."""
+        chances = label_probabilities(self.features, weights)[: n_labels or len(self.claim.question.labels)]
+        return chances.index(max(chances)) == self.gold
+
+
+def build_samples(claims: Sequence[Claim]) -> list[Sample]:
+    """Claims with the features of their whole tables."""
+    samples = []
+    for claim in claims:
+        table = claim.table
+        view = TableView.of(table.table_id, table.caption, table.header, table.rows)
+        features = check_claim(view, claim.question.text).features
+        samples.append(Sample(claim, features, CLAIM_LABELS.index(claim.question.gold[0])))
+    return samples
+
+
+def fit(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+    """Maximum likelihood weights from the claims that no operation settles."""
+    unsettled = [sample for sample in samples if sample.features.settled_as is None]
+    decided = [sample for sample in unsettled if CLAIM_LABELS[sample.gold] != "NOT ENOUGH INFORMATION"]
+    return {
+        "truth": _regression(
+            [sample.features.truth for sample in decided],
+            [sample.gold == 0 for sample in decided],
+            [SCITAB_WEIGHT if sample.has_three_labels else 1.0 for sample in decided],
+            TRUTH_C,
+        ),
+        "not enough": _regression(
+            [sample.features.not_enough for sample in unsettled],
+            [sample.gold == 2 for sample in unsettled],
+            [1.0 if sample.has_three_labels else TABFACT_WEIGHT for sample in unsettled],
+            NOT_ENOUGH_C,
+        ),
+    }
+
+
+def _regression(
+    rows: Sequence[Mapping[str, float]], labels: Sequence[bool], sample_weights: Sequence[float], c: float
+) -> dict[str, float]:
+    names = sorted({name for row in rows for name in row})
+    features = np.array([[row.get(name, 0.0) for name in names] for row in rows])
+    model = LogisticRegression(C=c, max_iter=1000).fit(features, labels, sample_weight=sample_weights)
+    weights = zip(["intercept", *names], [*model.intercept_, *model.coef_[0]], strict=True)
+    return {name: round(float(weight), 2) + 0.0 for name, weight in weights}
+
+
+def cross_validate(samples: Sequence[Sample]) -> dict[str, float]:
+    """Mean accuracy on each benchmark over repeated cross-validation with disjoint tables."""
+    tables = sorted({sample.claim.table.table_id for sample in samples})
+    n_right: dict[str, float] = {}
+    for seed in range(N_REPEATS):
+        order = np.random.default_rng(seed).permutation(len(tables))
+        for fold in range(N_FOLDS):
+            test_tables = {tables[k] for k in order[fold::N_FOLDS]}
+            weights = fit([sample for sample in samples if sample.claim.table.table_id not in test_tables])
+            for sample in samples:
+                if sample.claim.table.table_id in test_tables:
+                    name = sample.claim.question.benchmark
+                    n_right[name] = n_right.get(name, 0.0) + sample.is_right(weights) / N_REPEATS
+    sizes = Counter(sample.claim.question.benchmark for sample in samples)
+    return {name: count / sizes[name] for name, count in n_right.items()}
+
+
+def print_check(samples: Sequence[Sample]) -> None:
+    """Print held-out accuracies."""
+    halves = [[sample for sample in samples if sample.claim.is_first_half is first] for first in (True, False)]
+    for title, train, test in (("first half", halves[1], halves[0]), ("second half", halves[0], halves[1])):
+        weights = fit(train)
+        for name in sorted({sample.claim.question.benchmark for sample in test}):
+            rows = [sample for sample in test if sample.claim.question.benchmark == name]
+            settled_part = [sample for sample in rows if sample.features.settled_as is not None]
+            print(
+                f"{name}, {title}: accuracy {accuracy(rows, weights)} of {len(rows)}, three labels "
+                f"{accuracy(rows, weights, n_labels=3)}, {len(settled_part)} settled, "
+                f"accuracy of these {accuracy(settled_part, weights)}"
+            )
+    for title, rows in (("first halves", halves[0]), ("all", list(samples))):
+        shares = ", ".join(f"{name} {100 * value:.1f}" for name, value in sorted(cross_validate(rows).items()))
+        print(f"cross-validation, {title}: {shares}")
+
+
+def accuracy(samples: Sequence[Sample], weights: Weights, *, n_labels: int | None = None) -> str:
+    """The percentage of samples that are right with these weights."""
+    n_right = sum(sample.is_right(weights, n_labels=n_labels) for sample in samples)
+    return f"{100 * n_right / max(1, len(samples)):.1f}"
+
+
+def main() -> None:
+    folder = Path(os.environ["EVIDENCE_DEV_DATA"])
+    samples = build_samples([*read_scitab(folder), *read_tabfact(folder)])
+    if sys.argv[1:] == ["--check"]:
+        print_check(samples)
+        return
+    print(fit(samples))
+
+
+if __name__ == "__main__":
+    main()
