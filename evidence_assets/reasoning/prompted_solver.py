@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,7 +31,7 @@ from evidence_assets.reasoning.templates import (
     negation_field,
 )
 
-VERSION = "7"
+VERSION = "8"
 """Raise it whenever equal replies may be parsed differently."""
 NOT_ENOUGH_INFORMATION = "NOT ENOUGH INFORMATION"
 MAX_STEPS = 40
@@ -122,7 +123,7 @@ def _numbered_steps(chain: Chain, evidence: Mapping[str, tuple[EvidenceItem, int
 
 
 def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
-    """Parse the steps of an explanation.
+    """Parse the steps of an explanation; a reply in another script than the question is unusable.
 
     An unknown evidence number becomes a citation of ``evidence N``, for which the citation check returns ``absent``.
     """
@@ -133,7 +134,11 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
         raise UnusableReply("it is no JSON object with a list of steps")
     if len(steps) > MAX_STEPS:
         raise UnusableReply(f"it has {len(steps)} steps, more than {MAX_STEPS}")
-    return tuple(_parse_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
+    parsed = tuple(_parse_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
+    expected, script = _script(task.question), _script(" ".join(step.text for step in parsed))
+    if expected and script and expected != script:
+        raise UnusableReply(f"it is written in {script.title()} script, the question in {expected.title()}")
+    return parsed
 
 
 def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
@@ -157,6 +162,12 @@ def _parse_step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> Cha
     numbers = map(int, re.findall(r"(?<!\d)[0-9]{1,6}(?!\d)", json.dumps(step.get("evidence", []))))
     cited = (evidence[item - 1].evidence_id if 0 < item <= len(evidence) else f"evidence {item}" for item in numbers)
     return ChainStep(step["text"].strip(), tuple(dict.fromkeys(cited)), tuple(q for q in quotes if q.strip()))
+
+
+def _script(text: str) -> str:
+    """The most frequent script of a text's letters, by the first word of their Unicode names."""
+    scripts = [unicodedata.name(char, "?").split()[0] for char in text if char.isalpha()]
+    return max(sorted(set(scripts)), key=scripts.count) if len(scripts) >= 10 else ""
 
 
 def build_choice(task: ChooseAnswer, answer: str | None, *, requires_support: bool = False) -> Choice:

@@ -159,6 +159,8 @@ class FaultyServer:
                 return _close_early
             case "trickle":
                 return _trickle
+            case "empty body" | "malformed body":
+                return Response(b'{"choices": [{' if behaviour == "malformed body" else b"", media_type="application/json")
             case "other body":
                 return JSONResponse({"result": "B"})
             case "slow":
@@ -167,6 +169,8 @@ class FaultyServer:
         if behaviour in ("", "slow", "no seed"):
             text = self.reply(user)
         body = chat_body(text, finish)
+        if behaviour == "null":
+            body["choices"][0]["message"]["content"] = None
         if behaviour == "declined":
             body["choices"][0]["message"] |= {"content": None, "refusal": "I must not say."}
         return JSONResponse(body)

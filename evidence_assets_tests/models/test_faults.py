@@ -32,6 +32,7 @@ QUESTION = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), ()
 EXPLAIN = ExplainOption(
     "What treats pain?", "A", "aspirin", (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
 )
+RUSSIAN_STEP = '{"steps": [{"text": "Аспирин помогает от головной боли", "evidence": [1], "quotes": []}]}'
 
 
 @dataclass(frozen=True)
@@ -135,23 +136,35 @@ def nan_logits(scene: Scene) -> object:
 FAULTS = (
     Fault("server slower than the time-out", choosing("slow", 0.2), STEP, "connection failed .ReadTimeout", 3),
     Fault("reply that never ends in time", choosing("trickle", 0.3), STEP, r"no complete reply in 1\.8 s", 1),
+    Fault("429 time after time", choosing("429"), STEP, "HTTP 429", 3),
     Fault("429 with a long wait", choosing("429 for an hour"), STEP, "HTTP 429", 1),
     Fault("500 time after time", choosing("500"), STEP, "HTTP 500.*retry; finished work is reused", 3),
+    Fault("503 time after time", choosing("503"), STEP, "HTTP 503", 3),
     Fault("connection cut within the reply", choosing("cut"), STEP, "connection failed", 3),
+    Fault("empty body", choosing("empty body"), STEP, "reply", 1),
+    Fault("malformed JSON body", choosing("malformed body"), STEP, "reply", 1),
     Fault("JSON of another protocol", choosing("other body"), STEP, "the reply contains none", 1),
     Fault("key refused (401)", choosing("401"), STEP, "Set the environment variable OPENAI_API_KEY", 1),
     Fault("server not running", choose_at(closed_address), STEP, "Check that it is running"),
     Fault("server is another API", call_other_api, STEP, "gives no list of models. Set base_url"),
+    Fault("wrong root of the protocol", choose_at(lambda scene: scene.url.removesuffix("/v1")), STEP, "base_url"),
     Fault("model not served", choose_at(lambda scene: scene.url, "llama"), STEP, "does not serve 'llama'. It serves"),
     Fault("request refused (400)", choosing("400"), ROW, r"refused by the server \(400\)", 1),
     Fault("empty answer", choosing("empty"), ROW, "it is empty; after one repair attempt", 2),
+    Fault("answer without content", choosing("null"), ROW, "it is empty; after one repair attempt", 2),
     Fault("answer of 100 kB", choosing("100 kB"), ROW, "characters, more than 20000", 2),
     Fault("cut label", choosing("label cut off"), ROW, "limit .finish reason length, 3 tokens after a prompt of 11", 2),
     Fault("answer broken off by a filter", choosing("filtered"), ROW, "content filter broke it off", 2),
     Fault("answer declined", choosing("declined"), ROW, "refused by the model: I must not say", 1),
     Fault("wrong label", choosing("Z"), ROW, "'Z', which is not one of A, B, INSUFFICIENT", 2),
+    Fault("two labels", choosing("A or B"), ROW, "names several options: A, B", 2),
+    Fault("label in another language", choosing("这个问题没有明确的结论"), ROW, "names no option", 2),
     Fault("chain cut off", explaining("cut off"), ROW, "cut off at the token limit", 2),
+    Fault("chain in malformed JSON", explaining('{"steps": [{"te'), ROW, "not valid JSON", 2),
     Fault("chain of another shape", explaining('{"steps": 3}'), ROW, "no JSON object with a list of steps", 2),
+    Fault("chain in another language", explaining(RUSSIAN_STEP), ROW, "in Cyrillic script, the question in Latin", 2),
+    Fault("model without a tokenizer", encoder_without("tokenizer.json"), STEP, "tokenizer"),
+    Fault("model without configuration", encoder_without("config.json"), STEP, "config.json"),
     Fault("model without weights", encoder_without("model.safetensors"), STEP, "lacks its weights"),
     Fault("weights that fail their checksum", bad_checksum, STEP, "fail their checksum.*fetch the file again"),
     Fault("NaN vectors", nan_vectors, STEP, "vectors that are not numbers.*fetch the weights again"),
