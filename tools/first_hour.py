@@ -219,7 +219,7 @@ def main() -> None:
         console.run(f'evidence query "{SCORES}"', project)
         predictions = json.loads(console.run(f'evidence query "{PREDICTION}" --format json', project))
         console.run(f"evidence trace {predictions[0]['prediction_id']}", project)
-        console.run(f"evidence card {predictions[0]['prediction_id']} --what-if", project)
+        console.run(f"evidence card {predictions[0]['prediction_id']}", project)
         console.run("evidence impact history.md", project)
         console.run("python -m dagster definitions validate", project)
         print("\nA sixth pair is added to the seed file of a relation.")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evidence_assets import systems
-from evidence_assets.cli.console import LakeOption, err, out, print_table, report_errors, strip_controls
+from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, enabled_presets, variants
 from evidence_assets.experiment.variants import presets as declared_presets
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
-from evidence_assets.explorer.answers import AnswerRows, Row
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -47,46 +44,12 @@ def presets() -> None:
 @commands.command()
 def card(
     prediction: Annotated[str, typer.Argument(help="First characters of a prediction_id.")],
-    what_if: Annotated[
-        bool, typer.Option("--what-if", help="Also answer without the cited evidence, and with only it.")
-    ] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Show a prediction with its evidence.
-
-    `evidence ask` tests its answers without their evidence; --what-if does so for the answers of a benchmark.
-    """
+    """Show a prediction with its evidence."""
     with report_errors(), connect(lake) as connection:
         view = view_answer(connection, prediction)
-        if what_if and view.rows.counterfactual is None:
-            counterfactual = compute_counterfactual(Lake(lake or find_lake()), view.rows)
-            view = replace(view, rows=replace(view.rows, counterfactual=counterfactual))
     print(strip_controls(format_answer(view)), end="")
-    if view.rows.counterfactual is None and view.rows.used_ids:
-        err.print("--what-if also answers without the cited evidence", style="dim")
-
-
-def compute_counterfactual(lake: Lake, rows: AnswerRows) -> Row:
-    """The counterfactual of a benchmark's answer, computed without storing it; BadInput if it can have none."""
-    from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENCHMARK
-    from evidence_assets.experiment.answers.predictions import ANSWERED_STATUSES
-    from evidence_assets.experiment.stage import StageContext
-    from evidence_assets.experiment.stages import build_stages
-    from evidence_assets.experiment.system import model_combinations
-    from evidence_assets.lake.rows import prepare_rows
-
-    row, variant_name = rows.prediction, rows.variant
-    if row["status"] not in ANSWERED_STATUSES or not rows.partition or row["benchmark"] == AD_HOC_BENCHMARK:
-        raise BadInput(f"--what-if needs an answer that evidence supports; this one has the status {row['status']}")
-    candidates = (v for v in variants() if f"{variant_name}/".startswith(f"{v.family}/{v.name}/"))
-    combinations = (c for v in candidates for c in model_combinations(systems.load(v.system), v, frozenset(v.presets)))
-    variant = next((c for c in combinations if c.key == variant_name), None)
-    if variant is None:
-        raise BadInput(f"there is no variant {variant_name} any more: --what-if cannot answer again")
-    stages = build_stages(systems.load(variant.system), variant.model_copy(update={"counterfactual": True}))
-    stage = next(stage for stage in stages if stage.table == "counterfactuals")
-    context = StageContext(lake, stage.table, stage.key, rows.partition, question_id=row["question_id"])
-    return next(iter(prepare_rows(stage.table, stage.run(context).rows).to_pylist()))
 
 
 @adding.command("corpus")

@@ -17,16 +17,13 @@ from evidence_assets.cli.ask import add_folder, select_clearest, select_variant
 from evidence_assets.experiment import ad_hoc_questions
 from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
-from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import NO_CELL, AnswerView, view_answer
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
 from evidence_assets.lake.store import Lake, find_orphans
-from evidence_assets_tests.lake_rows import question
 
 CITIES = Table("", "c.csv", "", ("City", "People"), (("Paris", "2100"), ("Rome", "2800"), ("Oslo", "700")))
 
@@ -64,29 +61,6 @@ def ask(lake: Lake, text: str, *options: str, table: Table | None = None, system
 def view_of(lake: Lake, answer: AdHocAnswer) -> AnswerView:
     with connect(lake.root) as connection:
         return view_answer(connection, answer.prediction["prediction_id"])
-
-
-def test_a_card_computes_what_a_benchmarks_answer_would_be_without_its_evidence(lake: Lake, notes: Path) -> None:
-    build_corpus(lake, "sample", group_files(notes), discard)
-    partition = "sample_mcqa|0"
-    quiz_question = question(1, "sample_mcqa", "B", text="Which animal purrs?", options=["Bee", "Cat"])
-    lake.write("questions/mcqa", partition, {"questions": [quiz_question]})
-    variant = next(v for v in variants() if v.key == "mcqa/bm25")
-    assert not variant.counterfactual
-    for stage in build_stages(systems.load(variant.system), variant):
-        if stage.table != "scores":
-            output = stage.run(StageContext(lake, stage.table, stage.key, partition))
-            lake.write(stage.key, partition, {stage.table: output.rows, "lineage_edges": output.lineage or []})
-    [row] = lake.read("predictions", "predictions/mcqa/bm25", partition).to_dicts()
-    for status in ("answered", "ambiguous"):
-        lake.write("predictions/mcqa/bm25", partition, {"predictions": [row | {"status": status}]})
-        command = ["card", row["prediction_id"], "--lake", str(lake.root)]
-        assert "with only" not in CliRunner().invoke(app, command).output
-        text = CliRunner().invoke(app, [*command, "--what-if"]).output
-        assert "with only that evidence," in " ".join(text.split()) and not lake.files("counterfactuals"), text
-    lake.write("predictions/mcqa/bm25", partition, {"predictions": [row | {"status": "insufficient"}]})
-    refused = CliRunner().invoke(app, [*command, "--what-if"])
-    assert refused.exit_code == 1 and "has the status insufficient" in refused.output
 
 
 def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
