@@ -99,6 +99,13 @@ class DatasetInfo(BaseModel):
             files += matches
         return files
 
+    def find_public_split(self, folder: Path) -> str:
+        """The first split with public answers whose files are there; test and dev come before the others."""
+        splits = sorted(self.files, key=lambda split: (split != "test", split != "dev"))
+        public = [split for split in splits if split not in self.hidden]
+        present = (split for split in public if all(_matching_files(folder, path) for path in self.files[split]))
+        return next(present, public[0])  # if none is there, reading says which files are missing
+
     def read_each(self, folder: Path, split: str, read: Callable[[Path], Iterable[Item]]) -> Iterator[Item]:
         """Apply ``read`` to each file of ``split`` and yield all items."""
         for file in self.find_files(folder, split):

@@ -144,6 +144,7 @@ def write_declarations(folder: Path, *entries: tuple[str, dict[str, Any]]) -> No
         (temporary / "defs.yaml").write_text(text, encoding="utf-8")
     (folder.parent / f".{folder.name}.lock").unlink(missing_ok=True)
     declarations.cache_clear()
+    benchmarks.cache_clear()
 
 
 class ExpectedSize(BaseModel):

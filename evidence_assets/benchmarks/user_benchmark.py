@@ -54,7 +54,12 @@ TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
 def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
     """Read the questions of ``file`` in order."""
-    questions = (question for _, question in unique_questions(_read_questions(file, benchmark)))
+    return (question for _, question in read_located_questions(file, benchmark))
+
+
+def read_located_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
+    """Read the questions of ``file``, each with its row."""
+    questions = unique_questions(_read_questions(file, benchmark))
     return require_items(questions, lambda: BadInput("contains no questions; add at least one", file=file))
 
 

@@ -43,8 +43,7 @@ def presets() -> None:
 
 @commands.command()
 def card(
-    prediction: Annotated[str, typer.Argument(help="First characters of a prediction_id.")],
-    lake: LakeOption = None,
+    prediction: Annotated[str, typer.Argument(help="First characters of a prediction_id.")], lake: LakeOption = None
 ) -> None:
     """Show a prediction with its evidence."""
     with report_errors(), connect(lake) as connection:
@@ -94,9 +93,7 @@ def add_benchmark(
     tables: Annotated[
         Path | None, typer.Option(help="JSON lines of tables, one table file, or a folder of table files.")
     ] = None,
-    graph: Annotated[
-        Path | None, typer.Option(help="Tab-separated triples (head, relation, tail); for skb_search a folder.")
-    ] = None,
+    graph: Annotated[Path | None, typer.Option(help="Tab-separated triples (head, relation, tail).")] = None,
     split: Annotated[str | None, typer.Option(help="Split to answer. Default: test, if there is one.")] = None,
     lake: LakeOption = None,
 ) -> None:

@@ -24,7 +24,6 @@ class AnswerRows:
     ``numbers``: Number of each evidence row, from 1, by id; evidence that supports the answer comes first.
     ``used_ids``: Ids of evidence that the answer's chain cites and verifies, or that a short answer was extracted from.
         The reasoner received all other evidence without using it.
-    ``partition``: Partition of its question.
     """
 
     prediction: Row
@@ -34,7 +33,6 @@ class AnswerRows:
     citations: list[Row]
     counterfactual: Row | None
     used_ids: frozenset[str] = frozenset()
-    partition: str = ""
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -150,14 +148,7 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
         evidence_rows.sort(key=lambda row: row["evidence_id"] not in first_ids)
         results.append(
             AnswerRows(
-                answer,
-                question,
-                answer_chains,
-                evidence_rows,
-                citations,
-                counterfactuals.get(key),
-                frozenset(used_ids),
-                rows.files.partition.removesuffix(".parquet").replace("/", "|"),
+                answer, question, answer_chains, evidence_rows, citations, counterfactuals.get(key), frozenset(used_ids)
             )
         )
     return results

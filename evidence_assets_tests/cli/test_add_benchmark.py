@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evidence_assets.assets.corpus import Corpus
-from evidence_assets.assets.graph import Graph, KnowledgeBase
+from evidence_assets.assets.graph import Graph
 from evidence_assets.benchmarks import declared_benchmarks as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
@@ -152,20 +152,6 @@ def test_triples_become_the_benchmarks_graph(folder: Folder) -> None:
     assert [(folder.lake.raw / path).read_text() for path in files.paths] == ["bee\tmakes\thoney\n"]
     (passages,) = declared.declarations_of("GraphPassages", folder.defs)
     assert passages.attributes == {"graph": "who"}
-
-
-def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
-    nodes = [{"node_id": n, "type": "animal", "name": n, "document": f"A {n}."} for n in ("bee", "owl")]
-    folder.write_file("base/nodes.jsonl", "".join(json.dumps(node) + "\n" for node in nodes))
-    graph, question = folder.write_file("base/edges.tsv", "owl\thunts\tbee\n").parent, WHO | {"task": "skb_search"}
-    folder.add(folder.plan("find", question, graph=graph))
-    (base,) = declared.declarations_of("KnowledgeBase", folder.defs)
-    read_nodes = KnowledgeBase.model_validate(base.attributes).read_nodes(folder.lake.raw / base.attributes["folder"])
-    assert (read_nodes["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
-    with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is not a node"):
-        folder.plan("other", question | {"gold": ["ant"]}, graph=graph)
-    with pytest.raises(BadInput, match=r"a folder with nodes\.jsonl, edges\.tsv"):
-        folder.plan("other", question, graph=folder.write_file("g.tsv", "a\tb\tc\n"))
 
 
 @pytest.mark.parametrize("name", ["obqa", "sample", "conceptnet", "sample_skb"])

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.declared_benchmarks import declarations
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks, declarations
 from evidence_assets.cli import app
-from evidence_assets.cli.add_benchmark import clear_declaration_caches
 from evidence_assets.cli.add_corpus import add_corpus, corpus_name
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -85,7 +84,8 @@ def test_names_and_folders_that_cannot_be_added(folder: Path, tmp_path: Path, la
 @pytest.fixture
 def _forgets_declarations() -> Iterator[None]:
     yield
-    clear_declaration_caches()
+    declarations.cache_clear()
+    benchmarks.cache_clear()
 
 
 @pytest.mark.usefixtures("_forgets_declarations")
