@@ -44,10 +44,6 @@ SOURCE_COMPONENTS = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"),
 """Components that can define the source that a benchmark names in a field."""
 
 
-class Expected(declared_benchmarks.ExpectedSize, dg.Resolvable):
-    """Expected numbers of questions and options."""
-
-
 class Sample(declared_benchmarks.Sample, dg.Resolvable):
     """A random sample of the questions."""
 
@@ -56,13 +52,11 @@ class Subset(declared_benchmarks.Subset, dg.Resolvable):
     """Part of a benchmark."""
 
     sample: Sample | None = None
-    expected: Expected | None = None
 
 
 class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
     """One benchmark, as declared in YAML."""
 
-    expected: Expected = Expected()
     subsets: Sequence[Subset] = ()
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:

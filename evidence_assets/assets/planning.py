@@ -47,16 +47,16 @@ def plan_variants(
 
 
 def benchmark_size(benchmark: Benchmark, lake: Lake) -> tuple[int, int]:
-    """Numbers of questions and of all their options, from the lake, as declared or from the files; 0 if unknown."""
+    """Numbers of questions and of all their options, from the lake or the files; 0 if both are missing."""
     rows = lake.read("questions", f"questions/{benchmark.family}", columns=["benchmark", "options"])
     options = rows.filter(rows["benchmark"] == benchmark.name)["options"].list.len()
     if len(options):
         return len(options), int(options.sum())
-    if not benchmark.expected.questions and all(lake.raw_path(file).exists() for file in benchmark.files):
-        questions = (q for q in read_benchmark_questions(lake, benchmark) if q.split == benchmark.split)
-        counts = [len(question.options) for question in questions]
-        return len(counts), sum(counts)
-    return benchmark.expected.questions, benchmark.expected.questions * benchmark.expected.options
+    if not all(lake.raw_path(file).exists() for file in benchmark.files):
+        return 0, 0
+    questions = (q for q in read_benchmark_questions(lake, benchmark) if q.split == benchmark.split)
+    counts = [len(question.options) for question in questions]
+    return len(counts), sum(counts)
 
 
 def list_steps(variant: Variant) -> list[str]:

@@ -147,17 +147,6 @@ def write_declarations(folder: Path, *entries: tuple[str, dict[str, Any]]) -> No
     benchmarks.cache_clear()
 
 
-class ExpectedSize(BaseModel):
-    """Size of a benchmark, for planning before its files exist."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    questions: int = Field(0, ge=0)
-    """Number of questions of the split."""
-    options: int = Field(0, ge=0)
-    """Options per question; 0 if there are none."""
-
-
 class Sample(BaseModel):
     """A random sample of questions, without replacement."""
 
@@ -177,8 +166,6 @@ class Subset(BaseModel):
     limit: int = Field(0, ge=0)
     """Number of questions from the start of the files; 0 for all."""
     sample: Sample | None = None
-    expected: ExpectedSize | None = None
-    """Its size, if the benchmark's size does not determine it."""
 
     @property
     def suffix(self) -> str:
@@ -192,13 +179,6 @@ class Subset(BaseModel):
         if not self.suffix:
             raise ValueError("a subset needs split, limit or sample")
         return self
-
-    def expected_size(self, benchmark_size: ExpectedSize) -> ExpectedSize:
-        """Size of the subset of a benchmark of this size; 0 questions if unknown."""
-        if self.expected is not None:
-            return self.expected
-        sizes = {0 if self.split else benchmark_size.questions, self.limit, self.sample.n if self.sample else 0}
-        return ExpectedSize(questions=min(sizes - {0}, default=0), options=benchmark_size.options)
 
     def select(self, questions: Iterable[QuestionRecord]) -> Iterator[QuestionRecord]:
         """Select the subset's questions from those of the split, in order."""
@@ -282,7 +262,6 @@ class Benchmark(RawInput):
     background_graph: str = ""
     """Graph of general knowledge for methods that combine text and graph; methods that answer from a graph alone do not
     read it."""
-    expected: ExpectedSize = ExpectedSize()
     subsets: Sequence[Subset] = ()
     """Subsets that are answered and scored separately, such as ``obqa.first150``."""
 
@@ -297,7 +276,6 @@ class Benchmark(RawInput):
                     "name": f"{self.name}.{subset.suffix}",
                     "source": self.raw_asset,
                     "split": subset.split or self.split,
-                    "expected": subset.expected_size(self.expected),
                     "subsets": [],
                     "subset": subset,
                 }

@@ -169,8 +169,8 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
     title = f"{benchmark.name} with profile {load().name}"
     print_table(("variant", "questions", "model calls", "time"), lines, title=title)
     out.print(
-        "time: from the latest runs of the variant's steps here, with evidence; ?: unknown, because the benchmark "
-        "declares no size or the number of calls depends on replies",
+        "time: from the latest runs of the variant's steps here, with evidence; ?: unknown, because files of the "
+        "benchmark are missing or the number of calls depends on replies",
         style="dim",
     )
     out.print(f"{len(selection.keys or ())} assets will be materialized or reused.")

@@ -78,7 +78,7 @@ def test_a_file_is_downloaded_once_and_checked_every_time(serve: Serve, lake: La
 
 def test_another_number_of_questions_is_reported(serve: Serve, lake: Lake) -> None:
     serve("scitab", claims(7))
-    with pytest.raises(BadInput, match="scitab has 7 questions, expected 1,224"):
+    with pytest.raises(BadInput, match="SCITAB, split test: 7 questions, officially 1,224"):
         download_files("scitab", lake)
 
 
