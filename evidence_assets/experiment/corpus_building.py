@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.chunk_store import ChunkStore
 from evidence_assets.benchmarks.corpora import FileGroup
-from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.experiment.evidence.sources import record_encoder
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, discard_message, report_progress
 from evidence_assets.graphs.graph_store import encode_texts
@@ -112,7 +109,7 @@ def build_index(
     partitions, vectors = rows.embedded_shards(lake, name, encoder), rows.embeddings_key(name, encoder)
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
     with replacing_folder(lake.index_folder(rows.index_key(name, encoder))) as folder:
-        count = write_corpus_files(folder, rows.read_shards(lake, name, encoder))
+        write_corpus_files(folder, rows.read_shards(lake, name, encoder))
         release_memory()
         return index_building.write_index(
             folder,
@@ -121,23 +118,8 @@ def build_index(
             memory=settings.index.bytes,
             kind=settings.index.kind,
             neighbours=neighbours or settings.retrieval.R,
-            queries=_encode_questions(lake, name, encoder) if count > index_building.MAX_FLAT_VECTORS else None,
             progress=report_progress("vectors in the index", inform),
         )
-
-
-def _encode_questions(lake: Lake, name: str, encoder: str) -> npt.NDArray[np.float32] | None:
-    """Vectors of sample questions on the corpus; None if the lake has none."""
-    texts: list[str] = []
-    for benchmark in benchmarks().values():
-        if benchmark.corpus == name:
-            questions = lake.read(
-                "questions", f"questions/{benchmark.family}", columns=["benchmark", "question_id", "text"]
-            )
-            questions = questions.filter(questions["benchmark"] == benchmark.name).sort("question_id")
-            texts += questions["text"][: index_building.RECALL_QUERIES].to_list()
-    profile = profiles.load().with_models({"encoder": encoder} if encoder else {})
-    return get_encoder(profile.encoder).encode_sentences(texts[: index_building.RECALL_QUERIES]) if texts else None
 
 
 def build_token_store(lake: Lake, name: str) -> token_store.StoreMeta:

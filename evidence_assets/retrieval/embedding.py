@@ -86,9 +86,7 @@ def embed(
     rows = cache.rows(hashes)
     vectors = np.zeros((len(ids), encoder.dimensions), np.float16)
     reused = np.flatnonzero(rows >= 0)
-    for start in range(0, len(reused), CHUNKS_PER_CALL):
-        block = reused[start : start + CHUNKS_PER_CALL]
-        vectors[block] = cache.vectors[rows[block]]
+    vectors[reused] = cache.vectors[rows[reused]]
     order = np.argsort(-chunks["n_tokens"].to_numpy(), kind="stable")
     pending = order[rows[order] < 0].tolist()
     n_encoded = 0

@@ -99,7 +99,6 @@ def write_index(
     memory: int = 8_000_000_000,
     kind: str = "auto",
     neighbours: int = 100,
-    queries: FloatArray | None = None,
     progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> IndexMeta:
     """Write the index of ``vectors.npy`` to the same ``folder``.
@@ -107,7 +106,6 @@ def write_index(
     ``memory``: Maximum bytes of the index.
     ``kind``: ``flat`` is exact; ``ivf`` searches some lists of the most exact codes that fit; ``auto`` chooses by size.
     ``neighbours``: Neighbours per search; the number of searched lists is tuned for it.
-    ``queries``: Unit vectors of questions for tuning; by default points between vectors of the file.
     ``progress``: Called with the numbers of indexed and of all vectors.
     """
     vectors = VectorFile(folder / "vectors.npy")
@@ -115,14 +113,11 @@ def write_index(
     max_flat = MAX_FLAT_VECTORS if kind == "auto" else 0
     index_kind = "flat" if kind == "flat" or not n else choose_kind(n, d, memory, max_flat)
     index = _build_index(vectors, index_kind, d, progress)
-    nprobe, recall, query_source = 0, dict[str, float](), ""
-    if index_kind != "flat":
-        recall_queries, query_source = _recall_queries(vectors, queries)
-        nprobe, recall = _tune_nprobe(index, vectors, recall_queries, neighbours)
+    nprobe, recall = (0, {}) if index_kind == "flat" else _tune_nprobe(index, vectors, neighbours)
     faiss().write_index(index, str(folder / INDEX))
     size = (folder / INDEX).stat().st_size
     code = 2 * d if index_kind == "flat" else code_sizes(d)[index_kind.partition(",")[2]]
-    meta = IndexMeta(built_from, model_id, index_kind, n, vectors.d, code, size, memory, nprobe, recall, query_source)
+    meta = IndexMeta(built_from, model_id, index_kind, n, vectors.d, code, size, memory, nprobe, recall)
     (folder / META).write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta
 
@@ -165,19 +160,15 @@ def _reserve_lists(index: Any, vectors: VectorFile) -> None:
         index.invlists.resize(number, 0)
 
 
-def _recall_queries(vectors: VectorFile, queries: FloatArray | None) -> tuple[FloatArray, str]:
-    if queries is not None and len(queries) >= 2:
-        sample_rows = np.random.default_rng(0).permutation(len(queries))[:RECALL_QUERIES]
-        return np.ascontiguousarray(queries[np.sort(sample_rows)], np.float32), f"{len(sample_rows)} questions"
-    sample = vectors.sample(RECALL_QUERIES, seed=1) if vectors.n else np.zeros((0, max(1, vectors.d)), np.float32)
-    # A chunk is its own nearest neighbour. A point between two chunks is near both, as a question is near its answers.
-    return unit_rows(sample + np.roll(sample, 1, axis=0)), f"{len(sample)} points halfway between two chunks"
+def _tune_nprobe(index: Any, vectors: VectorFile, neighbours: int) -> tuple[int, dict[str, float]]:
+    """Number of lists to search, tuned on every second of some points, and recall at each k on the others.
 
-
-def _tune_nprobe(index: Any, vectors: VectorFile, queries: FloatArray, neighbours: int) -> tuple[int, dict[str, float]]:
-    """Number of lists to search, tuned on every second query, and recall at each k on the others."""
+    A chunk is its own nearest neighbour. A point between two chunks is near both, as a question is near its answers.
+    """
     from faiss.contrib.exhaustive_search import knn_ground_truth
 
+    sample = vectors.sample(RECALL_QUERIES, seed=1)
+    queries = unit_rows(sample + np.roll(sample, 1, axis=0))
     depths = sorted({min(k, vectors.n) for k in (*RECALL_AT, neighbours)})
     k_target = min(neighbours, vectors.n)
     _, nearest = knn_ground_truth(queries, vectors.blocks(), depths[-1], faiss().METRIC_INNER_PRODUCT, ngpu=0)

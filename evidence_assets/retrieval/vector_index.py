@@ -15,7 +15,7 @@ from evidence_assets.models.protocols import FloatArray
 
 IntArray = npt.NDArray[np.int64]
 
-VERSION = "2"
+VERSION = "3"
 INDEX, META = "index.faiss", "meta.json"
 
 
@@ -26,7 +26,7 @@ class IndexMeta:
     ``built_from``: Version of the inputs (``retrieval.corpus.corpus_version``).
     ``kind``: ``flat`` is exact over the float16 vectors; ``ivf<lists>,<codes>`` searches ``nprobe`` lists of codes.
     ``bytes``, ``memory``: Size and maximum size of the index; ``code_bytes``: size of a vector's code.
-    ``recall``: Recall at each k against exact search, on the ``queries``.
+    ``recall``: Recall at each k against exact search, for points halfway between two chunks.
     """
 
     built_from: str
@@ -39,7 +39,6 @@ class IndexMeta:
     memory: int
     nprobe: int = 0
     recall: dict[str, float] = field(default_factory=dict)
-    queries: str = ""
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -59,7 +59,6 @@ def test_the_stated_recall_and_size_are_the_real_ones(tmp_path: Path, code: str,
     assert meta.kind.endswith("," + code) and list(meta.recall) == ["10", "100", "400"]
     assert meta.bytes == (tmp_path / "index" / "index.faiss").stat().st_size
     assert meta.bytes == pytest.approx(memory, rel=0.05)
-    assert "halfway" in meta.queries
     index = VectorIndex(tmp_path / "index", expected="v1")
     some = unit(12_000)[:200]
     queries = some + np.roll(some, 7, axis=0)

@@ -15,6 +15,11 @@ from evidence_assets.benchmarks.records import GoldEvidence, LocatedQuestion
 
 SIMPLEQUESTIONS_COLUMNS = ("subject", "relation", "object", "question")
 FREEBASE_ID = r"(?:www\.freebase\.com/)?m[./]\w+"
+IDENTIFIERS = {
+    "freebase": {"subject": FREEBASE_ID, "object": FREEBASE_ID},
+    "wikidata": {"subject": r"Q\d+", "relation": r"[PR]\d+", "object": r"Q\d+"},
+}
+"""Form of the ids in each column of SimpleQuestions, by graph."""
 
 
 class LamaFact(NamedTuple):
@@ -27,14 +32,17 @@ class LamaFact(NamedTuple):
 
 def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """Read one fact and question per line, over Freebase (``m.…``) or Wikidata (``Q…``)."""
-    freebase = info.name == "simplequestions"
+    graph = "freebase" if info.name == "simplequestions" else "wikidata"
     for file in info.find_files(folder, split):
         for row in headed_rows(file, SIMPLEQUESTIONS_COLUMNS, "\t", quoted=False, header=False):
-            topic, relation, answer = _freebase_fact(row) if freebase else _wikidata_fact(row)
+            for field, form in IDENTIFIERS[graph].items():
+                if not re.fullmatch(form, row.text(field)):
+                    raise row.error(f"{row.values[field]!r} is not a {graph.capitalize()} identifier", field)
+            topic, relation, answer = (shorten_freebase_id(row.text(f)) for f in SIMPLEQUESTIONS_COLUMNS[:3])
             fact = f"{topic} {relation} {answer}"
-            if not freebase and relation.startswith("R"):
+            if graph == "wikidata" and relation.startswith("R"):
                 fact = f"{answer} P{relation[1:]} {topic}"  # the inverse of a property
-            evidence = GoldEvidence("triple", "freebase" if freebase else "wikidata", "", fact)
+            evidence = GoldEvidence("triple", graph, "", fact)
             yield info.question(
                 row,
                 split,
@@ -44,24 +52,6 @@ def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterato
                 topic_entities=(topic,),
                 gold_evidence=(evidence,),
             )
-
-
-def _freebase_fact(row: Row) -> tuple[str, str, str]:
-    for field in ("subject", "object"):
-        _check_identifier(row, field, FREEBASE_ID, "a Freebase")
-    subject, relation, answer = (shorten_freebase_id(row.text(f)) for f in ("subject", "relation", "object"))
-    return subject, relation, answer
-
-
-def _wikidata_fact(row: Row) -> tuple[str, str, str]:
-    for field, form in (("subject", r"Q\d+"), ("relation", r"[PR]\d+"), ("object", r"Q\d+")):
-        _check_identifier(row, field, form, "a Wikidata")
-    return row.text("subject"), row.text("relation"), row.text("object")
-
-
-def _check_identifier(row: Row, field: str, form: str, kind: str) -> None:
-    if not re.fullmatch(form, row.text(field)):
-        raise row.error(f"{row.values[field]!r} is not {kind} identifier", field)
 
 
 def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
