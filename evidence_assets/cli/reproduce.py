@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +28,6 @@ NOTE = "differences, or why there is no score"
 @commands.command()
 def reproduce(
     table: Annotated[str, typer.Argument(help="Such as thesis-7.3. Lists all tables without it.")] = "",
-    run: Annotated[bool, typer.Option("--run", help="First compute the scores, as `evidence run` does.")] = False,
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
@@ -38,10 +36,7 @@ def reproduce(
     The list says how many cells can be filled, which data and models that needs, and why other cells stay empty.
     Models and benchmarks are those of EVIDENCE_PROFILE; the default is the profile paper.
     """
-    succeeded = True
     with report_errors():
-        if run and (lake or as_json or not table):
-            raise BadInput("--run needs a table and works on EVIDENCE_LAKE: remove --lake and --json")
         os.environ[PROFILE_VARIABLE] = os.environ.get(PROFILE_VARIABLE) or "paper"
         tables = _load_tables(lake)
         if not table:
@@ -53,15 +48,10 @@ def reproduce(
         if table not in tables:
             suggestion = closest_name(table, tables)
             raise BadInput(f"unknown table {table!r}; did you mean {suggestion!r}? `evidence reproduce` lists all")
-        if run:
-            succeeded = _run(table, tables[table])
-            tables = _load_tables(lake)
         rows = [row for cell in tables[table] for row in _build_rows(cell)]
         summary = _summarize(table, tables[table])
         if not print_if_json(as_json, summary | {"cells": rows}):
             _print_cells(summary, rows)
-    if not succeeded:
-        raise typer.Exit(1)
 
 
 def _load_tables(lake: Path | None) -> dict[str, list[Cell]]:
@@ -120,28 +110,6 @@ def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def _run(table: str, cells: Sequence[Cell]) -> bool:
-    """Materialize the scores that fill a table; returns whether all runs succeeded."""
-    from evidence_assets.cli import materialize
-    from evidence_assets.cli.run_selection import enable_presets, select_harvests
-    from evidence_assets.cli.runner import run_all
-    from evidence_assets.definitions import defs
-
-    sources = [source for cell in cells for source in cell.sources if not source.is_recorded]
-    enable_presets({preset for source in sources for preset in source.variant.presets})  # before the graph is loaded
-    jobs = [partial(materialize.run, benchmark, labels) for benchmark, labels in _list_runs(cells)]
-    if harvests := [source.variant for source in sources if source.scope]:
-        report = run_all(select_harvests(defs().resolve_asset_graph(), harvests))
-        jobs.append(partial(materialize.print_report, report, f"evidence reproduce {table} --run"))
-    succeeded = True
-    for job in jobs:  # a failed benchmark does not stop the others
-        try:
-            job()
-        except typer.Exit:
-            succeeded = False
-    return succeeded
-
-
 def _build_rows(cell: Cell) -> list[dict[str, Any]]:
     """A row for each of our scores, or one row with the reason why there is none."""
     figure = cell.figure
@@ -190,5 +158,6 @@ def _print_cells(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
     out.print("{printed} printed, {fillable} can be filled, {filled} are filled".format(**summary))
     out.print("difference: ours − printed; *: our 95 % interval excludes the printed figure", style="dim")
     if summary["fillable"]:
-        out.print(f"`evidence reproduce {summary['table']} --run` fills it with profile {load().name}; in parts:")
-        out.print("".join(f"  {command}\n" for command in summary["run"]), end="", markup=False, soft_wrap=True)
+        out.print(f"to fill it with profile {load().name}:")
+        commands = summary["run"] or [f"materialize tag:preset/{name} in the Dagster UI" for name in summary["presets"]]
+        out.print("".join(f"  {command}\n" for command in commands), end="", markup=False, soft_wrap=True)

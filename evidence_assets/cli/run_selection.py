@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -106,32 +106,14 @@ def select_upstream(graph: Any, benchmark: Benchmark, targets: Sequence[str]) ->
     def needs_parent(key: dg.AssetKey, parent: dg.AssetKey) -> bool:
         return graph.get(key).partitions_def not in shared or is_relevant(parent, f"{benchmark.name}|0")
 
-    keys = [dg.AssetKey(target.split("/")) for target in targets]
-    return RunSelection(_with_upstream(graph, keys, needs_parent), benchmark.name)
-
-
-def select_harvests(graph: Any, harvests: Sequence[Variant]) -> RunSelection:
-    """All scores of these harvests and all their upstream assets."""
-    scores = tuple(f"scores/{v.key}" for v in harvests)
-    targets = [
-        key
-        for key in graph.materializable_asset_keys
-        if any("/".join(key.path) in (s, f"{s}_judged") or "/".join(key.path).startswith(f"{s}_on_") for s in scores)
-    ]
-    return RunSelection(_with_upstream(graph, targets, lambda key, parent: True))
-
-
-def _with_upstream(
-    graph: Any, queue: list[dg.AssetKey], needs_parent: Callable[[dg.AssetKey, dg.AssetKey], bool]
-) -> frozenset[dg.AssetKey]:
-    """These assets and all their upstream assets."""
+    queue = [dg.AssetKey(target.split("/")) for target in targets]
     keys: set[dg.AssetKey] = set()
     while queue:
         key = queue.pop()
         if key not in keys and graph.has(key):
             keys.add(key)
             queue += [parent for parent in graph.get(key).parent_keys if needs_parent(key, parent)]
-    return frozenset(keys)
+    return RunSelection(frozenset(keys), benchmark.name)
 
 
 def batches(graph: Any, selection: RunSelection) -> Iterator[list[dg.AssetKey]]:

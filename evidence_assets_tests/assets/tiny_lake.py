@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.cli.run_selection import RunSelection, batches, select_assets, select_harvests
+from evidence_assets.cli.run_selection import RunSelection, batches, select_assets
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM
@@ -275,7 +276,15 @@ def make(world: SmallWorld, runs: Mapping[str, Iterable[Variant]]) -> None:
 
 def make_harvests(world: SmallWorld, harvests: Sequence[Variant]) -> None:
     """Materialize all scores of these harvests."""
-    for keys in batches(world.graph, select_harvests(world.graph, harvests)):
+    scores = tuple(f"scores/{variant.key}" for variant in harvests)
+    keys_by_name = {"/".join(key.path): key for key in world.graph.materializable_asset_keys}
+    targets = [
+        key
+        for name, key in keys_by_name.items()
+        if name.removesuffix("_judged") in scores or name.startswith(tuple(f"{s}_on_" for s in scores))
+    ]
+    selected = dg.AssetSelection.assets(*targets).upstream().resolve(world.graph)
+    for keys in batches(world.graph, RunSelection(frozenset(selected))):
         partitions = world.graph.get(keys[0]).partitions_def
         names = [None] if partitions is None else partitions.get_partition_keys(dynamic_partitions_store=world.instance)
         for name in names:
