@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evidence_assets import profiles
+from evidence_assets.benchmarks.dataset_info import load_datasets
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER, find_lake, project_folder
@@ -307,6 +308,12 @@ class Benchmark(RawInput):
         return [self.path or self.reader, *filter(None, [self.names])]
 
     @property
+    def official_size(self) -> int | None:
+        """Official number of questions of its split, if known."""
+        dataset = load_datasets().get(self.reader)
+        return dataset.counts.get(self.split) if dataset else None
+
+    @property
     def joined_graph(self) -> str:
         """Graph for methods that combine text and graph: the background graph if declared, otherwise its graph."""
         return self.background_graph or self.graph
@@ -317,6 +324,12 @@ class BenchmarkSubset(Benchmark):
 
     name: str
     subset: Subset
+
+    @property
+    def official_size(self) -> int | None:
+        sample = self.subset.sample
+        sizes = (super().official_size, self.subset.limit, sample.n if sample else None)
+        return min(filter(None, sizes), default=None)
 
 
 def all_benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:

@@ -293,8 +293,8 @@ def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
         differences.append(f"scored on {part or 'the whole benchmark'}, printed for {figure.part or 'the whole'}")
     elif benchmark and (seed := score.benchmark.partition(SEED_SEPARATOR)[2]):
         differences.append(f"sampled with seed {seed}; the document does not list its questions")
-    if benchmark and benchmark.expected.questions not in (0, score.n):
-        differences.append(f"{score.n:,} of {benchmark.expected.questions:,} questions")
+    if benchmark and benchmark.official_size not in (None, score.n):
+        differences.append(f"{score.n:,} of {benchmark.official_size:,} questions")
     for source in filter(None, (benchmark.corpus, benchmark.graph, benchmark.background_graph) if benchmark else ()):
         notes = [str(attributes["differs"]) for attributes in _declarations(source) if attributes.get("differs")]
         differences.append(f"answered from our {source}" + (f" ({notes[0]})" if notes else ""))

@@ -77,3 +77,9 @@ def test_a_part_has_its_name_its_questions_and_their_tables(
 def test_every_printed_part_of_a_declared_benchmark_is_declared() -> None:
     known_names = {(b.base_name, part_of(name)) for name, b in all_benchmarks().items()}
     assert {(f.benchmark, f.part) for f in figures() if f.part} <= known_names
+
+
+def test_the_official_size_of_a_part_is_known() -> None:
+    sizes = {name: benchmark.official_size for name, benchmark in all_benchmarks().items()}
+    assert (sizes["tabmcq"], sizes["tabmcq.first150"], sizes["stark_prime_synth.test-0.1"]) == (9092, 150, 280)
+    assert sizes["sample_mcqa"] is None
