@@ -54,8 +54,6 @@ def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int)
 
 ROWS_PER_GROUP = 512
 """Rows of one shard per row group."""
-DOCUMENTS_PER_REPORT = 100
-"""Documents between progress callbacks."""
 ReportProgress = Callable[[int, int], None]
 
 
@@ -70,7 +68,7 @@ class ChunkStore:
     ) -> int:
         """Chunk new and edited file groups, delete stale files; returns the number of files written.
 
-        ``report`` receives the bytes done and the total.
+        ``report`` receives the bytes done and the total after each group.
         """
         manifest = self._build_manifest(groups, model, limit, shards)
         keys, files = manifest["keys"], manifest["files"]
@@ -78,13 +76,10 @@ class ChunkStore:
         bytes_done = n_written = 0
         for group, key, size in zip(groups, keys, sizes, strict=True):
             if not self._path(key).exists():
-
-                def report_characters(characters: int, offset: int = bytes_done, size: int = size) -> None:
-                    report(offset + min(characters, size), sum(sizes))
-
-                _write_chunks(self._path(key), group.read(), encoder, limit, shards, report_characters)
+                _write_chunks(self._path(key), group.read(), encoder, limit, shards)
                 n_written += 1
             bytes_done += size
+            report(bytes_done, sum(sizes))
         if not any(pq.read_metadata(self._path(key)).num_rows for key in keys):
             raise BadInput("the corpus has no documents: its files are empty", file=groups[0].folder)
         if keys != self._read_manifest()["keys"] and len(keys) > 1:
@@ -156,24 +151,18 @@ def _relative_names(group: FileGroup) -> list[str]:
     return [path.relative_to(group.folder).as_posix() for path in group.files]
 
 
-def _write_chunks(
-    path: Path, documents: Iterator[Document], encoder: Encoder, limit: int, shards: int, report: Callable[[int], None]
-) -> None:
+def _write_chunks(path: Path, documents: Iterator[Document], encoder: Encoder, limit: int, shards: int) -> None:
     schema = TABLES["chunks"].arrow.append(pa.field("shard", pa.int32()))
     pending: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    characters = 0
     with (
         replacing_file(path) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
-        for number, document in enumerate(documents, 1):
+        for document in documents:
             shard = shard_of(content_id("document", document.doc_id), shards)
             for row in chunk_rows([document], encoder, limit):
                 pending[shard].append(row | {"shard": shard})
                 if len(pending[shard]) == ROWS_PER_GROUP:
                     writer.write_table(pa.Table.from_pylist(pending.pop(shard), schema=schema))
-            characters += len(document.text)
-            if not number % DOCUMENTS_PER_REPORT:
-                report(characters)
         for shard in sorted(pending):
             writer.write_table(pa.Table.from_pylist(pending[shard], schema=schema))

@@ -45,8 +45,6 @@ class ChoiceFields(BaseModel):
     labels: tuple[str, ...] = ()
     """Label of each option in ``gold``, if not its letter."""
     gold: str
-    gold_text: str = ""
-    """Field that repeats the text of the right option; checked."""
     gold_lines: bool = False
     """Whether the last file of a split has the ``label`` of each row, one per line; ``gold`` is then ``label``."""
     evidence: str = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from evidence_assets.benchmarks.corpora import corpus_files, group_files
@@ -26,14 +25,6 @@ from evidence_assets.lake.store import Lake
 MAX_NAMED_FILES = 5
 
 
-@dataclass(frozen=True)
-class AddedCorpus:
-    """Result of adding a corpus: its folder below ``raw`` and number of documents."""
-
-    raw: Path
-    documents: int
-
-
 def corpus_name(folder: Path) -> str:
     """Corpus name derived from a folder's name."""
     name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.casefold()).strip("_")
@@ -42,13 +33,16 @@ def corpus_name(folder: Path) -> str:
     return name
 
 
-def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_message) -> AddedCorpus:
-    """Chunk all documents of a folder, copy changed files to the lake, and declare a new corpus.
+def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_message) -> Path:
+    """Chunk all documents of a folder, copy changed files to the lake, and declare a new corpus; returns its folder.
 
     Changes nothing until all files are chunked. Raises BadInput if a file is unreadable, the folder has no
     documents, or the name belongs to a corpus with other files.
     """
-    _check(name, folder)
+    check_name(name, "corpus")
+    if not folder.is_dir():
+        raise BadInput("the folder does not exist: give a folder of documents", file=folder)
+    reject_outside_links(folder)
     raw_folder = f"corpora/{name}"
     raw, declaration = lake.raw_path(raw_folder), lake.root / DECLARATIONS_FOLDER / "corpus" / name
     is_declared = False
@@ -64,9 +58,8 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     if others:
         log(_describe_others([path.relative_to(folder).as_posix() for path in others]))
     changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
-    chunk_store = open_chunks(lake, name)
-    if changed or not chunk_store.documents:
-        chunk_store, _ = update_chunks(lake, name, group_files(folder, list(files.values())), log)
+    if changed or not open_chunks(lake, name).documents:
+        update_chunks(lake, name, group_files(folder, list(files.values())), log)
     if changed:
         with replacing_folder(raw) as temporary:
             for relative_path, source in files.items():
@@ -74,7 +67,7 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
                 shutil.copyfile(source, temporary / relative_path)
     if not is_declared:
         write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
-    return AddedCorpus(raw, chunk_store.documents)
+    return raw
 
 
 def _describe_others(names: list[str]) -> str:
@@ -94,10 +87,3 @@ def file_hashes(folder: Path) -> dict[str, str]:
 def check_name(name: str, kind: str) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
         raise BadInput(f"{name!r} is not a valid {kind} name: use lowercase letters, digits and '_'")
-
-
-def _check(name: str, folder: Path) -> None:
-    check_name(name, "corpus")
-    if not folder.is_dir():
-        raise BadInput("the folder does not exist: give a folder of documents", file=folder)
-    reject_outside_links(folder)

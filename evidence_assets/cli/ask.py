@@ -114,13 +114,12 @@ def _read_table(file: Path | None) -> Table | None:
     return with_content_id(read_table_file(file))
 
 
-def add_folder(lake: Lake, folder: Path) -> str:
-    """Add the folder as a corpus or update it; returns its name."""
+def add_folder(lake: Lake, folder: Path, name: str = "") -> str:
+    """Add the folder as a corpus, by default named after it, or update the corpus; returns its name."""
     from evidence_assets.cli.add_corpus import add_corpus, corpus_name
 
-    name = corpus_name(folder)
-    added = add_corpus(lake, name, folder, log=make_progress_printer(name))
-    update_corpus(lake, name, added.raw)
+    name = name or corpus_name(folder)
+    update_corpus(lake, name, add_corpus(lake, name, folder, log=make_progress_printer(name)))
     return name
 
 

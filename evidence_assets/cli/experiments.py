@@ -66,16 +66,15 @@ def add_corpus(
     """
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
-        from evidence_assets.cli.add_corpus import add_corpus as add_documents
-        from evidence_assets.cli.ask import make_progress_printer, update_corpus
+        from evidence_assets.cli.ask import add_folder
+        from evidence_assets.experiment.corpus_building import open_chunks
 
         _select_lake(lake)
         opened_lake = LakeResource().open()
-        added = add_documents(opened_lake, name, folder, make_progress_printer(name))
-        update_corpus(opened_lake, name, added.raw)
+        add_folder(opened_lake, folder, name)
+        documents = open_chunks(opened_lake, name).documents
     out.print(
-        f"{name}: {added.documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,",
-        soft_wrap=True,
+        f"{name}: {documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,", soft_wrap=True
     )
     out.print("`evidence add benchmark` adds your own questions. Reload the Dagster UI to see the corpus.")
 

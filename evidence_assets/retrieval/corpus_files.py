@@ -101,31 +101,22 @@ class _Writers:
         self._words.finish()
 
 
-def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
-    """Write the files of a corpus to the existing ``folder``; returns the number of chunks.
+def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
+    """Write the files of a corpus to the existing ``folder``.
 
     Memory: one batch, 48 bytes per chunk while ids are sorted, and postings.
-    Raises BadInput if the numbers of chunks and vectors of a shard differ, or if a value exceeds float16.
+    Raises BadInput if a value exceeds float16.
     """
     with ExitStack() as stack:
         writers = _Writers(folder, stack)
         for number, shard in enumerate(shards):
-            n_before = writers.count
             for batch in shard.chunks:
                 writers.chunks(batch)
-            n_vectors = 0
             for block in shard.vectors:
                 writers.vectors(block, number)
-                n_vectors += len(block)
-            if n_vectors != writers.count - n_before:
-                raise BadInput(
-                    f"shard {number} of the corpus has {writers.count - n_before} chunks but {n_vectors} vectors: "
-                    "materialize its embeddings again"
-                )
         writers.finish()
     metadata = {"version": VERSION, "chunks": writers.count, "dimensions": writers.dimensions}
     (folder / "corpus.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
-    return writers.count
 
 
 class CorpusFiles:

@@ -32,8 +32,6 @@ def maxsim_scores(query: ArrayLike, pool: TextCollection, weights: ArrayLike | N
     """
     nearest = nearest_tokens(query, pool)
     w = np.ones(len(nearest)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if w.shape != (len(nearest),) or (w < 0).any():
-        raise ValueError(f"weights must be {len(nearest)} non-negative numbers")
     w = w / w.sum() if w.sum() > 0 else np.full(len(nearest), 1 / len(nearest))
     return np.asarray(w @ nearest)
 
@@ -43,7 +41,7 @@ def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
 
     In float32, because these cosines are the largest arrays of a search in a pool of ten thousand texts.
     """
-    units = _query_units(query, texts.dimensions)
+    units = _unit_rows(torch.from_numpy(np.array(query, dtype=np.float32)))
     nearest = np.empty((len(units), len(texts)), np.float32)
 
     def compare(pool: TokenPool, start: int, block: tuple[int, int]) -> None:
@@ -60,13 +58,6 @@ def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
         start += len(members)
         del pool  # frees memory before the next part is read
     return nearest
-
-
-def _query_units(query: ArrayLike, dimensions: int) -> torch.Tensor:
-    q = torch.from_numpy(np.array(query, dtype=np.float32))
-    if q.ndim != 2 or not len(q) or q.shape[1] != dimensions:
-        raise ValueError(f"a query of shape {tuple(q.shape)} cannot be compared with {dimensions} dimensions")
-    return _unit_rows(q)
 
 
 def _multiply(query_units: torch.Tensor, pool: TokenPool, block: tuple[int, int]) -> Cosines:

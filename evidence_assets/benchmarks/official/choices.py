@@ -48,7 +48,7 @@ def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
                 source_id,
                 _resolve_path(row, fields.text)[0].text(_resolve_path(row, fields.text)[1]),
                 options=options,
-                gold=_read_gold(fields, row, gold, options, option_names, split in info.hidden),
+                gold=_read_gold(fields, gold, options, option_names, split in info.hidden),
                 gold_evidence=_read_passage(fields, row, source_id),
                 topic_entities=_read_topics(fields, row),
             )
@@ -119,14 +119,11 @@ def find_option_letter(row: Row, field: str, options: tuple[str, ...], labels: t
 
 
 def _read_gold(
-    fields: ChoiceFields, row: Row, gold_row: Row, options: tuple[str, ...], labels: tuple[str, ...], hidden: bool
+    fields: ChoiceFields, gold_row: Row, options: tuple[str, ...], labels: tuple[str, ...], hidden: bool
 ) -> tuple[str, ...]:
     if hidden and str(gold_row.values.get(fields.gold) or "").strip() in ("", "-1"):
         return ()
-    letter = find_option_letter(gold_row, fields.gold, options, labels)
-    if fields.gold_text and row.text(fields.gold_text) != options[ord(letter) - ord("A")]:
-        raise row.error(f"{row.values[fields.gold_text]!r} is not the text of option {letter}", fields.gold_text)
-    return (letter,)
+    return (find_option_letter(gold_row, fields.gold, options, labels),)
 
 
 def _read_passage(fields: ChoiceFields, row: Row, source_id: str) -> tuple[GoldEvidence, ...]:
