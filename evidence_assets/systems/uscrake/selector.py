@@ -13,17 +13,19 @@ A hypothesis is a question with one of its options. For each hypothesis:
 Evidence consists of the best sentences of the kept chunks with their characters, or of whole chunks, as published. Ties
 are ordered by id.
 
-``WiderEvidence`` serves a grid of k and s with one ranking: the first k chunks and s triples of the widest variant.
+``FirstRows`` serves a grid of k and s with one ranking: the first k chunks and s triples of the widest variant.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import polars as pl
+from pydantic import NonNegativeInt, PositiveInt
 
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence
 from evidence_assets.lake.ids import content_id
@@ -112,34 +114,41 @@ class UscrakeSelector:
         return judged_rows
 
 
-class WiderEvidence:
-    """Selects from stored evidence of a wider variant; ranks questions that have none.
+@dataclass(frozen=True)
+class FirstRowsSettings:
+    """``k`` and ``s`` of a variant that reads the evidence of ``ranking``, a variant of its family with no fewer.
 
-    ``selector``: The selector with these ``k`` and ``s``; its evidence is the same.
-    ``rows``: Current evidence of the wider variant.
+    Both must have the same rows in the same order: no score and no cap may depend on k or s. So whole chunks are
+    ranked, and the judge alone orders them with the triples, of which it scores all.
     """
 
-    def __init__(self, selector: UscrakeSelector, rows: pl.DataFrame, k: int, s: int) -> None:
-        self._selector, self._k, self._s = selector, k, s
-        self.version = selector.version
-        self._rows = {
-            str(key[0]): group
-            for key, group in rows.sort("option", "rank").group_by("question_id", maintain_order=True)
-        }
+    ranking: str
+    k: PositiveInt
+    s: NonNegativeInt
+
+
+class FirstRows:
+    """Selects the first k chunks and s triples of each option from stored evidence.
+
+    ``rows``: Evidence of the variant that ranks.
+    """
+
+    def __init__(self, rows: pl.DataFrame, settings: FirstRowsSettings) -> None:
+        self._k, self._s = settings.k, settings.s
+        self.version = content_id("first rows", VERSION, asdict(settings), rows["input_hash"].unique().sort().to_list())
+        self._rows = rows.sort("option", "rank").partition_by("question_id", as_dict=True)
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """Evidence of each question, best first within each option."""
-        ranked = iter(self._selector.select([q for q in questions if q.question_id not in self._rows]))
         for question in questions:
-            rows = self._rows.get(question.question_id)
-            yield next(ranked) if rows is None else list(self._first(rows))
+            rows = self._rows.get((question.question_id,))
+            yield [] if rows is None else list(self._first(rows))
 
     def _first(self, rows: pl.DataFrame) -> Iterator[SelectedEvidence]:
-        """The first k chunks and s triples of each option, in their order."""
-        n_triples: dict[str, int] = {}
+        n_triples: Counter[str] = Counter()
         for row in rows.iter_rows(named=True):
             if row["kind"] == "triple":
-                n_triples[row["option"]] = n_triples.get(row["option"], 0) + 1
+                n_triples[row["option"]] += 1
                 is_kept = n_triples[row["option"]] <= self._s
             else:
                 is_kept = json.loads(row["why"])["chunk_rank"] <= self._k

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
@@ -72,13 +72,3 @@ class UscrakeSettings:
     def max_triples(self) -> int:
         """Maximum triples of an option that the judge scores; the asset's metadata count the others."""
         return self.triples_judged * self.s or MAX_TRIPLES
-
-    def contains_evidence_of(self, other: UscrakeSettings) -> bool:
-        """Whether evidence with these settings contains that of ``other``, for every question.
-
-        That is so if only k and s differ and are no smaller here, and if no score and no cap depends on them: whole
-        chunks are ranked, the judge alone orders them with the triples, and it scores all triples.
-        """
-        is_independent = self.parts == "chunks" or (self.triples_judged == 0 and self.judge == 1)
-        is_equal = replace(self, k=other.k, s=other.s) == other
-        return self.grain == "chunk" and is_independent and is_equal and self.k >= other.k and self.s >= other.s
