@@ -27,7 +27,7 @@ from evidence_assets.experiment.scores.scoring import answer_metrics, metric_row
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.rows import prepare_rows
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.systems.baselines import VERSION
 
@@ -65,19 +65,22 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
         # hits@k counts triples, so a short answer becomes the tail of one
         triples = [["", "", answer] for answer in ranking] if question["task"] == "kgqa" else []
         triples += [_check_triple(row, item) for item in row.values.get("triples") or []]
-        evidence_rows += [_evidence_row(question, rank, triple) for rank, triple in enumerate(triples, 1)]
+        for rank, triple in enumerate(triples, 1):
+            about = {"question_id": question["question_id"], "kind": "triple", "rank": rank}
+            text, why = " ".join(filter(None, triple)), json.dumps({"triple": triple})
+            evidence_rows.append({**about, "text": text, "why": why})
         if "answer" in row.values or (ranking and question["task"] == "skb_search"):
-            prediction_rows.append(_prediction_row(question, row.text_or_none("answer") or ranking[0], ranking))
-    evidence, predictions, citations = (
-        pl.DataFrame(prepare_rows(table, table_rows))
-        for table, table_rows in (("evidence", evidence_rows), ("predictions", prediction_rows), ("citations", []))
-    )
+            answer = {"answer": row.text_or_none("answer") or ranking[0], "ranked_answers": ranking}
+            answer |= {"status": "answered", "supported_answers": []}
+            prediction_rows.append({"question_id": question["question_id"], **answer})
+    evidence, predictions = _read_as("evidence", evidence_rows), _read_as("predictions", prediction_rows)
     retrieval = (
         retrieval_metrics(question_rows, evidence, get_encoder(context.profile.token_encoder)) if evidence_rows else {}
     )
     if not prediction_rows:
         return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, retrieval, published)
-    tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear(), "citations": citations}
+    tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear()}
+    tables["citations"] = _read_as("citations", [])
     metrics = answer_metrics(tables) | retrieval
     return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, metrics, published)
 
@@ -105,40 +108,6 @@ def _check_triple(row: Row, value: Any) -> list[str]:
     return value
 
 
-def _evidence_row(question: Mapping[str, Any], rank: int, triple: Sequence[str]) -> dict[str, Any]:
-    """A row of ``evidence``."""
-    return {
-        "evidence_id": f"{question['question_id']}-{rank}",
-        "question_id": question["question_id"],
-        "benchmark": question["benchmark"],
-        "option": "",
-        "selector": RECORDED_ANSWERS,
-        "kind": "triple",
-        "source_kind": "edge",
-        "source_id": RECORDED_ANSWERS,
-        "locator": "",
-        "text": " ".join(filter(None, triple)),
-        "rank": rank,
-        "score": -float(rank),
-        "why": json.dumps({"triple": list(triple)}),
-        "content_hash": "",
-        "input_hash": "",
-    }
-
-
-def _prediction_row(question: Mapping[str, Any], answer: str, ranked_answers: Sequence[str]) -> dict[str, Any]:
-    """A row of ``predictions``."""
-    return {
-        "prediction_id": question["question_id"],
-        "question_id": question["question_id"],
-        "benchmark": question["benchmark"],
-        "selector": RECORDED_ANSWERS,
-        "reasoner": RECORDED_ANSWERS,
-        "model_id": "",
-        "answer": answer,
-        "ranked_answers": list(ranked_answers),
-        "supported_answers": [],
-        "status": "answered",
-        "content_hash": "",
-        "input_hash": "",
-    }
+def _read_as(table: str, rows: Rows) -> pl.DataFrame:
+    """Rows of a table; columns that they lack are null, as no metric reads them."""
+    return pl.DataFrame(rows, schema=pl.DataFrame(TABLES[table].arrow.empty_table()).schema)
