@@ -71,9 +71,11 @@ class Result:
 
 def answer_question(question: QuestionRecord, evidence: TableEvidence, caption: str) -> Result:
     """Answer a question from its cells as the assets do: explain each option, then choose."""
-    cells = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text, c.score) for c in evidence.cells)
+    table_id = evidence.question.table_id
+    locators = {f"r{row}c{column}": text for (row, column), text in evidence.cells.items()}
+    cells = tuple(EvidenceItem(locator, "cell", table_id, locator, text) for locator, text in locators.items())
     if caption:
-        cells += (EvidenceItem(CAPTION, CAPTION, evidence.question.table_id, CAPTION, caption),)
+        cells += (EvidenceItem(CAPTION, CAPTION, table_id, CAPTION, caption),)
     options = question.options if question.task == "table_qa" else question.labels
     pairs = list(zip(question.labels, options, strict=True))
     chains = SOLVER.explain([ExplainOption(question.text, *pair, cells, question.task) for pair in pairs])

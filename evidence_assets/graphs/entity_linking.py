@@ -5,7 +5,6 @@ inflection; ``fuzzy``: the most similar names; ``embedding``: the names with the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -140,14 +139,9 @@ class EntityLinker:
         key, threshold = name_key(concept), MIN_SIMILARITY
         if not key or not len(self.keys):
             return 0.0, []
-        # 2·min(n, m) ≥ t·(n + m) bounds the length n of a match.
-        shortest = math.ceil(len(key) * threshold / (2 - threshold) - 1e-6)
-        longest = math.floor(len(key) * (2 - threshold) / threshold + 1e-6)
-        lengths, order, keys = self._by_length
-        low, high = np.searchsorted(lengths, [shortest, longest + 1]).tolist()
-        matches = process.extract(key, keys[low:high], scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None)
+        matches = process.extract(key, self._key_list, scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None)
         best = matches[0][1] if matches else 0.0
-        return best / 100, [int(order[low + position]) for _, score, position in matches if score == best]
+        return best / 100, [position for _, score, position in matches if score == best]
 
     def _find_keys(self, keys: Sequence[str]) -> list[int]:
         """Number of each key; −1 for keys that no name has."""
@@ -185,11 +179,8 @@ class EntityLinker:
         return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows.tolist()})))
 
     @cached_property
-    def _by_length(self) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
-        """The keys sorted by length: lengths, key numbers and keys."""
-        lengths = self.keys.str.len_chars().to_numpy()
-        order = np.argsort(lengths, kind="stable")
-        return lengths[order], order, self.keys.gather(order).to_list()
+    def _key_list(self) -> list[str]:
+        return self.keys.to_list()
 
     @cached_property
     def _max_words(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -161,58 +161,34 @@ def initial_weights(question_id: str, width: int, numbers: int) -> Tensor:
     return torch.empty(numbers).uniform_(-bound, bound, generator=torch.Generator().manual_seed(seed))
 
 
-@dataclass(frozen=True)
-class _Network:
-    """Trainable weights, the function to hidden node vectors and attention, and that from attention to edges."""
-
-    weights: Sequence[Tensor]
-    projection: Tensor
-    hidden_vectors: Callable[[Tensor], tuple[Tensor, Tensor]]
-    edge_attention: Callable[[Tensor], FloatArray]
-
-
-def _attention_network(graph: FeatureGraph, settings: AttentionSettings, device: torch.device) -> _Network:
-    """The published layers, or the mean over neighbours for `gcn`."""
-    nodes, width = graph.features.shape
+def _train_and_score_graph(
+    graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
+) -> tuple[FloatArray, FloatArray]:
+    """Train the published layers, or the mean over neighbours for `gcn`; returns node scores and edge attention."""
+    features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
+    if not len(features) or settings.variant == "cosine":
+        return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
+    (nodes, width), unit = features.shape, normalize(query, dim=0)
     pattern = NeighbourPattern.of(nodes, (graph.heads, graph.tails), settings.heads, device)
     # Concatenated W^Q, W^K, W^V of a layer need one product; `gcn` needs only W^V.
     size = 1 if settings.variant == "gcn" else 3
     numbers = initial_weights(graph.question_id, width, (size * settings.layers + 1) * width**2)
     initial = numbers.view(-1, width, width).to(device)
     weights = [torch.cat(list(layer), dim=1).requires_grad_() for layer in torch.split(initial[:-1], size)]
+    projection = initial[-1].clone().requires_grad_()
 
-    def hidden_vectors(hidden: Tensor) -> tuple[Tensor, Tensor]:
-        alpha = torch.empty(0)
+    def forward() -> tuple[Tensor, Tensor]:
+        """Projected node vectors, and the last layer's attention per pair of the pattern."""
+        hidden, alpha = features, torch.empty(0)
         for weight in weights:
             mixed = hidden @ weight
             if settings.variant == "gcn":  # without queries and keys, all neighbours have the same weight
                 mixed = torch.nn.functional.pad(mixed, (2 * width, 0))
             z, alpha = neighbour_attention(mixed, pattern, scale=1 / math.sqrt(width))
             hidden = hidden + torch.nn.functional.elu(z)
-        return hidden, alpha
+        return hidden @ projection.mT, alpha
 
-    projection = initial[-1].clone().requires_grad_()
-    return _Network(
-        weights, projection, hidden_vectors, lambda alpha: pattern.of_edges(alpha, graph.heads, graph.tails)
-    )
-
-
-def _train_and_score_graph(
-    graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
-) -> tuple[FloatArray, FloatArray]:
-    """Train on one subgraph; returns node scores and edge attention."""
-    features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
-    if not len(features) or settings.variant == "cosine":
-        return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
-    network = _attention_network(graph, settings, device)
-    unit = normalize(query, dim=0)
-
-    def forward() -> tuple[Tensor, Tensor]:
-        """Projected node vectors, and the last layer's attention per pair of the pattern."""
-        hidden, alpha = network.hidden_vectors(features)
-        return hidden @ network.projection.mT, alpha
-
-    optimiser = torch.optim.Adam([*network.weights, network.projection], lr=settings.learning_rate, fused=True)
+    optimiser = torch.optim.Adam([*weights, projection], lr=settings.learning_rate, fused=True)
     for _ in range(settings.steps):
         projected, _ = forward()
         if settings.variant in CONTRASTIVE_VARIANTS:
@@ -225,7 +201,7 @@ def _train_and_score_graph(
     with torch.no_grad():
         projected, alpha = forward()
         scores = torch.cosine_similarity(projected, unit[None], dim=1).cpu().numpy()
-    return scores, network.edge_attention(alpha)
+    return scores, pattern.of_edges(alpha, graph.heads, graph.tails)
 
 
 WALK_TOLERANCE = 1e-9

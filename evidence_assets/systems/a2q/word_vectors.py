@@ -11,18 +11,14 @@ import numpy as np
 from evidence_assets.benchmarks.line_streams import open_bytes, text_lines
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
-from evidence_assets.models.protocols import FloatArray
+from evidence_assets.models.protocols import FloatArray, NamedModel
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.words import split_words
 
 
-class TextVectors(Protocol):
+class TextVectors(NamedModel, Protocol):
     """The encoder interface that Attention2Query needs."""
 
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def revision(self) -> str: ...
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray: ...
 
 

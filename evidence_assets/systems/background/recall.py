@@ -35,8 +35,6 @@ MAX_CHARACTERS = 200
 """Maximum characters of a head, relation or tail; longer ones are prose."""
 _MAX_WORDS_WITH_FULL_STOP = 5
 """A name of up to five words may end in a full stop: Martin Luther King Jr."""
-MAX_LINE_CHARACTERS = 4000
-"""Maximum characters of a line with facts; longer ones are prose."""
 _HALF_WIDTH = str.maketrans("（），；：｜", "(),;:|")
 """Punctuation of Chinese and Japanese texts."""
 _EMPTY_LISTS = ("none", "n/a")
@@ -74,12 +72,12 @@ def parse_list(reply: str) -> ParsedLines[str]:
     List marks, bold, fences and headings are removed. A line is rejected as prose if it has more than twelve words, or
     more than five with a full stop, ! or ? at the end. Raises UnusableReply if no line is a name.
     """
-    lines = [(number, *_read_label(line)) for number, line in _content_lines(reply)]
-    if len(lines) == 1 and lines[0][2].count(", ") >= (1 if lines[0][1] else 2):
-        number, label, line = lines[0]
-        lines = [(number, label, name) for name in line.rstrip(".").split(", ")]
+    lines = _content_lines(reply)
+    if len(lines) == 1 and lines[0][1].count(", ") >= 2:
+        number, line = lines[0]
+        lines = [(number, name) for name in line.rstrip(".").split(", ")]
     names, rejected = dict[str, None](), list[str]()
-    for number, _, line in lines:
+    for number, line in lines:
         words = len(line.split())
         if words > MAX_WORDS or (words > _MAX_WORDS_WITH_FULL_STOP and line.endswith((".", "!", "?"))):
             rejected.append(f"line {number} is no name but a sentence: {line[:60]!r}")
@@ -103,8 +101,7 @@ def parse_triples(reply: str, known_names: Iterable[str] = ()) -> ParsedLines[Tr
     known_keys = {name.casefold() for name in known_names}
     triples, rejected = dict[Triple, None](), list[str]()
     for number, line in _content_lines(reply):
-        facts = _split_facts(line, known_keys) if len(line) <= MAX_LINE_CHARACTERS else [[line]]
-        for parts in facts:
+        for parts in _split_facts(line, known_keys):
             if max(map(len, parts)) > MAX_CHARACTERS:
                 rejected.append(f"line {number} is no fact but a text: {line[:60]!r}")
             elif len(parts) != 3 or not all(parts):
@@ -140,12 +137,6 @@ def _plain(line: str) -> str:
     if match := _BOLD_NAME.fullmatch(line):
         line = match[1]
     return _LIST_MARK.sub("", line.replace("**", "").replace("`", "").strip()).strip("* ")
-
-
-def _read_label(line: str) -> tuple[str, str]:
-    """The label of a line such as ``Entities: Bern, Alps`` and the rest; an empty label for other lines."""
-    label, _, rest = line.partition(": ")
-    return (label, rest) if label.casefold() in _NAMES else ("", line)
 
 
 def _split_facts(line: str, known_keys: set[str]) -> list[list[str]]:

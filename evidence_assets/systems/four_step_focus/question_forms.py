@@ -72,9 +72,6 @@ class FormParser:
     """
 
     def __init__(self, forms: Sequence[Form], node_types: Sequence[str] = ()) -> None:
-        for form in forms:
-            if form.phrase.count("{}") != 1 or form.named_end not in ("head", "tail"):
-                raise ValueError(f"the form {form.phrase!r} needs one slot {{}} and the end it names, head or tail")
         # The longest phrase is the most specific one.
         self._forms = sorted(forms, key=lambda form: (-len(form.phrase), form.phrase, form.edge_type, form.named_end))
         self._node_types = {name.casefold(): name for name in node_types}

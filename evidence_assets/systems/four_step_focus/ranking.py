@@ -230,7 +230,6 @@ class FourStepFocus:
         )
         notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped_patterns]
         notes += [f"triplet {number + 1} is not connected to the target" for number in narrowed.unconnected_patterns]
-        notes += [f"the variable {name} is joined to no constant" for name in query.unanchored]
         if settings.exclude_mentioned:
             ends = {end for p in patterns for end in (p.head, p.tail) if isinstance(end, Constant)}
             mentioned = [end.nodes[0] for end in ends if len(end.nodes) == 1]

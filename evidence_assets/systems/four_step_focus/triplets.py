@@ -64,16 +64,6 @@ class TripletQuery:
     triplets: tuple[Triplet, ...]
     target: Term
 
-    @property
-    def unanchored(self) -> tuple[str, ...]:
-        """Variables that no chain of triplets connects to a constant."""
-        asserted_triplets = [t for t in self.triplets if not t.is_denied]
-        terms = dict.fromkeys(term for t in asserted_triplets for term in (t.head, t.tail))
-        anchored = {term for term in terms if not term.is_variable}
-        for _ in asserted_triplets:  # a chain has at most as many links as there are triplets
-            anchored |= {end for t in asserted_triplets if {t.head, t.tail} & anchored for end in (t.head, t.tail)}
-        return tuple(term.text for term in terms if term not in anchored)
-
 
 _PROMPT = Template.load(__package__, "triplets", "node_types edge_types denials question")
 _DENIALS = """

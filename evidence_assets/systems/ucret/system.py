@@ -49,36 +49,21 @@ def cell_options(question: Question) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class EvidenceCell:
-    """A cell as evidence: its location and text, and the rule that kept its column."""
-
-    location: CellLocation
-    text: str
-    score: float
-    column_rule: str
-
-    @property
-    def locator(self) -> str:
-        return f"r{self.location[0]}c{self.location[1]}"
-
-
-@dataclass(frozen=True)
 class TableEvidence:
-    """The kept columns of a question's table, and their cells in table order."""
+    """The kept columns of a question's table, and the texts of their non-empty cells in table order."""
 
     question: Question
     columns: Selection
-    cells: tuple[EvidenceCell, ...]
+    cells: Mapping[CellLocation, str]
     relevant_rows: Mapping[int, Rule] | None = None  # rows whose cells are separate evidence; None for all rows
 
-    def is_separate(self, cell: EvidenceCell) -> bool:
-        """Whether a cell is evidence by itself rather than a line of its column."""
-        row = cell.location[0]
+    def is_separate(self, row: int) -> bool:
+        """Whether the cells of a row are evidence by themselves rather than lines of their columns."""
         return row > 0 and (self.relevant_rows is None or row in self.relevant_rows)
 
     def column_text(self, column: int) -> str:
         """Evidence text of a column: a line for each row from the header on, empty for cells that are not in it."""
-        lines = {c.location[0]: c.text for c in self.cells if c.location[1] == column and not self.is_separate(c)}
+        lines = {i: text for (i, j), text in self.cells.items() if j == column and not self.is_separate(i)}
         return "\n".join(lines.get(row, "") for row in range(max(lines, default=-1) + 1))
 
 
@@ -169,7 +154,8 @@ def collapse_tables(
             for selection, t, question in zip(columns, table_of, questions, strict=True)
         ]
     for question, t, kept_columns in zip(questions, table_of, columns, strict=True):
-        cells = _collect_cells(parsed[t], kept_columns)
+        grid = parsed[t].view.grid
+        cells = {(i, j): row[j].plain for i, row in enumerate(grid) for j in kept_columns.indices if row[j].plain}
         relevant_rows = _find_relevant_rows(parsed[t], question, kept_columns)
         yield TableEvidence(question, kept_columns, cells, relevant_rows)
 
@@ -195,16 +181,6 @@ def _build_column_lines(tables: Sequence[_ParsedTable], settings: UcretSettings,
     ends = np.cumsum([len(words) for words in tokens])
     groups = np.split(vectors, ends[:-1]) if tokens else []
     return [Lines(words, group) for words, group in zip(tokens, groups, strict=True)]
-
-
-def _collect_cells(table: _ParsedTable, columns: Selection) -> tuple[EvidenceCell, ...]:
-    """Non-empty cells of the kept columns, with their header cells."""
-    return tuple(
-        EvidenceCell((i, j), row[j].plain, score, rule)
-        for i, row in enumerate(table.view.grid)
-        for j, rule, score in columns.kept_lines
-        if row[j].plain
-    )
 
 
 class CollapsedTableSelector:
@@ -237,10 +213,12 @@ def _build_evidence(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Ite
     for j, rule, score in evidence.columns.kept_lines:
         if text := evidence.column_text(j):
             yield SelectedEvidence("", "column", parents, f"c{j}", text, score, json.dumps({"column": rule}))
-    for cell in filter(evidence.is_separate, evidence.cells):
-        row_rule = "all" if evidence.relevant_rows is None else evidence.relevant_rows[cell.location[0]]
-        reason = json.dumps({"column": cell.column_rule, "row": row_rule})
-        yield SelectedEvidence("", "cell", parents, cell.locator, cell.text, cell.score, reason)
+    kept_lines = {item.line: item for item in evidence.columns.kept_lines}
+    for (row, column), text in evidence.cells.items():
+        if evidence.is_separate(row):
+            row_rule = "all" if evidence.relevant_rows is None else evidence.relevant_rows[row]
+            reason = json.dumps({"column": kept_lines[column].rule, "row": row_rule})
+            yield SelectedEvidence("", "cell", parents, f"r{row}c{column}", text, kept_lines[column].score, reason)
 
 
 class TypedTableSelector:

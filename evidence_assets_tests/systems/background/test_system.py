@@ -216,7 +216,6 @@ def test_topic_entities_come_from_an_external_linker(lake: Lake) -> None:
             "Switzerland/Swiss franc",
         ),
         ("## Entities\n> Bern", "Bern"),
-        ("Entities: Bern, Alps", "Bern/Alps"),
         ("Switzerland, Swiss franc, Bern.", "Switzerland/Swiss franc/Bern"),
         ("Washington, D.C.", "Washington, D.C."),
     ],
