@@ -29,7 +29,7 @@ from evidence_assets.experiment.stage import Stage, StageContext, StageInput, St
 from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
 from evidence_assets.experiment.variants import Variant, available_models
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
-from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.registry import get_encoder
@@ -144,28 +144,11 @@ class BackgroundKnowledge:
         return evidence
 
 
-_RECALLED = "chains", "triples"
-"""Tables with the rows of a recall."""
-
-
 # Stages -------------------------------------------------------------------------------------------------------------
 
 
-def _read_recalled(context: StageContext) -> StoredBackground:
-    """Background knowledge of the partition; raises StaleInput if a question has no row."""
-    rows = context.read_input("chains")
-    questions = context.read_input("questions")["question_id"].to_list()
-    n_missing = len(set(questions) - set(rows["question_id"].to_list()))
-    if n_missing:
-        raise StaleInput(
-            f"{n_missing} of {len(questions)} questions of {context.partition} have no recalled knowledge. "
-            "Materialize the recall first"
-        )
-    return read_background(rows)
-
-
 def _open_selector(context: StageContext, settings: BackgroundSettings) -> Selector:
-    recalled = _read_recalled(context) if settings.recall else None
+    recalled = read_background(context.read_input("chains")) if settings.recall else None
     graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
     selector = BackgroundKnowledge(graph, get_encoder(context.profile.encoder), settings, recalled)
     return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
@@ -183,13 +166,14 @@ def _extra_inputs(variant: Variant, settings: BackgroundSettings) -> Sequence[St
     links = [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
     if not settings.recall:
         return links
+    model = variant.using.get("generator", "")
     if settings.recalled_by:
         first, *_ = names = profiles.load().model_names("generator")
         name = (available_models(profiles.load(), "generator", [settings.recalled_by]) or names)[0]
-        keys = [key_for_model(f"{table}/graph/{settings.recall}", name if name != first else "") for table in _RECALLED]
-    else:
-        keys = [variant.with_models(f"{table}/graph/{settings.recall}", ["generator"]) for table in _RECALLED]
-    return links + [StageInput(key) for key in keys]
+        model = name if name != first else ""
+    return links + [
+        StageInput(key_for_model(f"{table}/graph/{settings.recall}", model)) for table in ("chains", "triples")
+    ]
 
 
 def _model_kinds(settings: BackgroundSettings) -> tuple[ModelKind, ...]:

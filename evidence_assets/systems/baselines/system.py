@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,25 +70,18 @@ def add_header_cells(
     ]
 
 
-CellScorer = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[np.floating]]]
-"""Maps the queries and cell texts of each question to scores (queries × cells)."""
+CellScorer = Callable[[Sequence[str], Sequence[str]], npt.NDArray[np.floating]]
+"""Maps queries and cell texts to scores (queries × cells)."""
 
 
-def score_cells_by_bm25(queries_and_cells: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
+def score_cells_by_bm25(queries: Sequence[str], cells: Sequence[str]) -> npt.NDArray[np.floating]:
     """BM25 of each query against each cell; the table is the corpus."""
-    return [score_texts(list(map(lowercase_words, c)), list(map(lowercase_words, q))) for q, c in queries_and_cells]
+    return score_texts(list(map(lowercase_words, cells)), list(map(lowercase_words, queries)))
 
 
 def cosine_cell_scorer(encoder: Encoder) -> CellScorer:
-    """A scorer by the cosine of embeddings; each distinct text is encoded once."""
-
-    def score(queries_and_cells: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
-        texts = list(dict.fromkeys(text for queries, cells in queries_and_cells for text in (*queries, *cells)))
-        position = {text: i for i, text in enumerate(texts)}
-        vectors = encoder.encode_sentences(texts)
-        return [vectors[[position[t] for t in q]] @ vectors[[position[t] for t in c]].T for q, c in queries_and_cells]
-
-    return score
+    """A scorer by the cosine of embeddings."""
+    return lambda queries, cells: encoder.encode_sentences(queries) @ encoder.encode_sentences(cells).T
 
 
 class CellSelector:
@@ -101,34 +94,22 @@ class CellSelector:
         self._tables, self._scores, self._k = tables, scores, k
         self.version = content_id("cells", VERSION, k, version, sorted(v for _, v in tables.values()))
 
-    def _cells(self, question: Question) -> list[tuple[int, int]]:
-        """Row and column of the non-empty cells of the question's table."""
-        table, _ = self._tables.get(question.table_id, (None, ""))
-        if table is None:
-            return []
-        return [(r, c) for r, row in enumerate(table.rows) for c, text in enumerate(row) if text.strip()]
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
+        for question in questions:
+            table, version = self._tables.get(question.table_id, (None, ""))
+            yield [] if table is None else list(self._select(question, table, version))
 
-    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        evidence: list[list[SelectedEvidence]] = [[] for _ in questions]
-        cells_by_question = [self._cells(question) for question in questions]
-        with_cells = [i for i, cells in enumerate(cells_by_question) if cells]
-        hypotheses = [[("", "")] if q.task == "verification" else q.hypotheses for q in questions]
-        scores = self._scores(
-            [
-                (
-                    [questions[i].query(option) for _, option in hypotheses[i]],
-                    [verbalise_cell(self._tables[questions[i].table_id][0], r, c) for r, c in cells_by_question[i]],
-                )
-                for i in with_cells
-            ]
-        )
-        for i, query_scores in zip(with_cells, scores, strict=True):
-            table, version = self._tables[questions[i].table_id]
-            parent = (Parent("table", table.table_id, version),)
-            for (label, _), cell_scores in zip(hypotheses[i], query_scores, strict=True):
-                best = [(cells_by_question[i][j], float(cell_scores[j])) for j in top_positions(cell_scores, self._k)]
-                evidence[i] += [SelectedEvidence(label, "cell", parent, *c) for c in add_header_cells(table, best)]
-        return evidence
+    def _select(self, question: Question, table: Table, version: str) -> Iterator[SelectedEvidence]:
+        cells = [(r, c) for r, row in enumerate(table.rows) for c, text in enumerate(row) if text.strip()]
+        if not cells:
+            return
+        hypotheses = [("", "")] if question.task == "verification" else question.hypotheses
+        queries = [question.query(option) for _, option in hypotheses]
+        parent = (Parent("table", table.table_id, version),)
+        scores = self._scores(queries, [verbalise_cell(table, *cell) for cell in cells])
+        for (label, _), cell_scores in zip(hypotheses, scores, strict=True):
+            best = [(cells[i], float(cell_scores[i])) for i in top_positions(cell_scores, self._k)]
+            yield from (SelectedEvidence(label, "cell", parent, *each) for each in add_header_cells(table, best))
 
 
 # Methods ------------------------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ class UscrakeSelector:
     def _select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         hypotheses = encode_hypotheses(questions, self._view, self._token_encoder)
         texts = self._text.candidates(hypotheses) if self._text else [[] for _ in hypotheses]
-        rows_of_hypotheses = [[candidate.evidence for candidate in candidates] for candidates in texts]
+        rows_of_hypotheses = [[row for row, _ in candidates] for candidates in texts]
         if self._graph:
             judged_rows = self._judge_texts(hypotheses, texts)
             triples = self._graph.select(hypotheses)
@@ -104,10 +104,10 @@ class UscrakeSelector:
         self, hypotheses: Sequence[Hypothesis], texts: Sequence[Sequence[TextCandidate]]
     ) -> list[list[SelectedEvidence]]:
         """Text evidence with scores that are comparable to those of triples."""
-        requests = [(h.pieces, [each.judged for each in group]) for h, group in zip(hypotheses, texts, strict=True)]
+        requests = [(h.pieces, [judged for _, judged in group]) for h, group in zip(hypotheses, texts, strict=True)]
         judged_rows = []
         for candidates, judge_scores in zip(texts, self._judge.score(requests), strict=True):
-            rows = [candidate.evidence for candidate in candidates]
+            rows = [row for row, _ in candidates]
             own_scores = np.array([row.score for row in rows], dtype=np.float64)
             scores = blend_scores(own_scores, judge_scores, self._settings.judge).tolist()
             judged_rows.append([replace(row, score=score) for row, score in zip(rows, scores, strict=True)])
