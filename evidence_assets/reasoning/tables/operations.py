@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -42,15 +41,7 @@ class Outcome:
 
 def apply_operations(analysis: TextAnalysis) -> Outcome | None:
     """The first outcome of a rule; for a claim, the first that confirms or contradicts it."""
-    rules = (
-        _check_aggregate,
-        _check_trend,
-        _check_count,
-        _check_difference,
-        _check_extreme,
-        _check_comparison,
-        _check_joint_row,
-    )
+    rules = (_check_trend, _check_count, _check_difference, _check_extreme, _check_comparison, _check_joint_row)
     outcomes = filter(None, (rule(analysis) for rule in rules))
     return next((outcome for outcome in outcomes if analysis.is_question or outcome.is_confirmed is not None), None)
 
@@ -70,25 +61,6 @@ def cite_names(view: TableView, cells: Sequence[CellLocation]) -> tuple[TableSte
 
 def format_number(value: float) -> str:
     return f"{round(value, 4):.15g}"
-
-
-def _check_aggregate(analysis: TextAnalysis) -> Outcome | None:
-    """The total or mean of the rows that a text names; for a claim, whether it is the stated number."""
-    view, operation = analysis.view, analysis.aggregate
-    column = analysis.find_measured_column(None)
-    if operation is None or column is None or len(analysis.numbers) != (not analysis.is_question) or analysis.degrees:
-        return None
-    if column in view.date_columns or analysis.has_phrase("span"):
-        return None  # "from 1995 to 2008" names the first and last row only
-    number = next(iter(analysis.numbers), None)
-    rows = analysis.rows or analysis.select_rows(analysis.find_conditions(number))
-    cells = tuple((i, column) for i in rows if all(i in m.rows for m in analysis.shared if m.rows))
-    values = [value for cell in cells if (value := view.number_at(cell)) is not None]
-    if len(values) < 2 or len(values) < len(cells):
-        return None
-    result = math.fsum(values) / (len(values) if operation == "mean" else 1)
-    text = f"The {operation} of {len(values)} values in “{view.label(column)}” is {format_number(result)}."
-    return Outcome(operation, text, cells, result, is_confirmed=number.states(result) if number else None)
 
 
 def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
@@ -282,7 +254,7 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     """Whether one row has all items of a claim, whether or not the claim names the row."""
     view, items = analysis.view, analysis.stated_items
     columns = [column for column, _ in items if column is not None]
-    if len(items) < 2 or analysis.is_question or analysis.degrees or analysis.aggregate:
+    if len(items) < 2 or analysis.is_question or analysis.degrees:
         return None
     if len(set(columns)) < len(columns) or not all(cells or column is not None for column, cells in items):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -23,27 +22,22 @@ from evidence_assets.reasoning.tasks import (
 )
 
 _MIN_PROBABILITY = 1e-6  # of a label, so that its logarithm is finite
-_LOCATOR, _COLUMN = re.compile(r"r(\d+)c(\d+)"), re.compile(r"c(\d+)")
 
 
 def parse_locator(locator: str) -> CellLocation:
-    """``(row, column)`` of a locator such as ``r3c1``; ValueError if it is not a cell's."""
-    match = _LOCATOR.fullmatch(locator)
-    if match is None:
-        raise ValueError(f"{locator!r} is not the locator of a cell: expected r<row>c<column>")
-    return int(match[1]), int(match[2])
+    """``(row, column)`` of a locator such as ``r3c1``."""
+    row, column = locator.removeprefix("r").split("c")
+    return int(row), int(column)
 
 
 def build_view(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[CellLocation, str]]:
     """The table given by cells, columns and a caption of evidence, and the evidence id of each cell."""
     items = [item for item in evidence if item.kind in TABLE_KINDS]
-    sources = {item.source_id for item in items}
-    if len(sources) > 1:
-        raise ValueError(f"the evidence has cells of {len(sources)} tables: give the cells of one table")
+    table_id = items[0].source_id if items else ""
     caption = next((item.text for item in items if item.kind == CAPTION), "")
     cells = [item for item in items if item.kind != CAPTION]
     ids = {cell: item.evidence_id for item in cells for cell in _parse_item(item.locator, item.text)}
-    return _parse_items(next(iter(sources), ""), tuple((item.locator, item.text) for item in cells), caption), ids
+    return _parse_items(table_id, tuple((item.locator, item.text) for item in cells), caption), ids
 
 
 @lru_cache(maxsize=8)  # the options of a question have the same cells as evidence
@@ -54,10 +48,10 @@ def _parse_items(table_id: str, items: tuple[tuple[str, str], ...], caption: str
 
 def _parse_item(locator: str, text: str) -> dict[CellLocation, str]:
     """The cells in an evidence item: a single cell, or the non-empty lines of a column."""
-    column = _COLUMN.fullmatch(locator)
-    if column is None:
+    if not locator.startswith("c"):
         return {parse_locator(locator): text}
-    return {(i, int(column[1])): line for i, line in enumerate(text.split("\n")) if line}
+    column = int(locator.removeprefix("c"))
+    return {(i, column): line for i, line in enumerate(text.split("\n")) if line}
 
 
 class TableSolver:
@@ -65,22 +59,17 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "20"
+    version = "21"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
 
-    def _explain(self, task: ExplainOption) -> Chain | Failure:
-        try:
-            view, ids = build_view(task.evidence)
-        except ValueError as error:
-            return Failure(str(error))
+    def _explain(self, task: ExplainOption) -> Chain:
+        view, ids = build_view(task.evidence)
         if task.task != "verification":
             (chain,) = questions.explain_options(view, task.question, [task.hypothesis], [task.option])
             return _cite_evidence(chain, view, ids)
         chains = {chain.hypothesis: chain for chain in claims.explain_claim(view, task.question)}
-        if task.hypothesis not in chains:
-            return Failure(f"{task.hypothesis!r} is not a label of a claim")
         return _cite_evidence(chains[task.hypothesis], view, ids)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
@@ -88,13 +77,12 @@ class TableSolver:
         return [self._choose(task if task.chains else self._add_chains(task)) for task in tasks]
 
     def _add_chains(self, task: ChooseAnswer) -> ChooseAnswer:
-        chains = [
-            self._explain(
-                ExplainOption(task.question, label, option, task.evidence.get(label, ()), task.task, task.negated)
-            )
+        shared = task.task, task.negated
+        options = [
+            ExplainOption(task.question, label, option, task.evidence.get(label, ()), *shared)
             for label, option in zip(task.labels, task.options, strict=True)
         ]
-        return replace(task, chains=tuple(chain for chain in chains if isinstance(chain, Chain)))
+        return replace(task, chains=tuple(map(self._explain, options)))
 
     def _choose(self, task: ChooseAnswer) -> Choice | Failure:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
@@ -102,8 +90,6 @@ class TableSolver:
         if missing_labels:
             return Failure(f"there is no chain for {', '.join(missing_labels)}")
         support = {label: support[label] for label in task.labels}
-        if not support:
-            return Choice(None, (), "insufficient")
         if task.task == "verification":
             return _choose_label(support)
         return _choose_option(task, support, is_negated=task.negated and not _excludes_rows(task))

@@ -16,7 +16,6 @@ CellLocation = tuple[int, int]  # (row, column); row 0 is the header
 Grid = tuple[tuple[Cell, ...], ...]
 # Minimum shares of numeric cells in a numeric column: to detect headers, and to compare values.
 _NUMERIC_BELOW_HEADER, _NUMERIC = 0.6, 0.8
-_MAX_HEADER_ROWS = 4
 _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 
 
@@ -26,21 +25,12 @@ def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _NUMERIC_BE
     return [j for j, flags in columns.items() if flags and sum(flags) >= share * len(flags)]
 
 
-def _find_header_rows(grid: Grid) -> tuple[int, ...]:
-    """Leading rows without numbers above numeric columns; none if the first row looks like data."""
-    numeric = _numeric_columns(grid, range(1, len(grid)))
-    first, above = grid[0], [grid[0][j] for j in numeric if grid[0][j].plain]
+def _has_header(grid: Grid) -> bool:
+    """Whether the first row names columns instead of looking like data."""
+    first, above = grid[0], [grid[0][j] for j in _numeric_columns(grid, range(1, len(grid))) if grid[0][j].plain]
     is_record = first[0].plain and not first[0].is_mostly_value and len({row[0].plain for row in grid}) == len(grid)
-    if above and is_record and all(cell.is_mostly_value for cell in above) and not all(map(_is_header_value, above)):
-        return ()
-    last = 0
-    for i in range(1, min(_MAX_HEADER_ROWS, len(grid) - 1)):
-        filled = [grid[i][j] for j in numeric if grid[i][j].plain]
-        has_words = len(filled) >= max(1, len(numeric) // 2) and not any(cell.is_mostly_value for cell in filled)
-        if not has_words or _is_section(grid[i]):
-            break
-        last = i
-    return tuple(range(last + 1))
+    has_values = bool(above) and all(cell.is_mostly_value for cell in above)
+    return not (is_record and has_values) or all(map(_is_header_value, above))
 
 
 def _is_header_value(cell: Cell) -> bool:
@@ -91,11 +81,11 @@ class TableView:
     table_id: str
     caption: str
     grid: Grid  # all rows, padded to equal width, the header first
-    header_rows: tuple[int, ...]  # rows that name columns; empty if the first row is data
+    header_rows: tuple[int, ...]  # the row that names columns; empty if the first row is data
     sections: tuple[int, ...]  # rows that head the rows below
     body: tuple[int, ...]  # rows with data
     row_headers: tuple[int, ...]  # columns that name the rows, from the left
-    labels: tuple[str, ...]  # name of each column: its distinct header cells from top to bottom
+    labels: tuple[str, ...]  # name of each column
 
     @classmethod
     def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
@@ -104,12 +94,11 @@ class TableView:
         grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
         if width == 0:
             return cls(table_id, caption, grid, (0,), (), (), (), ())
-        header_rows = _find_header_rows(grid)
+        header_rows = (0,) if _has_header(grid) else ()
         inner = [i for i in range(len(grid)) if i not in header_rows]
         sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
         body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
-        headers = ([grid[i][j].plain for i in header_rows if grid[i][j].plain] for j in range(width))
-        labels = tuple(" ".join(dict.fromkeys(header)) for header in headers)
+        labels = tuple(cell.plain if header_rows else "" for cell in grid[0])
         return cls(table_id, caption, grid, header_rows, sections, body, _find_row_headers(grid, body), labels)
 
     @classmethod

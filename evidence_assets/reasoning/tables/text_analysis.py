@@ -89,16 +89,6 @@ class TextAnalysis:
         """Whether the text has any phrase of a lexicon entry."""
         return pattern(key).search(self.text) is not None
 
-    @cached_property
-    def aggregate(self) -> str | None:
-        """What is computed of several cells, "total" or "mean"; None if these words are in names of the table."""
-        names = [(m.start, m.end) for m in self.mentions]
-        for operation in ("total", "mean"):
-            match = pattern(operation).search(self.text)
-            if match and not any(start <= match.start() < end for start, end in names):
-                return operation
-        return None
-
     @property
     def asks_for_value(self) -> bool:
         """Whether a question asks for a number in a column, not for a number of rows: "how many units"."""

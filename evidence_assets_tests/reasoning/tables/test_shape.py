@@ -6,13 +6,6 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice, verify_claim
 
 
-def test_a_header_can_have_two_rows() -> None:
-    rows = [["[EMPTY]", "EM", "F1", "EM"], ["MQAN", "31.8", "75.4", "10.9"], ["BIDAF", "70.4", "79.8", "28.3"]]
-    view = TableView.of("t", "", ["[EMPTY]", "in SQuAD", "in SQuAD", "out"], rows)
-    assert view.header_rows == (0, 1)
-    assert view.labels == ("", "in SQuAD EM", "in SQuAD F1", "out EM")
-
-
 def test_a_table_can_lack_a_header() -> None:
     rows = [["True cues", "2674"], ["False cues", "247"], ["Average length", "2.9"]]
     view = TableView.of("t", "", ["Total cues", "2921"], rows)
