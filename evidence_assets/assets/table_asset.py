@@ -25,7 +25,7 @@ from evidence_assets.lake.lineage import find_dangling_edges, history_rows
 from evidence_assets.lake.rows import decode_columns, prepare_rows, version_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.model_calls import Usage
+from evidence_assets.reasoning.model_calls import usage_metadata
 
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
@@ -135,7 +135,7 @@ def table_asset(
         if output.reused is not None:
             metadata_values |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
             metadata_values |= pace_metadata(rows, output.reused, elapsed)
-        metadata_values |= Usage.metadata(model.usage for model in step.language_models)
+        metadata_values |= usage_metadata(model.usage for model in step.language_models)
         file = step.lake.write(step.asset, step.partition, tables)[table]
         if table in HISTORY_TABLES:
             run_id = history_id(context.run)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Generic, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
@@ -38,48 +40,32 @@ def completion_key(generator: Generator, request: Request) -> str:
     return content_id(generator.model_id, generator.revision, generator.parameters, fields_)
 
 
-@dataclass
-class Usage:
-    """Counts of tasks, replies and tokens; tokens include cached replies."""
+USAGE_COUNTS = ("model_tasks", "replies", "cached_replies", "repairs", "truncated_replies", "tokens_in", "tokens_out")
+"""Counts of a language model's use; tokens include those of cached replies."""
 
-    tasks: int = 0
-    replies: int = 0
-    cached_replies: int = 0
-    repairs: int = 0
-    truncated_replies: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
 
-    @property
-    def calls(self) -> int:
-        """Replies that came from the model instead of the cache."""
-        return self.replies - self.cached_replies
+def usage_metadata(usages: Iterable[Counter[str]]) -> dict[str, float]:
+    """Totals and means per task, as metadata of an asset; empty without tasks."""
+    total = sum(usages, Counter[str]())
+    tasks = total["model_tasks"]
+    if not tasks:
+        return {}
+    means = {f"{name}_per_task": round(total[name] / tasks, 1) for name in ("tokens_in", "tokens_out")}
+    return {name: total[name] for name in USAGE_COUNTS} | means
 
-    def count(self, completion: Completion, *, is_cached: bool) -> None:
-        """Count a reply."""
-        self.replies += 1
-        self.cached_replies += is_cached
-        self.truncated_replies += completion.finish_reason == REACHED_LIMIT
-        self.tokens_in += completion.prompt_tokens
-        self.tokens_out += completion.completion_tokens
 
-    @staticmethod
-    def metadata(usages: Iterable[Usage]) -> dict[str, float]:
-        """Totals and means per task, as metadata of an asset; empty without tasks."""
-        counts = [asdict(usage) for usage in usages]
-        total = {field.name: sum(count[field.name] for count in counts) for field in fields(Usage)}
-        tasks = total.pop("tasks")
-        if not tasks:
-            return {}
-        means = {f"{name}_per_task": round(total[name] / tasks, 1) for name in ("tokens_in", "tokens_out")}
-        return {"model_tasks": tasks, **total, **means}
+class _Refusal(NamedTuple):
+    """Why a reply is unusable, and its text."""
+
+    reason: str
+    reply: str
 
 
 class LanguageModel:
     """A generator with a completion cache and one repair attempt per unusable reply.
 
     ``cache``: Stores usable completions between runs.
-    ``on_progress``: Called with (finished tasks, all tasks).
+    ``on_progress``: Called with (answered requests, all requests), also of repairs.
     """
 
     def __init__(
@@ -102,7 +88,8 @@ class LanguageModel:
         """Its row in the table ``models``."""
         self.version = content_id(generator.model_id, generator.revision, generator.parameters)
         """Hash of everything that determines a reply, except the request."""
-        self.usage = Usage()
+        self.usage = Counter[str]()
+        """Its :data:`USAGE_COUNTS`."""
 
     def ask(
         self, requests: Sequence[Request], parse: Callable[[int, str], T], *, accepts_truncated: bool = False
@@ -115,83 +102,80 @@ class LanguageModel:
         reasons. Only usable replies are cached, so that a rerun repeats failed tasks. Replies are cached one by one, so
         that they survive a server failure.
         """
-        tasks = _PendingTasks(self.model_id, requests, parse, accepts_truncated=accepts_truncated)
-        self.usage.tasks += len(requests)
-        self._ask_round(tasks, dict(enumerate(requests)))
-        refusals, tasks.refusals = tasks.refusals, {}
-        if refusals:
-            self.usage.repairs += len(refusals)
-            repairs = {
-                n: repair_request(requests[n], reply, reason, self.prompts) for n, (reason, reply) in refusals.items()
-            }
-            self._ask_round(tasks, repairs)
-        for number, (reason, reply) in tasks.refusals.items():
-            first_reason = refusals[number][0]
-            last_reason = "the same again" if reason == first_reason else reason
-            tasks.results[number] = Failure(
-                f"the reply of {self._generator.model_id} is unusable: {first_reason}; after one repair attempt: "
-                f"{last_reason} (it begins {reply[:60]!r})"
-            )
-        return [(tasks.results[number], tasks.spent[number]) for number in range(len(requests))]
+        self.usage["model_tasks"] += len(requests)
+        results, costs = self._ask_round(dict(enumerate(requests)), parse, accepts_truncated)
+        refusals = {number: result for number, result in results.items() if isinstance(result, _Refusal)}
+        self.usage["repairs"] += len(refusals)
+        repairs = {number: repair_request(requests[number], *refusals[number], self.prompts) for number in refusals}
+        repaired_results, repair_costs = self._ask_round(repairs, parse, accepts_truncated)
+        results |= repaired_results
+        costs |= {number: costs[number].plus(cost) for number, cost in repair_costs.items()}
+        return [
+            (self._fail(refusals[number], result) if isinstance(result, _Refusal) else result, costs[number])
+            for number, result in sorted(results.items(), key=lambda item: item[0])
+        ]
 
-    def _ask_round(self, tasks: _PendingTasks[T], requests: Mapping[int, Request]) -> None:
-        """Answer requests from the cache, else from the model; equal requests are sent once."""
-        waiting: dict[str, list[int]] = {}
+    def _ask_round(
+        self, requests: Mapping[int, Request], parse: Callable[[int, str], T], accepts_truncated: bool
+    ) -> tuple[dict[int, T | Failure | _Refusal], dict[int, ReplyCost]]:
+        """Results and costs of requests by number; equal requests are sent once."""
+        numbers_by_key: dict[str, list[int]] = {}
         for number, request in requests.items():
-            waiting.setdefault(completion_key(self._generator, request), []).append(number)
-        uncached = []
-        for key, numbers in waiting.items():
-            cached_completion = None if self._cache is None else self._cache.get(key)
-            if cached_completion is None:
-                uncached.append((key, numbers))
-            else:
-                self._take(tasks, numbers, cached_completion, is_cached=True)
-        for position, completion in self._generator.generate_each([requests[numbers[0]] for _, numbers in uncached]):
-            key, numbers = uncached[position]
-            usable = self._take(tasks, numbers, completion, is_cached=False)
-            if self._cache is not None and usable:
+            numbers_by_key.setdefault(completion_key(self._generator, request), []).append(number)
+        distinct_requests = {key: requests[numbers[0]] for key, numbers in numbers_by_key.items()}
+        results: dict[int, T | Failure | _Refusal] = {}
+        costs: dict[int, ReplyCost] = {}
+        for key, completion, is_cached in self._complete(distinct_requests):
+            numbers, request = numbers_by_key[key], distinct_requests[key]
+            tokens = completion.prompt_tokens, completion.completion_tokens
+            self.usage["replies"] += 1
+            self.usage["cached_replies"] += is_cached
+            self.usage["truncated_replies"] += completion.finish_reason == REACHED_LIMIT
+            self.usage.update(tokens_in=tokens[0], tokens_out=tokens[1])
+            prompt_hash = content_id(request.system, request.user)
+            cost = ReplyCost(self.model_id, *tokens, completion.finish_reason, prompt_hash)
+            for number in numbers:
+                results[number] = _parse_completion(completion, partial(parse, number), accepts_truncated)
+                costs[number] = cost
+            is_usable = not any(isinstance(results[number], Failure | _Refusal) for number in numbers)
+            if self._cache is not None and is_usable and not is_cached:
                 self._cache.put(key, completion)
+            if self._on_progress is not None:
+                self._on_progress(len(results), len(requests))
+        return results, costs
 
-    def _take(self, tasks: _PendingTasks[T], numbers: Sequence[int], result: Completion, *, is_cached: bool) -> bool:
-        """Record a completion for all tasks of its request; returns whether it is usable for all of them."""
-        self.usage.count(result, is_cached=is_cached)
-        usable = [tasks.take(number, result) for number in numbers]
-        if self._on_progress is not None:
-            self._on_progress(len(tasks.results), len(tasks.requests))
-        return all(usable)
+    def _complete(self, requests: Mapping[str, Request]) -> Iterator[tuple[str, Completion, bool]]:
+        """Keys of requests, their completions from the cache, else from the model, and whether they were cached."""
+        uncached = []
+        for key in requests:
+            completion = None if self._cache is None else self._cache.get(key)
+            if completion is None:
+                uncached.append(key)
+            else:
+                yield key, completion, True
+        for position, completion in self._generator.generate_each([requests[key] for key in uncached]):
+            yield uncached[position], completion, False
 
-
-class _PendingTasks(Generic[T]):
-    """The tasks of a call by number, with their results, refusals (reason and reply) and costs."""
-
-    def __init__(
-        self, model_id: str, requests: Sequence[Request], parse: Callable[[int, str], T], *, accepts_truncated: bool
-    ) -> None:
-        self.model_id, self.requests, self._parse = model_id, requests, parse
-        self._accepts_truncated = accepts_truncated
-        self.results: dict[int, T | Failure] = {}
-        self.refusals: dict[int, tuple[str, str]] = {}
-        self.spent: dict[int, ReplyCost] = {}
-
-    def take(self, number: int, completion: Completion) -> bool:
-        """Parse a completion into a result, or record why it is unusable; returns whether the completion is usable."""
-        request = self.requests[number]
-        tokens = completion.prompt_tokens, completion.completion_tokens
-        cost = ReplyCost(self.model_id, *tokens, completion.finish_reason, content_id(request.system, request.user))
-        self.spent[number] = self.spent[number].plus(cost) if number in self.spent else cost
-        if completion.is_refused:
-            self.results[number] = Failure(completion.finish_reason)
-            return False
-        try:
-            text = _checked_text(completion, accepts_truncated=self._accepts_truncated)
-            self.results[number] = self._parse(number, text)
-        except UnusableReply as error:
-            self.refusals[number] = (str(error), completion.text)
-            return False
-        return True
+    def _fail(self, first: _Refusal, last: _Refusal) -> Failure:
+        last_reason = "the same again" if last.reason == first.reason else last.reason
+        return Failure(
+            f"the reply of {self._generator.model_id} is unusable: {first.reason}; after one repair attempt: "
+            f"{last_reason} (it begins {last.reply[:60]!r})"
+        )
 
 
-def repair_request(request: Request, reply: str, reason: str, prompts: Prompts = PACKAGED) -> Request:
+def _parse_completion(
+    completion: Completion, parse: Callable[[str], T], accepts_truncated: bool
+) -> T | Failure | _Refusal:
+    if completion.is_refused:
+        return Failure(completion.finish_reason)
+    try:
+        return parse(_checked_text(completion, accepts_truncated=accepts_truncated))
+    except UnusableReply as error:
+        return _Refusal(str(error), completion.text)
+
+
+def repair_request(request: Request, reason: str, reply: str, prompts: Prompts = PACKAGED) -> Request:
     """Request a repair of an unusable reply; a long reply is quoted by its beginning only."""
     excerpt = reply[:MAX_EXCERPT_CHARACTERS] + (
         f" [{len(reply) - MAX_EXCERPT_CHARACTERS} more characters]" if len(reply) > MAX_EXCERPT_CHARACTERS else ""
@@ -234,8 +218,8 @@ def find_cut(reply: ReplyCost | None, part: str) -> tuple[Omission, ...]:
 class PromptedTask(Generic[Task, T]):
     """A task for a language model: its templates, how to build a request, and how to parse a reply.
 
-    ``build_request`` writes a task as a request with the wording of ``templates`` or the user's prompts; it raises a
-    ``ValueError`` if it cannot. ``parse`` reads a reply strictly or raises :class:`UnusableReply`.
+    ``build_request`` writes a task as a request with the wording of ``templates`` or the user's prompts.
+    ``parse`` reads a reply strictly or raises :class:`UnusableReply`.
     ``accepts_truncated``: Parse a reply that ends at the token limit as it is, as papers do with explanations.
     """
 
@@ -246,8 +230,7 @@ class PromptedTask(Generic[Task, T]):
     accepts_truncated: bool = False
 
     def __post_init__(self) -> None:
-        if PROMPTED_TASKS.setdefault(self.name, self) is not self:
-            raise ValueError(f"two prompted tasks have the name {self.name!r}: rename one")
+        PROMPTED_TASKS[self.name] = self
 
     def version_with(self, prompts: Prompts = PACKAGED) -> str:
         """Hash of the packaged prompts and of the settings that change them."""
@@ -262,23 +245,15 @@ class PromptedTask(Generic[Task, T]):
         return [result for result, _ in self.ask_with_cost(model, tasks)]
 
     def ask_with_cost(self, model: LanguageModel, tasks: Sequence[Task]) -> list[tuple[T | Failure, ReplyCost | None]]:
-        """One result per task with its cost; a task for which no request can be built fails with the reason."""
-        requests: dict[int, Request] = {}
-        results: dict[int, tuple[T | Failure, ReplyCost | None]] = {}
-        for number, task in enumerate(tasks):
-            try:
-                requests[number] = self.build_request(task, model.prompts)
-            except ValueError as error:
-                results[number] = Failure(str(error)), None
-        numbers = list(requests)
-        replies = model.ask(
-            list(requests.values()),
-            lambda i, reply: self.parse(reply, tasks[numbers[i]]),
-            accepts_truncated=self.accepts_truncated,
-        )
-        for number, result in zip(numbers, replies, strict=True):
-            results[number] = result
-        return [results[number] for number in range(len(tasks))]
+        """One result per task with its cost, in order."""
+        requests = [self.build_request(task, model.prompts) for task in tasks]
+        return [
+            *model.ask(
+                requests,
+                lambda number, reply: self.parse(reply, tasks[number]),
+                accepts_truncated=self.accepts_truncated,
+            )
+        ]
 
 
 PROMPTED_TASKS: dict[str, PromptedTask[Any, Any]] = {}

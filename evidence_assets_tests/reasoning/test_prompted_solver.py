@@ -61,14 +61,6 @@ def test_the_model_selects_the_label_and_verified_citations_decide_support(
     assert scripted_solver(reply).choose([dataclasses.replace(CHOOSE, chains=chains)]) == [choice]
 
 
-def test_claims_have_no_extra_label() -> None:
-    labels = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
-    claim = ChooseAnswer("Gold heals.", labels, labels, (), {}, "verification")
-    assert choose_request(claim).choices == labels
-    (choice,) = scripted_solver("not enough information").choose([claim])
-    assert isinstance(choice, Choice) and choice.answer == "NOT ENOUGH INFORMATION"
-
-
 def test_repair_shows_the_reason_and_the_reply() -> None:
     def reply(request: Request) -> str:
         return "B" if "was not usable: " in request.user else "Z" * 3000
@@ -134,7 +126,7 @@ def test_data_stays_within_its_fence(text: str) -> None:
         explain_request(dataclasses.replace(EXPLAIN, question=text)),
         choose_request(dataclasses.replace(CHOOSE, chains=(), evidence={"A": hostile})),
         choose_request(dataclasses.replace(CHOOSE, chains=(Chain("A", (ChainStep(text, ("e1",)),)),))),
-        repair_request(choose_request(CHOOSE), text, "it names no option"),
+        repair_request(choose_request(CHOOSE), "it names no option", text),
     ):
         assert text in request.user
         outside = re.sub(r"^<<< [^\n]* ([0-9a-f]{12})\n.*?\n>>> \1$", "", request.user, flags=re.DOTALL | re.MULTILINE)

@@ -9,6 +9,7 @@ import importlib
 import json
 import pkgutil
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,9 @@ from hypothesis import strategies as st
 
 from evidence_assets import systems
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning import published_prompts as _published  # noqa: F401  registers its tasks
-from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
+from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel, PromptedTask, usage_metadata
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import PACKAGED
@@ -184,7 +185,7 @@ class TestPromptedTask:
         first = task.ask(model, [example.task, example.task])
         assert task.ask(model, [example.task]) == first[:1] and first[0] == first[1]
         assert len(generator.requests) == 1
-        assert (model.usage.tasks, model.usage.replies, model.usage.cached_replies) == (3, 2, 1)
+        assert [model.usage[name] for name in ("model_tasks", "replies", "cached_replies")] == [3, 2, 1]
 
     def test_an_unusable_reply_is_repaired_once(self, name: str) -> None:
         task, example = task_named(name), EXAMPLES[name]
@@ -242,16 +243,8 @@ def smallest(schema: dict[str, Any]) -> Any:
 
 
 def test_usage_is_summed_as_metadata() -> None:
-    first, second = Usage(), Usage(tasks=1)
-    first.tasks = 3
-    first.count(Completion("a", 10, 4, 0.0, "stop"), is_cached=True)
-    second.count(Completion("b", 6, 2, 0.0, "length"), is_cached=False)
-    metadata = Usage.metadata([first, second])
-    assert (
-        metadata["model_tasks"],
-        metadata["replies"],
-        metadata["cached_replies"],
-        metadata["truncated_replies"],
-    ) == (4, 2, 1, 1)
+    first = Counter(model_tasks=3, replies=1, tokens_in=10, tokens_out=4)
+    metadata = usage_metadata([first, Counter(model_tasks=1, truncated_replies=1, tokens_in=6, tokens_out=2)])
+    assert (metadata["model_tasks"], metadata["replies"], metadata["truncated_replies"]) == (4, 1, 1)
     assert (metadata["tokens_in"], metadata["tokens_in_per_task"], metadata["tokens_out_per_task"]) == (16, 4.0, 1.5)
-    assert Usage.metadata([]) == Usage.metadata([Usage()]) == {}
+    assert usage_metadata([]) == usage_metadata([Counter()]) == {}

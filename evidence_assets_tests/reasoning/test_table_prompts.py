@@ -103,17 +103,6 @@ def test_options_have_letters_and_a_negated_question_is_marked() -> None:
     assert "does NOT fit" in generator.requests[0].user and generator.requests[0].choices == ("A", "B")
 
 
-def test_a_task_without_a_possible_request_fails_alone() -> None:
-    mixed = dataclasses.replace(CLAIM, evidence=(*EVIDENCE, EvidenceItem("x", "cell", "other", "r1c1", "1")))
-    nolabel = dataclasses.replace(CLAIM, hypothesis="MAYBE")
-    solver, generator = _solver('1. [r1c1] "425".')
-    first, second, third = solver.explain([mixed, CLAIM, nolabel])
-    assert isinstance(first, Failure) and "cells of 2 tables" in first.reason
-    assert isinstance(second, Chain)
-    assert isinstance(third, Failure) and "no such label" in third.reason
-    assert len(generator.requests) == 1
-
-
 def test_cells_have_ids_that_steps_cite() -> None:
     view = TableView.of("t", "Scores", ["Model", "F1"], [["A", "[BOLD] 1.0"], ["B", ""]])
     assert table_text(view).splitlines() == [
