@@ -21,13 +21,13 @@ from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSol
 from evidence_assets.reasoning.prompted_solver import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
     SHORT_ANSWER,
+    SPAN_VERSION,
     ExtractiveShortAnswers,
     PromptedShortAnswers,
     ShortAnswerSolver,
+    SpanAnswers,
 )
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
-from evidence_assets.reasoning.span_answers import VERSION as SPAN_VERSION
-from evidence_assets.reasoning.span_answers import SpanAnswers
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reasoning.templates import PACKAGED, Prompts

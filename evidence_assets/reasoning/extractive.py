@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import encode_ends
-from evidence_assets.reasoning.spans import options
-from evidence_assets.reasoning.spans.choice import load_span_weights
+from evidence_assets.reasoning.spans.choice import load_span_weights, span_f1
+from evidence_assets.reasoning.spans.features import find_spans
+from evidence_assets.reasoning.spans.passages import Passage, split_passages
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -26,6 +27,7 @@ from evidence_assets.reasoning.tasks import (
 )
 from evidence_assets.text.negation import asks_for_exception, is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses, starts_with_pronoun
+from evidence_assets.text.words import stems
 
 YES_NO_MAYBE = ("yes", "no", "maybe")
 _FINDING = re.compile(
@@ -149,6 +151,14 @@ MIN_SUPPORT_COSINE = 0.60
 MIN_LEAD = 0.06
 """Minimum lead in support over the next option; below it the answer is ambiguous."""
 
+# For options that are names or numbers; tuned on two articles of SQuAD with names of their paragraphs as options, and
+# on the first half of HotpotQA-100.
+MENTION_WEIGHT = 0.1
+"""Weight of a sentence that has the words of the option, where no likely span does."""
+MIN_MENTION_SUPPORT = 0.15
+"""Minimum support of a supported option."""
+LOG_SUPPORT_WEIGHT, LOG_SUPPORT_OFFSET = 1.6, 0.01
+
 
 class ExtractiveSolver:
     """Answers multiple-choice and graph questions from the statements of their evidence.
@@ -156,7 +166,7 @@ class ExtractiveSolver:
     The support of an option is the cosine of question plus option with the most similar affirmative statement of its
     evidence. With texts in the evidence its weight is ``3.2·support + 3.1·length``, the length only if no option has a
     clear lead. If most options are names or numbers, the support is that of the spans that say them
-    (:mod:`evidence_assets.reasoning.spans.options`). Without texts the weight is ``5·cos(question, option) +
+    (:func:`_quote_mention`). Without texts the weight is ``5·cos(question, option) +
     6·(1 − share)·support``, where share is the fraction of options with any support.
 
     ``documents``: Returns the document of each chunk id; a chunk without one is its own document.
@@ -207,7 +217,7 @@ class ExtractiveSolver:
         if all(map(is_yes_no_maybe, task.options)):
             return choose_yes_no_maybe(task, support)
         is_exception = task.negated or asks_for_exception(task.question)
-        min_support = options.MIN_SUPPORT if _names_in_texts(task) else MIN_SUPPORT_COSINE
+        min_support = MIN_MENTION_SUPPORT if _names_in_texts(task) else MIN_SUPPORT_COSINE
         weights = self._weights(task, support, vectors, is_exception=is_exception)
         answer = max(task.labels, key=lambda label: weights[label])
         others = {label: value for label, value in support.items() if label != answer}
@@ -230,7 +240,7 @@ class ExtractiveSolver:
         weights = {}
         for label, option in zip(task.labels, task.options, strict=True):
             if has_text and are_names(task.options):
-                weight = options.option_weight(support[label])
+                weight = LOG_SUPPORT_WEIGHT * math.log(support[label] + LOG_SUPPORT_OFFSET)
             elif has_text:
                 weight = STATEMENT_WEIGHT * support[label]
                 if not (is_exception or _has_clear_lead(support)):
@@ -272,12 +282,34 @@ def _names_in_texts(task: ChooseAnswer) -> bool:
 
 
 def _quote_mention(task: ExplainOption, encoder: Encoder) -> Chain:
-    """The chain that quotes the sentence that says the option."""
+    """The chain that quotes the sentence that says the option, which is a name or a number.
+
+    Its support is the expected token F1 of the option with the span that answers the question, plus a tenth of a
+    cosine: that of the question with the most similar sentence of a text, or other evidence, that has all words of the
+    option but those of the question.
+    """
     texts = [item for item in task.evidence if item.kind in TEXT_KINDS]
+    vectors = encode_ends(encoder, [task.question, *(item.text for item in texts)])
+    passages = split_passages(sorted(texts, key=lambda item: -float(vectors[item.text] @ vectors[task.question])))
+    candidates = find_spans(task.question, passages, encoder)
+    probabilities = load_span_weights().probabilities(candidates)
+    words = set(stems(task.option))
+    words = words.difference(stems(task.question)) or words
+    gains = [
+        float(p) * span_f1(task.option, c.text) if words.intersection(stems(c.text)) else 0.0
+        for c, p in zip(candidates, probabilities, strict=True)
+    ]
     others = [item for item in task.evidence if item.kind not in TEXT_KINDS]
-    result = options.support_option(task.question, task.option, texts, others, encoder)
-    support, passage = round(result.support, 6), result.passage
-    if passage is None:
+    passages += [Passage(item.evidence_id, item.source_id, item.text, 0) for item in others]
+    mentions = [passage for passage in passages if words <= set(stems(passage.text))]
+    vectors = encode_ends(encoder, [task.question, *(passage.text for passage in mentions)])
+    cosines = [max(0.0, float(vectors[passage.text] @ vectors[task.question])) for passage in mentions]
+    support = round(min(1.0, math.fsum(gains) + MENTION_WEIGHT * max(cosines, default=0.0)), 6)
+    if any(gains):
+        passage = candidates[gains.index(max(gains))].passage
+    elif mentions:
+        passage = mentions[cosines.index(max(cosines))]
+    else:
         return Chain(task.hypothesis, (ChainStep(f"No evidence mentions “{task.option}”."),), support)
     text = f"The evidence says about “{task.option}”: {passage.text}"
     return Chain(task.hypothesis, (ChainStep(text, (passage.evidence_id,), (passage.text,)),), support)

@@ -78,11 +78,6 @@ def test_questions_count_by_their_weight() -> None:
     assert fit_weights(rows, correct, [0.0, 0.0, 1.0, 1.0]) == [0.0, 0.0]
 
 
-def test_answers_that_are_all_correct_get_an_intercept_only() -> None:
-    intercept, share = fit_weights([[1.0]] * 9, [True] * 9, [1.0] * 9)
-    assert share == 0 and Fit({"intercept": intercept, "share": share}, {}).probability({"share": -9.0}) > 0.99
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.tuples(*[st.floats(-10, 10)] * 2), st.lists(st.floats(0, 50), min_size=2, max_size=2), st.floats(0, 20))
 def test_probabilities_are_bounded_and_monotone(values: tuple[float, float], weights: list[float], more: float) -> None:
