@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.stats import entropy
 
 from bench.retrieval.token_encoding import Encoded, encode
-from evidence_assets.models.inference import single_threaded_blas
+from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
 from evidence_assets.transport import NearestTexts, TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
 from evidence_assets.transport.bounds import BLOCK_TOKENS
@@ -248,7 +248,7 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
     ]
     seconds = {}
     torch.set_num_threads(1)
-    with single_threaded_blas():
+    with native_thread_pools().limit(limits=1, user_api="blas"):
         for name, function in many:
             times = []
             for _ in range(20):

@@ -289,7 +289,7 @@ def score_prompts(
         certainties = [1 / max(_LOWEST_ENTROPY, mean_entropy(text, models.masked)) for text in texts]
     else:
         measure = certainty if choice == "printed" else mean_probability
-        certainties = [measure(item.log_probs) for item in models.masked.word_log_probs(texts)]
+        certainties = [measure(log_probs) for log_probs in models.masked.word_log_probs(texts)]
     scored = []
     for number, prompt in enumerate(prompts):
         rows = [number * len(pairs) + pair for pair in range(len(pairs))]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from evidence_assets.lake.catalogue import find_lake
+from huggingface_hub.errors import HFValidationError
+
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.lake.mirror import fetch_path
-from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.inference import TRAINING_REPORT, find_hub_revision, find_minilm_folder, resolve_device
+from evidence_assets.models.encoders import EMBEDDED_ENCODER
+from evidence_assets.models.inference import find_hub_revision, find_minilm_folder, resolve_device
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM
-from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
+from evidence_assets.models.rerankers import MAXSIM
+from evidence_assets.profiles import GeneratorSettings, ModelSettings, Profile
 
 MASKED_MODEL = "masked model"
 """Requirement name of the model that triples are harvested from."""
@@ -32,20 +33,55 @@ class CheckResult:
     remedy: str = ""
 
 
-def _check_weights(requirement: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
+_NO_LANGUAGE_MODEL = CheckResult("reasoner", "extractive: no language model needed")
+
+
+def diagnose(profile: Profile) -> list[CheckResult]:
+    """Check all requirements of ``profile``."""
+    harvesting = profile.harvesting
+    models: list[tuple[str, ModelSettings | GeneratorSettings | None]] = [
+        *(("encoder", settings) for settings in profile.encoders.values()),
+        ("token encoder", profile.token_encoder),
+        *(("reranker", settings) for settings in profile.rerankers.values()),
+        *((MASKED_MODEL, settings) for settings in profile.masked_models.values()),
+        *(
+            (f"harvesting: {use}", getattr(harvesting, use))
+            for use in ("writer", "substitution", "causal", "likelihood")
+        ),
+        ("reader", profile.reader),
+        *(("language model", settings) for settings in profile.generators.values()),
+    ]
+    uses: dict[ModelSettings | GeneratorSettings, list[str]] = {}
+    for use, settings in models:
+        if settings is not None:
+            uses.setdefault(settings, []).append(use)
+    return [
+        CheckResult("profile", f"{profile.name}: {profile.description}", None),
+        *(CheckResult(name, version(name)) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT")),
+        CheckResult("device", resolve_device("auto"), None, "CUDA is used when torch sees a GPU"),
+        *(_check_model(" and ".join(names), settings) for settings, names in uses.items()),
+    ]
+
+
+def _check_model(requirement: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
     name = settings.name
-    if name == "embedded-minilm":
+    if isinstance(settings, GeneratorSettings) and settings.backend != "transformers":
+        return _check_server(settings) if settings.backend == "openai" else _NO_LANGUAGE_MODEL
+    if name == SAMPLE_MASKED_LM:
+        return CheckResult(requirement, f"{name}: trained in the lake by {MASKED_LM_ASSET}")
+    if name == EMBEDDED_ENCODER:
         try:
             find_minilm_folder()
         except ModelUnavailable as error:
             return CheckResult(requirement, name, False, str(error))
         return CheckResult(requirement, f"{name}, checksum correct")
-    if name == "maxsim":
+    if name == MAXSIM:
         return CheckResult(requirement, "late interaction over the token encoder")
     if Path(name).is_dir():
         return CheckResult(requirement, f"folder {name}")
-    if _is_cached(name, settings.revision):
-        return CheckResult(requirement, f"{name}, in the local cache")
+    with suppress(HFValidationError):  # such as a folder that does not exist
+        if find_hub_revision(name, settings.revision):
+            return CheckResult(requirement, f"{name}, in the local cache")
     size = f", {settings.megabytes:,} MB to download" if settings.megabytes else ""
     revision = f" --revision {settings.revision}" if settings.revision else ""
     # Sizes are given for safetensors. Other models may have pickled weights only.
@@ -54,70 +90,14 @@ def _check_weights(requirement: str, settings: ModelSettings | GeneratorSettings
     return CheckResult(requirement, f"{name}, not in the local cache{size}", False, remedy)
 
 
-def _is_cached(name: str, revision: str | None) -> bool:
-    """Whether a model is in the local Hugging Face cache."""
-    from huggingface_hub.errors import HFValidationError
+def _check_server(settings: GeneratorSettings) -> CheckResult:
+    from evidence_assets.models.served_models import OpenAIGenerator
 
-    with suppress(HFValidationError):  # such as a folder that does not exist
-        return bool(find_hub_revision(name, revision))
-    return False
-
-
-def _check_trained_model() -> CheckResult:
-    """Check the masked model that a lake trains on the sample."""
-    folder = fetch_path(find_lake() / "indexes" / asset_folder(MASKED_LM_ASSET))
-    if (folder / TRAINING_REPORT).is_file():
-        return CheckResult(MASKED_MODEL, SAMPLE_MASKED_LM)
-    remedy = f"before a harvest, materialize {MASKED_LM_ASSET}: in the UI, or by make demo"
-    return CheckResult(MASKED_MODEL, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, remedy)
-
-
-def _check_server(requirement: str, model: GeneratorSettings | EncoderSettings) -> CheckResult:
-    from evidence_assets.models.served_models import OpenAIServer
-
-    options = model.model_dump(include={"base_url", "api_key_env"})
+    requirement, name = "language model server", settings.name
+    options = settings.model_dump(include={"base_url", "api_key_env"})
     try:
-        server = OpenAIServer(model.name, **options, timeout_seconds=3, attempts=1)
-        return CheckResult(requirement, f"{server.base_url}/models serves {server.model_entry['id']}")
+        server = OpenAIGenerator(name, **options, timeout_seconds=3, attempts=1)
     except ModelUnavailable as error:
-        return CheckResult(
-            requirement, str(error), False, f"start one, for example: vllm serve {model.name} --host 127.0.0.1"
-        )
-
-
-def diagnose(profile: Profile) -> list[CheckResult]:
-    """Check all requirements of ``profile``."""
-    encoders = {settings: ["encoder"] for settings in profile.encoders.values()}
-    encoders.setdefault(profile.token_encoder, []).append("token encoder")
-    results = [
-        CheckResult("profile", f"{profile.name}: {profile.description}", None),
-        *(CheckResult(name, version(name)) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT")),
-        CheckResult("device", resolve_device("auto"), None, "CUDA is used when torch sees a GPU"),
-        *(
-            _check_server("encoder server", settings)
-            if settings.base_url
-            else _check_weights(" and ".join(uses), settings)
-            for settings, uses in encoders.items()
-        ),
-        *(_check_weights("reranker", settings) for settings in profile.rerankers.values()),
-        *(
-            _check_trained_model() if settings.name == SAMPLE_MASKED_LM else _check_weights(MASKED_MODEL, settings)
-            for settings in profile.masked_models.values()
-        ),
-    ]
-    harvesting = profile.harvesting
-    models = {name: getattr(harvesting, name) for name in ("writer", "substitution", "causal", "likelihood")}
-    results += [_check_weights(f"harvesting: {use}", settings) for use, settings in models.items() if settings]
-    results += [_check_weights("reader", profile.reader)] if profile.reader else []
-    return results + list(map(_check_generator, profile.generators.values()))
-
-
-def _check_generator(generator: GeneratorSettings) -> CheckResult:
-    """Check the requirements of a language model."""
-    match generator.backend:
-        case "extractive":
-            return CheckResult("reasoner", "extractive: no language model needed")
-        case "openai":
-            return _check_server("language model server", generator)
-        case "transformers":
-            return _check_weights("language model", generator)
+        remedy = f"start one, for example: vllm serve {name} --host 127.0.0.1"
+        return CheckResult(requirement, str(error), False, remedy)
+    return CheckResult(requirement, f"{server.base_url}/models serves {name}")

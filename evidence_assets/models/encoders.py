@@ -27,6 +27,7 @@ from evidence_assets.models.inference import (
     map_batches,
     max_input_tokens,
     pretrained_options,
+    require_numbers,
     resolve_device,
 )
 from evidence_assets.models.protocols import FloatArray, TokenVectors
@@ -222,7 +223,7 @@ class TransformerEncoder:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for rows, hidden in self._batches(self._encode(texts, offsets=False), pool):
             vectors[rows] = hidden.cpu().numpy()
-        self._refuse_nan(vectors, texts)
+        require_numbers(vectors, self.model_id)
         return vectors
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
@@ -238,7 +239,7 @@ class TransformerEncoder:
         results: list[TokenVectors | None] = [None] * len(texts)
         for rows, hidden in self._batches(encodings, layers=layers):
             batch = hidden.cpu().numpy()
-            self._refuse_nan(batch, [texts[row] for row in rows])
+            require_numbers(batch, self.model_id)
             for row, vectors in zip(rows, batch, strict=True):
                 encoding = encodings[row]
                 # each access to these attributes builds a new list
@@ -294,16 +295,6 @@ class TransformerEncoder:
                 return finish(hidden[: len(rows)].float())
 
         return map_batches([len(encoding) for encoding in encodings], run, self._device.type)
-
-    def _refuse_nan(self, vectors: FloatArray, texts: Sequence[str]) -> None:
-        if np.isfinite(vectors).all():
-            return
-        bad_text = next(text for text, vector in zip(texts, vectors, strict=True) if not np.isfinite(vector).all())
-        raise ModelUnavailable(
-            f"{self.model_id} returned vectors that are not numbers, first for the text that begins {bad_text[:60]!r}. "
-            f"Its weights are damaged or overflow in {self.revision}. Load it with dtype='float32', "
-            f"or fetch the weights again"
-        )
 
 
 def _pool(hidden: torch.Tensor, modules: Sequence[Any]) -> torch.Tensor:

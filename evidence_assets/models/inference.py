@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from evidence_assets.lake.atomic import replacing_folder
@@ -253,28 +254,13 @@ def native_thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_active_limits: list[Any] = []
-"""The limit that restores the thread count, once per active `single_threaded_blas` context."""
-_limits_lock = Lock()
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Run NumPy's products on one thread: several threads sum in another order and change last digits.
-
-    The limit applies to the whole process. The first context sets it, the last one restores it.
-    """
-    with _limits_lock:
-        _active_limits.append(
-            _active_limits[0] if _active_limits else native_thread_pools().limit(limits=1, user_api="blas")
+def require_numbers(values: npt.NDArray[Any], model_id: str) -> None:
+    """Raise ModelUnavailable if results of a model are not finite numbers."""
+    if not np.isfinite(values).all():
+        raise ModelUnavailable(
+            f"{model_id} yields values that are not numbers: its weights are damaged, or overflow in half precision. "
+            "Fetch the weights again, or load them in float32"
         )
-    try:
-        yield
-    finally:
-        with _limits_lock:
-            limit = _active_limits.pop()
-            if not _active_limits:
-                limit.restore_original_limits()
 
 
 def kernel_name(device: str = "cpu") -> str:

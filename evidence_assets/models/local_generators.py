@@ -35,9 +35,6 @@ class TransformersGenerator:
         self._ends = self._end_tokens()
         self._max_tokens = int(getattr(self._model.config, "max_position_embeddings", 2048))
 
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        return [completion for _, completion in self.generate_each(requests)]
-
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         return enumerate(map(self._complete, requests))
 

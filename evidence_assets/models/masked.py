@@ -21,8 +21,9 @@ from evidence_assets.models.inference import (
     load_pretrained,
     map_single_threaded,
     max_input_tokens,
+    require_numbers,
 )
-from evidence_assets.models.protocols import FloatArray, WordContext, WordLogProbs, WordVectors
+from evidence_assets.models.protocols import FloatArray, WordContext, WordVectors
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets.text.words import is_word
 
@@ -143,7 +144,7 @@ class HFMaskedLM:
             results |= {i: _pool_words(encoded[i], hidden[row]) for row, i in enumerate(group)}
         return [results[i] for i in range(len(texts))]
 
-    def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[WordLogProbs]:
+    def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[FloatArray]:
         encoded = self._encode(texts)
         mask_id = self._tokenizer.mask_token_id
         rows: list[list[int]] = []
@@ -164,10 +165,7 @@ class HFMaskedLM:
         sums: list[dict[int, float]] = [{} for _ in texts]
         for (_, index, word), score in zip(targets, scores, strict=True):
             sums[index][word] = sums[index].get(word, 0.0) + float(score)
-        return [
-            WordLogProbs(tuple(item.words[word] for word in total), np.asarray(list(total.values()), dtype=np.float32))
-            for item, total in zip(encoded, sums, strict=True)
-        ]
+        return [np.asarray(list(total.values()), dtype=np.float32) for total in sums]
 
     def find_unknown_words(self, text: str) -> tuple[str, ...]:
         unknown_id = self._tokenizer.unk_token_id
@@ -201,7 +199,9 @@ class HFMaskedLM:
     ) -> Iterator[tuple[list[int], FloatArray]]:
         """Yield (group, ``run(group)``) for groups of rows of equal length."""
         groups = list(equal_length_batches([len(row) for row in rows], lambda _: self._batch_size))
-        return zip(groups, map_single_threaded(run, groups, self._device.type), strict=True)
+        for group, values in zip(groups, map_single_threaded(run, groups, self._device.type), strict=True):
+            require_numbers(values, self.model_id)
+            yield group, values
 
     def _map_log_probs(
         self,
@@ -235,7 +235,7 @@ class HFMaskedLM:
     def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         with torch.inference_mode():
             hidden: torch.Tensor = self._model.base_model(**self._inputs(rows)).last_hidden_state[: len(rows)]
-        return self._check_nan(hidden)
+        return hidden
 
     def _log_probs(self, rows: Sequence[Sequence[int]], positions: Sequence[int]) -> torch.Tensor:
         """Log-probabilities of all tokens at one position of each row."""
@@ -244,7 +244,7 @@ class HFMaskedLM:
         try:
             with torch.inference_mode():
                 logits = self._model(**self._inputs(rows)).logits[: len(rows), 0].float()
-                return torch.log_softmax(self._check_nan(logits), dim=-1)
+                return torch.log_softmax(logits, dim=-1)
         finally:
             del self._selection.positions
 
@@ -260,11 +260,6 @@ class HFMaskedLM:
         padded = [*rows, *[rows[0]] * (_MIN_ROWS - len(rows))]
         ids = torch.as_tensor(padded, dtype=torch.long, device=self._device)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-
-    def _check_nan(self, values: torch.Tensor) -> torch.Tensor:
-        if torch.isnan(values).any():
-            raise ModelUnavailable(f"{self.model_id} yields NaN; fetch its weights again")
-        return values
 
 
 def masked_lm_revision(folder: Path, device: str) -> str:

@@ -59,30 +59,19 @@ class Encoder(NamedModel, Protocol):
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]: ...
 
 
-@runtime_checkable
-class Tokenizer(Protocol):
-    """Splits texts into tokens without computing their vectors."""
+class LocalEncoder(Encoder, Protocol):
+    """An encoder that is loaded from a folder or the hub, as those of profiles are."""
 
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The surface forms that ``Encoder.encode_tokens`` returns."""
+        """The surface forms that ``encode_tokens`` returns, without computing vectors."""
         ...
-
-
-@runtime_checkable
-class PoolingEncoder(Protocol):
-    """An encoder that also returns vectors as its network pools them."""
 
     def pool_sentences(self, texts: Sequence[str]) -> FloatArray:
-        """As ``Encoder.encode_sentences``, before vectors are scaled to unit length."""
+        """As ``encode_sentences``, before vectors are scaled to unit length."""
         ...
 
-
-@runtime_checkable
-class LayeredEncoder(Protocol):
-    """An encoder that also returns several hidden layers."""
-
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
-        """As ``Encoder.encode_tokens``, with the last ``layers`` hidden layers concatenated: n × (layers · d)."""
+        """As ``encode_tokens``, with the last ``layers`` hidden layers concatenated: n × (layers · d)."""
         ...
 
 
@@ -101,10 +90,6 @@ class Request:
     """JSON schema by the strict rules of the OpenAI API: no additional properties, all properties required."""
     temperature: float = 0.0
     """0 selects the most probable token; above 0, tokens are sampled with the same seed for every request."""
-
-    def __post_init__(self) -> None:
-        if self.choices and self.json_schema:
-            raise ValueError("a request has choices or a JSON schema, not both")
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -152,10 +137,6 @@ class Generator(NamedModel, Protocol):
         """Parameters other than the request that affect replies; part of the completion cache's key."""
         ...
 
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Completions in the order of the requests."""
-        ...
-
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         """Numbers of requests with their completions, each as soon as it is there."""
         ...
@@ -186,14 +167,6 @@ class WordVectors:
     vectors: FloatArray
 
 
-@dataclass(frozen=True)
-class WordLogProbs:
-    """The words of one text, without punctuation, and their natural log-probabilities."""
-
-    words: tuple[str, ...]
-    log_probs: FloatArray
-
-
 @runtime_checkable
 class MaskedLM(NamedModel, Protocol):
     """A masked language model. No result depends on the other texts of the call."""
@@ -222,8 +195,8 @@ class MaskedLM(NamedModel, Protocol):
         ...
 
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]: ...
-    def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[WordLogProbs]:
-        """Log-probability of every word of unmasked texts.
+    def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[FloatArray]:
+        """Natural log-probabilities of the words of unmasked texts, without punctuation.
 
         ``both`` masks the word alone (pseudo-log-likelihood); ``left`` also masks all later words, as a left-to-right
         model sees the text.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,7 +13,15 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
 from evidence_assets.models.inference import resolve_device
-from evidence_assets.models.protocols import Encoder, FloatArray, Generator, NamedModel, Reranker, TokenVectors
+from evidence_assets.models.protocols import (
+    Encoder,
+    FloatArray,
+    Generator,
+    LocalEncoder,
+    NamedModel,
+    Reranker,
+    TokenVectors,
+)
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
 
@@ -32,10 +40,7 @@ MAX_CACHED_VECTORS = 50_000
 
 
 class CachingEncoder:
-    """Caches an encoder's sentence vectors, which do not depend on the batch.
-
-    Optional methods for tokens are those of ``inner``.
-    """
+    """Caches an encoder's sentence vectors, which do not depend on the batch."""
 
     def __init__(self, inner: Encoder) -> None:
         self.inner = inner
@@ -48,6 +53,9 @@ class CachingEncoder:
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         return self.inner.encode_tokens(texts)
+
+    def pool_sentences(self, texts: Sequence[str]) -> FloatArray:
+        return cast(LocalEncoder, self.inner).pool_sentences(texts)
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         new = [text for text in dict.fromkeys(texts) if text not in self._cache]
@@ -64,11 +72,6 @@ class CachingEncoder:
 @lru_cache
 def get_encoder(settings: EncoderSettings) -> CachingEncoder:
     """The encoder of these settings, with a cache."""
-    if settings.base_url:
-        from evidence_assets.models.served_models import ServedEncoder
-
-        options = settings.model_dump(include=SERVER_SETTINGS | {"max_tokens"}, exclude_none=True)
-        return CachingEncoder(ServedEncoder(settings.name, **options))
     return CachingEncoder(
         load_encoder(settings.name, revision=settings.revision, device=settings.device, dtype=settings.dtype)
     )
@@ -103,10 +106,14 @@ def get_tuned_classifier(lake: Lake) -> Reranker:
 def _find_trained_model(lake: Lake, asset: str) -> tuple[str, int]:
     """Folder of a model trained in the lake, and the modification time of its weights."""
     folder = lake.index_folder(asset)
+    return str(folder), _weights_time(folder, f"Materialize {asset}")
+
+
+def _weights_time(folder: Path, remedy: str) -> int:
     weights = folder / "model.safetensors"
     if not weights.exists():
-        raise ModelUnavailable(f"the model is not trained yet. Materialize {asset}")
-    return str(folder), weights.stat().st_mtime_ns
+        raise ModelUnavailable(f"the model is not trained yet. {remedy}")
+    return weights.stat().st_mtime_ns
 
 
 @lru_cache(maxsize=2)
@@ -125,12 +132,8 @@ def _load_tuned_classifier(folder: str, mtime: int) -> Reranker:
 
 def get_trained_reader(folder: Path, benchmark: str) -> TrainedReader:
     """The reader that was trained for a benchmark."""
-    weights = folder / "model.safetensors"
-    if not weights.exists():
-        raise ModelUnavailable(
-            f"no reader is trained for {benchmark}. Train one: evidence train reader --on {benchmark}"
-        )
-    return _load_trained_reader(folder, f"reader-{benchmark}", weights.stat().st_mtime_ns)
+    time = _weights_time(folder, f"Train a reader for {benchmark}: evidence train reader --on {benchmark}")
+    return _load_trained_reader(folder, f"reader-{benchmark}", time)
 
 
 @lru_cache(maxsize=2)
@@ -154,16 +157,13 @@ def get_reranker(settings: ModelSettings, token_encoder: EncoderSettings) -> Rer
     return CrossEncoderReranker(settings.name, revision=settings.revision, device=settings.device)
 
 
-SERVER_SETTINGS = {"base_url", "revision", "api_key_env", "concurrency", "timeout_seconds", "constrain"}
-"""Settings of a model behind a server."""
-
-
 def load_generator(settings: GeneratorSettings) -> Generator:
     """Load the generator of these settings; settings of other backends are ignored."""
     if settings.backend == "openai":
         from evidence_assets.models.served_models import OpenAIGenerator
 
-        return OpenAIGenerator(settings.name, **settings.model_dump(include=SERVER_SETTINGS, exclude_none=True))
+        served = {"base_url", "revision", "api_key_env", "concurrency", "timeout_seconds", "constrain"}
+        return OpenAIGenerator(settings.name, **settings.model_dump(include=served, exclude_none=True))
     if settings.backend == "transformers":
         from evidence_assets.models.local_generators import TransformersGenerator
 

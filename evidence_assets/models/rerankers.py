@@ -18,6 +18,7 @@ from evidence_assets.models.inference import (
     load_pretrained,
     map_batches,
     max_input_tokens,
+    require_numbers,
     save_model,
 )
 from evidence_assets.models.protocols import Encoder, FloatArray
@@ -117,8 +118,7 @@ class CrossEncoderReranker:
 
         for rows, batch_scores in map_batches(lengths, run, self._device):
             scores[rows] = batch_scores
-        if not np.isfinite(scores).all():
-            raise ModelUnavailable(f"{self.model_id} returned scores that are not numbers. Fetch its weights again")
+        require_numbers(scores, self.model_id)
         return scores
 
 

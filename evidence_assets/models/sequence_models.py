@@ -16,6 +16,7 @@ from evidence_assets.models.inference import (
     explain_load_errors,
     load_pretrained,
     pretrained_options,
+    require_numbers,
 )
 from evidence_assets.models.masked import find_word_marker, list_whole_words, require_mask
 from evidence_assets.models.protocols import FloatArray
@@ -85,8 +86,7 @@ class TextLikelihood(SequenceModel):
         scores = np.zeros(len(rows), dtype=np.float32)
         for batch in equal_length_batches(lengths, lambda _: PAIRS_PER_BATCH):
             scores[batch] = self._mean_log_probs([rows[i][0] for i in batch], [rows[i][1] for i in batch])
-        if np.isnan(scores).any():
-            raise ModelUnavailable(f"{self.model_id} yields NaN; fetch its weights again")
+        require_numbers(scores, self.model_id)
         return scores
 
     def _encode_pair(self, source: str, target: str) -> tuple[list[int], list[int]]:
@@ -189,9 +189,8 @@ class PermutedLM(SequenceModel):
             perm_mask = hidden[:, None, :].expand(-1, ids.shape[1], -1).float()
             with torch.inference_mode():
                 logits = self._model(input_ids=ids, perm_mask=perm_mask, target_mapping=targets).logits[:, 0].float()
-            if torch.isnan(logits).any():
-                raise ModelUnavailable(f"{self.model_id} yields NaN; fetch its weights again")
             out[batch] = torch.log_softmax(logits, dim=-1)[:, self._pieces].cpu().numpy()
+        require_numbers(out, self.model_id)
         return out
 
     def log_similarities(self, word: str) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Language models and encoders on a server with the OpenAI protocol, such as vLLM or Ollama, called through ``openai``.
+"""Language models on a server with the OpenAI protocol, such as vLLM or Ollama, called through ``openai``.
 
 Failed requests are retried, then raise :class:`ModelUnavailable`. A request that the server refuses fails one row only.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import time
 from collections import defaultdict
@@ -15,26 +14,14 @@ from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import httpx2
-import numpy as np
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
-from tokenizers import Tokenizer
 
-from evidence_assets.lake.errors import BadInput, ModelUnavailable, TemporarilyUnavailable
-from evidence_assets.models.inference import find_minilm_folder
-from evidence_assets.models.protocols import (
-    ANSWER_FIELD,
-    REFUSED_PREFIX,
-    Completion,
-    FloatArray,
-    Request,
-    object_schema,
-)
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
+from evidence_assets.models.protocols import ANSWER_FIELD, REFUSED_PREFIX, Completion, Request, object_schema
 
-TEXTS_PER_REQUEST = 64
 OPTIONAL_FIELDS = ("seed", "structured_outputs")
 """Request fields that some servers reject, as Gemini's does ``seed``."""
 _rejected_fields: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -42,8 +29,8 @@ _PARSE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionEr
 
 
 @dataclass(eq=False)
-class OpenAIServer:
-    """One model on a server, with up to ``concurrency`` requests in flight.
+class OpenAIGenerator:
+    """A language model on a server, with up to ``concurrency`` requests in flight.
 
     Its revision is the one that the server reports. Raises ModelUnavailable if the server does not serve the model.
     """
@@ -58,17 +45,14 @@ class OpenAIServer:
     timeout_seconds: float = 300.0
     """Longest wait for the next byte of a reply; it also limits the time of all attempts together."""
     attempts: int = 6
-
-    path, reply_kind = "", "reply"
+    constrain: str = "json_schema"
+    """How to constrain replies: ``json_schema`` uses ``response_format``; ``structured_outputs`` uses vLLM's field of
+    that name, which allows bare labels and JSON without whitespace; ``none`` does not constrain them."""
 
     def __post_init__(self) -> None:
         self.base_url = self.base_url.rstrip("/")
         self._key = os.environ.get(self.api_key_env, "")
         self.revision = self._reported_revision() or self.revision
-
-    def parse_reply(self, reply: Any) -> object:
-        """The content of a decoded reply; raises one of ``_PARSE_ERRORS`` if it has another structure."""
-        raise NotImplementedError
 
     @cached_property
     def model_entry(self) -> dict[str, Any]:
@@ -91,19 +75,21 @@ class OpenAIServer:
         weights = "" if root == self.model_id else root.rpartition("/")[2]
         return str(self.model_entry.get("revision") or self.model_entry.get("digest") or weights)
 
-    def send_each(self, payloads: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any, float]]:
-        """Yield (number, parsed reply or reason of the refusal, seconds) as replies arrive.
+    @property
+    def parameters(self) -> dict[str, object]:
+        return {"temperature": 0, "seed": 0, "constrain": self.constrain}
+
+    def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
+        """Yield (number of the request, completion) as they arrive, so that each can be stored at once.
 
         After a failure, requests in flight are awaited and yielded before the error is raised.
         """
-        if not payloads:
+        if not requests:
             return
-        model = self.model_entry["id"]
         failed: set[asyncio.Task[Any]] = set()
         with asyncio.Runner() as runner:
             client, loop = self._client(), runner.get_loop()
-            bodies = enumerate({"model": model, **payload} for payload in payloads)
-            tasks = (loop.create_task(self._send(client, *numbered)) for numbered in bodies)
+            tasks = (loop.create_task(self._send(client, *numbered)) for numbered in enumerate(requests))
             in_flight = set(islice(tasks, self.concurrency))
             try:
                 while in_flight:
@@ -119,25 +105,48 @@ class OpenAIServer:
         for task in failed:
             task.result()  # raises the error
 
+    def _payload(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.model_id,
+            "messages": request.messages,
+            "max_tokens": request.max_reply_tokens,
+            "temperature": request.temperature,
+            "seed": 0,
+        }
+        schema = json.loads(request.json_schema) if request.json_schema else None
+        if self.constrain == "structured_outputs" and request.choices:
+            body["structured_outputs"] = {"choice": list(request.choices)}
+        elif self.constrain == "structured_outputs" and schema:
+            body["structured_outputs"] = {"json": schema, "disable_any_whitespace": True}
+        elif self.constrain == "json_schema" and (schema or request.choices):
+            # most servers accept only objects, not bare labels
+            schema = schema or object_schema(**{ANSWER_FIELD: {"type": "string", "enum": list(request.choices)}})
+            named_schema = {"name": "reply", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named_schema}
+        return body
+
     async def _list_models(self) -> Any:
         async with self._client() as client:
             return (await self._response(client.get("/models", cast_to=httpx2.Response))).json()
 
-    async def _send(self, client: AsyncOpenAI, number: int, payload: dict[str, Any]) -> tuple[int, Any, float]:
+    async def _send(self, client: AsyncOpenAI, number: int, request: Request) -> tuple[int, Completion]:
         start = time.perf_counter()
         dropped_fields = _rejected_fields[self.base_url, self.model_id]
-        body = {name: value for name, value in payload.items() if name not in dropped_fields}
+        body = {name: value for name, value in self._payload(request).items() if name not in dropped_fields}
         try:
-            response = await self._response(client.post(self.path, cast_to=httpx2.Response, body=body))
-            content = self.parse_reply(response.json())
+            response = await self._response(client.post("/chat/completions", cast_to=httpx2.Response, body=body))
+            completion = _parse_reply(response.json())
         except _PARSE_ERRORS:
             raise self._no_reply(f"the reply contains none: {response.text[:60]!r}") from None
         except APIStatusError as error:
-            content = f"({error.status_code}): {self._error_message(error)}"
-            if newly_rejected := {name for name in OPTIONAL_FIELDS if name in body and name in content}:
+            message = self._error_message(error)
+            if newly_rejected := {name for name in OPTIONAL_FIELDS if name in body and name in message}:
                 dropped_fields |= newly_rejected
-                return await self._send(client, number, payload)
-        return number, content, time.perf_counter() - start
+                return await self._send(client, number, request)
+            completion = Completion("", 0, 0, 0.0, f"{REFUSED_PREFIX} by the server ({error.status_code}): {message}")
+        if request.choices and self.constrain == "json_schema":
+            completion = replace(completion, text=_unwrap_choice(completion.text))
+        return number, replace(completion, seconds=time.perf_counter() - start)
 
     def _client(self) -> AsyncOpenAI:
         is_local = httpx2.URL(self.base_url).host in ("127.0.0.1", "localhost", "::1")  # bypass proxies
@@ -174,7 +183,7 @@ class OpenAIServer:
 
     def _no_reply(self, reason: str) -> TemporarilyUnavailable:
         return TemporarilyUnavailable(
-            f"the server at {self.base_url} returned no {self.reply_kind}: {reason}. Check that it is running, then "
+            f"the server at {self.base_url} returned no completion: {reason}. Check that it is running, then "
             "retry; finished work is reused"
         )
 
@@ -188,63 +197,18 @@ class OpenAIServer:
         return ModelUnavailable(f"the server at {self.base_url} {problem}")
 
 
-@dataclass(eq=False)
-class OpenAIGenerator(OpenAIServer):
-    """A served language model."""
-
-    constrain: str = "json_schema"
-    """How to constrain replies: ``json_schema`` uses ``response_format``; ``structured_outputs`` uses vLLM's field of
-    that name, which allows bare labels and JSON without whitespace; ``none`` does not constrain them."""
-
-    path, reply_kind = "/chat/completions", "completion"
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        return {"temperature": 0, "seed": 0, "constrain": self.constrain}
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        completions = dict(self.generate_each(requests))
-        return [completions[number] for number in range(len(requests))]
-
-    def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yield (number of the request, completion) as they arrive, so that each can be stored at once."""
-        for number, reply, seconds in self.send_each([self._payload(request) for request in requests]):
-            if isinstance(reply, str):
-                reply = Completion("", 0, 0, 0.0, f"{REFUSED_PREFIX} by the server {reply}")
-            elif requests[number].choices and self.constrain == "json_schema":
-                reply = replace(reply, text=_unwrap_choice(reply.text))
-            yield number, replace(reply, seconds=seconds)
-
-    def _payload(self, request: Request) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "messages": request.messages,
-            "max_tokens": request.max_reply_tokens,
-            "temperature": request.temperature,
-            "seed": 0,
-        }
-        schema = json.loads(request.json_schema) if request.json_schema else None
-        if self.constrain == "structured_outputs" and request.choices:
-            body["structured_outputs"] = {"choice": list(request.choices)}
-        elif self.constrain == "structured_outputs" and schema:
-            body["structured_outputs"] = {"json": schema, "disable_any_whitespace": True}
-        elif self.constrain == "json_schema" and (schema or request.choices):
-            # most servers accept only objects, not bare labels
-            schema = schema or object_schema(**{ANSWER_FIELD: {"type": "string", "enum": list(request.choices)}})
-            named_schema = {"name": "reply", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": named_schema}
-        return body
-
-    def parse_reply(self, reply: Any) -> Completion:
-        choice = reply["choices"][0]
-        text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal")
-        if not isinstance(text, str):
-            raise TypeError("the content is not text")
-        finish_reason = str(choice.get("finish_reason") or "unknown")
-        if refusal and not text:
-            finish_reason = f"{REFUSED_PREFIX} by the model: {' '.join(str(refusal).split())[:300]}"
-        usage = reply.get("usage") or {}
-        tokens_in, tokens_out = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
-        return Completion(text, tokens_in, tokens_out, 0.0, finish_reason)
+def _parse_reply(reply: Any) -> Completion:
+    """The completion in a decoded reply; raises one of ``_PARSE_ERRORS`` if it has another structure."""
+    choice = reply["choices"][0]
+    text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal")
+    if not isinstance(text, str):
+        raise TypeError("the content is not text")
+    finish_reason = str(choice.get("finish_reason") or "unknown")
+    if refusal and not text:
+        finish_reason = f"{REFUSED_PREFIX} by the model: {' '.join(str(refusal).split())[:300]}"
+    usage = reply.get("usage") or {}
+    tokens_in, tokens_out = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
+    return Completion(text, tokens_in, tokens_out, 0.0, finish_reason)
 
 
 def _unwrap_choice(text: str) -> str:
@@ -254,65 +218,3 @@ def _unwrap_choice(text: str) -> str:
     except (ValueError, AttributeError, RecursionError):
         return text
     return answer if name == ANSWER_FIELD and isinstance(answer, str) else text
-
-
-@dataclass(eq=False)
-class ServedEncoder(OpenAIServer):
-    """A served encoder of sentences."""
-
-    max_tokens: int = 512
-    """Longest text that the model reads. Some servers truncate silently, so longer texts are refused before sending.
-    Tokens are counted by the embedded encoder's tokenizer, at least one for every four bytes."""
-
-    path, reply_kind = "/embeddings", "vectors"
-
-    @cached_property
-    def dimensions(self) -> int:
-        return int(self.encode_sentences(["fever"]).shape[1])
-
-    @cached_property
-    def _tokenizer(self) -> Tokenizer:
-        tokenizer = Tokenizer.from_file(str(find_minilm_folder() / "tokenizer.json"))
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Estimated tokens of each text; see ``max_tokens``."""
-        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [max(len(e), math.ceil(len(text.encode()) / 4)) for e, text in zip(encodings, texts, strict=True)]
-
-    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        """Vectors of unit length, n × d."""
-        for text, count in zip(texts, self.count_tokens(texts), strict=True):
-            if count > self.max_tokens:
-                raise BadInput(
-                    f"a text of {count} tokens is longer than the {self.max_tokens} that {self.model_id} reads. Split "
-                    f"it into chunks (it begins {text[:60]!r})"
-                )
-        if not texts:
-            return np.zeros((0, self.dimensions), np.float32)
-        batches = [list(texts[start : start + TEXTS_PER_REQUEST]) for start in range(0, len(texts), TEXTS_PER_REQUEST)]
-        vectors = [np.empty((0, 0))] * len(batches)
-        for number, reply, _ in self.send_each([{"input": batch, "encoding_format": "float"} for batch in batches]):
-            if isinstance(reply, str):
-                longest = max(batches[number], key=len)
-                problem = f"{reply}. Shorten the one that begins {longest[:60]!r}, or lower max_tokens"
-                raise BadInput(f"the server at {self.base_url} refused texts {problem}")
-            vectors[number] = reply
-        if len({batch.shape[1] for batch in vectors}) > 1 or sum(map(len, vectors)) != len(texts):
-            raise self._unavailable(
-                "returned vectors of different lengths, or not one per text. Serve one embedding model"
-            )
-        return np.asarray(unit_rows(np.concatenate(vectors)), dtype=np.float32)
-
-    def encode_tokens(self, texts: Sequence[str]) -> NoReturn:
-        raise BadInput(f"{self.model_id} is served and returns no token vectors. Choose another token_encoder")
-
-    def parse_reply(self, reply: Any) -> np.ndarray[Any, Any]:
-        """The vectors of a reply, in the order of the texts."""
-        rows = sorted(reply["data"], key=lambda row: int(row["index"]))
-        vectors = np.array([row["embedding"] for row in rows], dtype=np.float64)
-        if vectors.ndim != 2 or not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-            raise ValueError("the vectors are zero or not finite numbers")
-        return vectors

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.inference import load_pretrained, max_input_tokens
+from evidence_assets.models.inference import load_pretrained, max_input_tokens, require_numbers
 from evidence_assets.models.protocols import FloatArray
 
 MAX_SPAN_TOKENS = 30
@@ -86,8 +86,7 @@ class SpanReader:
         with torch.inference_mode():
             output = self._model(**inputs)
         starts, ends = (logits[0].float().cpu().numpy() for logits in (output.start_logits, output.end_logits))
-        if np.isnan(starts).any() or np.isnan(ends).any():
-            raise ModelUnavailable(f"{self.model_id} yields NaN; fetch its weights again")
+        require_numbers(np.stack([starts, ends]), self.model_id)
         return starts, ends
 
 

@@ -50,12 +50,9 @@ class ModelSettings(_StrictModel):
 
 
 class EncoderSettings(ModelSettings):
-    """An encoder: local, or on a server if ``base_url`` is set."""
+    """An encoder, and the precision of its weights."""
 
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field("auto", description="For a local encoder.")
-    base_url: str = Field("", description="URL of an OpenAI-compatible embeddings server; empty for a local model.")
-    api_key_env: str = Field("OPENAI_API_KEY", description="For a server: environment variable of the API key.")
-    max_tokens: int = Field(512, ge=8, description="For a server: longest input of the model, in tokens.")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field("auto", description="Precision of the weights.")
 
 
 class GeneratorSettings(_StrictModel):

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.lake.array_files import open_description
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder, Tokenizer
+from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter, TokenWeighting, term_weight
 from evidence_assets.retrieval.token_cache import CachedText, Segment, TokenCache
 from evidence_assets.transport import TokenPool
@@ -50,18 +50,14 @@ def source_version(chunks_version: str, model: str) -> str:
 def build_store(
     folder: Path, texts: Iterable[Sequence[str]], encoder: Encoder, model: str, chunks_version: str
 ) -> StoreMeta:
-    """Write the store of ``texts``, which are blocks of any size in the corpus's order.
-
-    Raises BadInput if the encoder has no tokenizer.
-    """
-    if not isinstance(encoder, Tokenizer):
-        raise BadInput(f"{encoder.model_id} has no tokenizer: choose another token_encoder")
+    """Write the store of ``texts``, which are blocks of any size in the corpus's order."""
+    split_tokens = cast(LocalEncoder, encoder).split_tokens
     chunks = 0
     with replacing_folder(folder) as temporary:
         pieces = TermIndexWriter(temporary / "pieces", postings=False)
         flat = chain.from_iterable(texts)
         while block := list(islice(flat, TEXTS_PER_BLOCK)):
-            pieces.add([pieces_of_text or ("",) for pieces_of_text in encoder.split_tokens(block)])
+            pieces.add([pieces_of_text or ("",) for pieces_of_text in split_tokens(block)])
             chunks += len(block)
         pieces.finish()
         tokens = TermIndex(temporary / "pieces").tokens

@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.models.inference import native_thread_pools, single_threaded_blas
+from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import Array
 
 from .bounds import BoundPass, LowerBound, TextBounds
@@ -151,9 +151,10 @@ def find_nearest_texts(
     n_threads = threads or count_processors()
     if len(pool) < MIN_FILTERED_TEXTS:
         pool = pool.select(range(len(pool)))  # in memory, as texts are read again
-    # torch must not start threads inside a solution: they would wait for each other
-    limit_threads = partial(native_thread_pools().limit, limits=1, user_api="openmp")
-    with single_threaded_blas(), ThreadPoolExecutor(n_threads, initializer=limit_threads) as executor:
+    # several threads of BLAS sum in another order; those of torch would wait for each other inside a solution
+    limit = native_thread_pools().limit
+    limit_torch = partial(limit, limits=1, user_api="openmp")
+    with limit(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads, initializer=limit_torch) as executor:
         search = _Search(ground, pool, temperature, n_threads, device, executor)
         seeds = [search.solve_seeds(q, likely[i] if likely else ()) for i, q in enumerate(queries)]
         search.solve_nearest(queries, seeds)

@@ -80,7 +80,7 @@ class FakeMaskedLM:
         return [SimpleNamespace(vectors=np.stack([vector(word) for word in split_words(text)])) for text in texts]
 
     def word_log_probs(self, texts: Sequence[str]) -> list[Any]:
-        return [SimpleNamespace(log_probs=np.full(len(split_words(text)), self._log_prob(text))) for text in texts]
+        return [np.full(len(split_words(text)), self._log_prob(text)) for text in texts]
 
 
 def models(sentences: Sequence[str] = (), masked: Any = None) -> MiningModels:

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from evidence_assets.models.protocols import Completion, Generator, Request
+
 MODEL = "test-model"
+
+
+def complete(generator: Generator, requests: Sequence[Request]) -> list[Completion]:
+    """Completions in the order of the requests."""
+    completions = dict(generator.generate_each(requests))
+    return [completions[number] for number in range(len(requests))]
 
 
 @contextmanager
@@ -59,17 +67,6 @@ def chat_body(text: str, finish: str = "stop") -> dict[str, Any]:
     return {"object": "chat.completion", "choices": [choice], "usage": {"prompt_tokens": 11, "completion_tokens": 3}}
 
 
-def mock_embedding(text: str) -> list[float]:
-    """The test server's vector of a text: counts of letters, not of unit length."""
-    return [1.0, *(float(text.count(letter)) for letter in "abcdefghij")]
-
-
-def embeddings_body(texts: list[str]) -> dict[str, Any]:
-    """The reply to a request for embeddings; the protocol does not guarantee the order of rows."""
-    rows = [{"object": "embedding", "index": i, "embedding": mock_embedding(text)} for i, text in enumerate(texts)]
-    return {"object": "list", "data": rows[::-1], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
-
-
 JSON_BODY = [(b"content-type", b"application/json")]
 
 
@@ -107,11 +104,7 @@ class FaultyServer:
     def __init__(self) -> None:
         self.reset()
         self.app = Starlette(
-            routes=[
-                Route("/v1/models", self._models),
-                Route("/v1/chat/completions", self._chat, methods=["POST"]),
-                Route("/v1/embeddings", self._chat, methods=["POST"]),
-            ]
+            routes=[Route("/v1/models", self._models), Route("/v1/chat/completions", self._chat, methods=["POST"])]
         )
 
     def reset(self) -> None:
@@ -134,11 +127,7 @@ class FaultyServer:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             await asyncio.sleep(0.01)
-            if "input" in body and not behaviour:
-                return JSONResponse(embeddings_body(body["input"]))
-            return await self._misbehave(
-                behaviour, "" if "input" in body else body["messages"][-1]["content"], "seed" in body
-            )
+            return await self._misbehave(behaviour, body["messages"][-1]["content"], "seed" in body)
         finally:
             self.in_flight -= 1
 

@@ -246,7 +246,7 @@ def test_masked_model_results_do_not_depend_on_batch_or_threads(lengths: list[in
     with threads(second):
         for i in (0, len(texts) // 2, len(texts) - 1):
             assert np.array_equal(model.slot_log_probs([texts[i]], [0])[0], slots[i])
-            assert np.array_equal(model.word_log_probs([plain[i]])[0].log_probs, words[i].log_probs)
+            assert np.array_equal(model.word_log_probs([plain[i]])[0], words[i])
             assert np.array_equal(model.word_vectors([plain[i]])[0].vectors, vectors[i].vectors)
 
 
@@ -265,7 +265,7 @@ def test_items_run_on_one_thread_each_in_order_and_raise_their_error(count: int)
                 list(map_single_threaded(work, items))
 
 
-def test_different_kernels_have_different_revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_different_kernels_have_different_revisions(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
     assert load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32").revision == encoder.revision
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another CPU")

@@ -23,7 +23,15 @@ from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, other_api, running, short_pauses
+from evidence_assets_tests.models.servers import (
+    MODEL,
+    FaultyServer,
+    closed_port,
+    complete,
+    other_api,
+    running,
+    short_pauses,
+)
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
 
 STEP = "the step fails"
@@ -101,7 +109,7 @@ def encoder_without(name: str) -> Callable[[Scene], object]:
 def call_other_api(scene: Scene) -> object:
     """Send a request to a server with another API."""
     with running(other_api()) as url:
-        return scene.generator(url=url).generate([Request("", "x")])
+        return complete(scene.generator(url=url), [Request("", "x")])
 
 
 def bad_checksum(scene: Scene) -> None:
@@ -130,7 +138,7 @@ def nan_logits(scene: Scene) -> object:
     generator = TransformersGenerator(str(scene.causal), device="cpu")
     with torch.no_grad():
         generator._model.lm_head.weight[5] = float("nan")
-    return generator.generate([Request("", "What is pain?", max_tokens=4)])
+    return complete(generator, [Request("", "What is pain?", max_tokens=4)])
 
 
 FAULTS = (
@@ -167,7 +175,7 @@ FAULTS = (
     Fault("model without configuration", encoder_without("config.json"), STEP, "config.json"),
     Fault("model without weights", encoder_without("model.safetensors"), STEP, "lacks its weights"),
     Fault("weights that fail their checksum", bad_checksum, STEP, "fail their checksum.*fetch the file again"),
-    Fault("NaN vectors", nan_vectors, STEP, "vectors that are not numbers.*fetch the weights again"),
+    Fault("NaN vectors", nan_vectors, STEP, "values that are not numbers.*Fetch the weights again"),
     Fault("NaN in a language model", nan_logits, STEP, "values that are not numbers.*Fetch the weights again"),
     Fault("text longer than the encoder reads", long_text, STEP, "Split it into chunks"),
 )

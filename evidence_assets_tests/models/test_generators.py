@@ -18,6 +18,7 @@ from evidence_assets.reasoning import prompted_solver
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets_tests.models.servers import complete
 from evidence_assets_tests.models.tiny import make_causal
 
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
@@ -55,24 +56,24 @@ class GeneratorContract:
     """Tests of every generator; subclasses provide the fixture ``generator``."""
 
     def test_answers_are_in_order_and_independent_of_the_batch(self, generator: Generator) -> None:
-        batch = generator.generate(PLAIN)
-        alone = [generator.generate([request])[0] for request in PLAIN]
+        batch = complete(generator, PLAIN)
+        alone = [complete(generator, [request])[0] for request in PLAIN]
         assert [each.text for each in batch] == [each.text for each in alone]
         assert isinstance(generator, Generator) and generator.model_id and generator.revision
         assert batch[0].text == batch[3].text and len({each.text for each in batch}) > 1
-        assert generator.generate([]) == []
+        assert complete(generator, []) == []
 
     def test_completions_include_their_cost(self, generator: Generator) -> None:
-        for completion in generator.generate(PLAIN):
+        for completion in complete(generator, PLAIN):
             assert completion.prompt_tokens > 0 and 0 < completion.completion_tokens <= 8
             assert completion.seconds > 0 and completion.finish_reason in ("stop", "length")
 
     def test_reply_is_one_of_the_choices(self, generator: Generator) -> None:
-        (completion,) = generator.generate(CHOICES)
+        (completion,) = complete(generator, CHOICES)
         assert completion.text in CHOICES[0].choices and completion.finish_reason == "stop"
 
     def test_too_long_a_prompt_is_refused_alone(self, generator: Generator) -> None:
-        answer, refusal = generator.generate([PLAIN[0], LONG])
+        answer, refusal = complete(generator, [PLAIN[0], LONG])
         assert not answer.is_refused and refusal.is_refused and refusal.text == ""
 
     def test_typed_tasks_end_in_an_answer_or_a_reason(self, generator: Generator) -> None:
@@ -92,7 +93,7 @@ class TestTransformers(GeneratorContract):
         torch.manual_seed(5)
         expected = torch.rand(1)
         torch.manual_seed(5)
-        replies = {local.generate([replace(PLAIN[0], temperature=t)])[0].text for t in (0.0, 2.0)}
+        replies = {complete(local, [replace(PLAIN[0], temperature=t)])[0].text for t in (0.0, 2.0)}
         assert len(replies) == 2 and torch.equal(torch.rand(1), expected)
 
     def test_bad_input(self, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,10 @@ import pytest
 import yaml
 
 from evidence_assets import profiles
-from evidence_assets.models.diagnosis import MASKED_MODEL, CheckResult, diagnose
+from evidence_assets.models.diagnosis import diagnose
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.registry import get_encoder, get_reranker, load_generator
-from evidence_assets.profiles import ModelSettings
-from evidence_assets.systems.kbloom.sample_model import train_model
+from evidence_assets_tests.models.servers import complete
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
 
@@ -37,7 +36,7 @@ def test_every_model_of_the_laptop_loads_and_answers(profile: profiles.Profile) 
     assert vectors.shape[0] == 2 and np.isfinite(vectors).all()
     pairs = [("pain", "aspirin may treat pain"), ("pain", "insulin lowers glucose")]
     assert np.isfinite(get_reranker(profile.reranker, profile.token_encoder).score(pairs)).all()
-    (completion,) = load_generator(profile.generator).generate([Request("You answer.", "Choose one.", 8, ("A", "B"))])
+    (completion,) = complete(load_generator(profile.generator), [Request("You answer.", "Choose one.", 8, ("A", "B"))])
     assert completion.text in ("A", "B")
 
 
@@ -55,17 +54,3 @@ def test_doctor_finds_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     make_encoder(snapshot)
     [check] = [check for check in diagnose(profiles.load("laptop")) if check.requirement.startswith("encoder")]
     assert check.is_ok and check.status.endswith("in the local cache")
-
-
-def check_masked_model(name: str) -> CheckResult:
-    models = {"own": ModelSettings(name=name)}  # type: ignore[call-arg]
-    profile = profiles.load("embedded").model_copy(update={"masked_models": models})
-    return next(check for check in diagnose(profile) if check.requirement == MASKED_MODEL)
-
-
-def test_doctor_checks_the_masked_model_trained_in_the_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path))
-    assert check_masked_model("sample-masked-lm").is_ok is None
-    folder = tmp_path / "indexes" / "asset=models.masked_lm"
-    train_model(folder, ["an owl eats mice.", "a cat eats fish."] * 2, {"owl", "mice"}, 2)
-    assert check_masked_model("sample-masked-lm").is_ok

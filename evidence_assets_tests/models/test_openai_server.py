@@ -17,7 +17,7 @@ from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer
-from evidence_assets_tests.models.servers import MODEL, FaultyServer, strict_faults
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, complete, strict_faults
 from evidence_assets_tests.systems.small_models import CompletionStore
 
 REQUESTS = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
@@ -30,8 +30,8 @@ def make_client(server: FaultyServer, **settings: Any) -> OpenAIGenerator:
 def test_replies_are_in_order_and_concurrency_is_limited(server: FaultyServer) -> None:
     server.reply = lambda user: f"re {user}"
     generator = make_client(server, concurrency=4)
-    completions = generator.generate(REQUESTS)
-    assert isinstance(generator, Generator) and generator.generate([]) == []
+    completions = complete(generator, REQUESTS)
+    assert isinstance(generator, Generator) and complete(generator, []) == []
     assert [each.text for each in completions] == [f"re question {number}" for number in range(12)]
     assert 1 < server.max_in_flight <= 4
     assert all(
@@ -42,17 +42,17 @@ def test_replies_are_in_order_and_concurrency_is_limited(server: FaultyServer) -
 @pytest.mark.parametrize("fault", ["503", "cut"])
 def test_temporary_fault_is_retried(server: FaultyServer, fault: str) -> None:
     server.plan = [fault, fault]
-    assert make_client(server).generate(REQUESTS[:1])[0].text == "B"
+    assert complete(make_client(server), REQUESTS[:1])[0].text == "B"
     assert len(server.bodies) == 3
 
 
 def test_a_rejected_optional_field_is_sent_only_once(server: FaultyServer) -> None:
     server.default_behaviour = "no seed"
     generator = make_client(server, concurrency=1)
-    assert [each.text for each in generator.generate(REQUESTS[:3])] == ["B"] * 3
-    assert generator.generate(REQUESTS[:1])[0].text == "B"
+    assert [each.text for each in complete(generator, REQUESTS[:3])] == ["B"] * 3
+    assert complete(generator, REQUESTS[:1])[0].text == "B"
     assert ["seed" in body for body in server.bodies] == [True, False, False, False, False]
-    assert make_client(server).generate(REQUESTS[:1])[0].text == "B" and "seed" not in server.bodies[-1], (
+    assert complete(make_client(server), REQUESTS[:1])[0].text == "B" and "seed" not in server.bodies[-1], (
         "for every client"
     )
 
@@ -79,23 +79,23 @@ def test_api_key_is_sent_but_never_logged_or_shown(
     generator = make_client(server, api_key_env="SOME_KEY")
     server.plan = [""]
     server.default_behaviour = "key in error"
-    generator.generate(REQUESTS[:1])
+    complete(generator, REQUESTS[:1])
     assert server.headers[0]["authorization"] == "Bearer sk-secret-123"
     with pytest.raises(ModelUnavailable) as error:
-        generator.generate(REQUESTS[:1])
+        complete(generator, REQUESTS[:1])
     assert "bad key [key]" in str(error.value)
     texts = str(error.value) + repr(error.value.__context__) + str(vars(generator).get("parameters")) + caplog.text
     assert "sk-secret" not in texts
     server.default_behaviour = "401"
     with pytest.raises(ModelUnavailable, match=r"rejected the API key \(401\). Set the environment variable SOME_KEY"):
-        generator.generate(REQUESTS[:1])
+        complete(generator, REQUESTS[:1])
 
 
 def test_choices_and_schemas_constrain_the_reply(server: FaultyServer) -> None:
     choose = Request("be brief", "which?", choices=("A", "B"))
     explain = Request("", "why?", json_schema='{"type": "object"}')
     server.default_behaviour = '{"answer": "A"}'
-    first, second = make_client(server, concurrency=1).generate([choose, explain])
+    first, second = complete(make_client(server, concurrency=1), [choose, explain])
     assert (first.text, second.text) == ("A", '{"answer": "A"}'), "a choice is given back bare"
     schemas = [body["response_format"]["json_schema"]["schema"] for body in server.bodies]
     assert strict_faults(schemas[0]) == []
@@ -103,16 +103,16 @@ def test_choices_and_schemas_constrain_the_reply(server: FaultyServer) -> None:
     assert [message["role"] for message in server.bodies[0]["messages"]] == ["system", "user"]
     assert all(body["temperature"] == 0 for body in server.bodies)
     server.bodies.clear()
-    make_client(server, constrain="structured_outputs", concurrency=1).generate([choose, explain])
+    complete(make_client(server, constrain="structured_outputs", concurrency=1), [choose, explain])
     assert [body["structured_outputs"] for body in server.bodies] == [
         {"choice": ["A", "B"]},
         {"json": {"type": "object"}, "disable_any_whitespace": True},
     ]
-    (completion,) = make_client(server, constrain="none").generate([choose])
+    (completion,) = complete(make_client(server, constrain="none"), [choose])
     assert completion.text == server.default_behaviour, "what was not asked for is not unwrapped"
     assert not {"response_format", "structured_outputs"} & server.bodies[2].keys()
     server.default_behaviour = '{"answer": 1}'
-    (completion,) = make_client(server).generate([choose])
+    (completion,) = complete(make_client(server), [choose])
     assert completion.text == server.default_behaviour, "what is no such object is left as it is"
 
 

@@ -17,7 +17,13 @@ from torch.nn.utils.rnn import pad_sequence
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
-from evidence_assets.models.inference import find_minilm_folder, load_pretrained, map_batches, max_input_tokens
+from evidence_assets.models.inference import (
+    find_minilm_folder,
+    load_pretrained,
+    map_batches,
+    max_input_tokens,
+    require_numbers,
+)
 from evidence_assets.models.protocols import FloatArray
 
 HalfArray = npt.NDArray[np.float16]
@@ -163,8 +169,7 @@ class ReaderNetwork:
 
         for rows, values in map_batches([len(each.ids) for each in encoded], run, self.device.type):
             scores[rows] = values
-        if not np.isfinite(scores).all():
-            raise ModelUnavailable("the reader returned scores that are not numbers. Train it again with a lower rate")
+        require_numbers(scores, "the reader")
         return scores
 
     def _join(self, pooled: torch.Tensor, weights: FloatArray) -> torch.Tensor:

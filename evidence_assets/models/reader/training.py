@@ -36,12 +36,12 @@ from evidence_assets.models.reader.network import (
     similar_length_batches,
 )
 
-VERSION = "3"
+VERSION = "4"
 """Raise it when equal questions and settings give another reader or other scores."""
 WEIGHTS_FILE, CARD_FILE = "model.safetensors", "reader.json"
 MIN_HELD_OUT = 5
 """Fewer held-out questions cannot say when to stop."""
-_TEMPERATURES = np.exp(np.linspace(np.log(0.25), np.log(4), 61))
+_SCALES = 0.25, 4
 _QUESTIONS_PER_BATCH = 32
 _RIDGE = 0.01
 _DECAY = 0.997
@@ -150,17 +150,13 @@ def start_from_weights(network: ReaderNetwork, data: TrainingData) -> float:
 
     A head that starts at random hardly uses the weights, because a step changes a parameter by about the rate.
     """
-    weights = [data.weights[rows.start : rows.stop].astype(float) for rows in data.rows]
-
-    def loss(scale: float) -> float:
-        return mean_loss([scale * each for each in weights], data.gold)
-
-    scale = float(minimize_scalar(lambda x: loss(x) + _RIDGE * (x - 1) ** 2, bounds=(0, 4), method="bounded").x)
+    weights = [data.weights[rows.start : rows.stop] for rows in data.rows]
+    scale = fit_scale(weights, data.gold)
     with torch.no_grad():
         network.head.weight.zero_()
         network.head.bias.zero_()
         network.head.weight[0, -1] = scale
-    return loss(scale)
+    return mean_loss([scale * each for each in weights], data.gold)
 
 
 def fit_reader(
@@ -169,7 +165,7 @@ def fit_reader(
     """Train the upper layers and the head; returns their averaged weights in half precision and the report.
 
     The average depends less on the order of the questions than the last step does, and answers better. The epoch with
-    the best held-out accuracy is kept, and its scores are divided by the temperature that makes the held-out answers
+    the best held-out accuracy is kept, and its scores are multiplied by the factor that makes the held-out answers
     most likely.
     """
     folds = [is_held_out(question.question_id, settings.held_out) for question in data.questions]
@@ -201,15 +197,15 @@ def fit_reader(
         weights = {name: value.detach().half().cpu().clone() for name, value in network.trained.state_dict().items()}
         network.trained.load_state_dict(last_step)
     network.trained.load_state_dict(weights)
-    temperature = fit_temperature(held_out.predict(network), held_out.gold)
+    scale = fit_scale(held_out.predict(network), held_out.gold)
     for name in ("head.weight", "head.bias"):
-        weights[name] = (weights[name].float() / temperature).half()
+        weights[name] = (weights[name].float() * scale).half()
     report = {
         "questions": len(folds),
         "held_out": len(held_out.rows),
         "epochs": epochs,
         "held_out_accuracy": max(epoch["held_out_accuracy"] for epoch in epochs),
-        "temperature": round(temperature, 4),
+        "scale": round(scale, 4),
     }
     return weights, report
 
@@ -287,9 +283,13 @@ def mean_loss(scores: Sequence[npt.NDArray[Any]], gold: Sequence[int]) -> float:
     return float(np.mean([np.logaddexp.reduce(z) - z[g] for z, g in zip(scores, gold, strict=True)]))
 
 
-def fit_temperature(scores: Sequence[FloatArray], gold: Sequence[int]) -> float:
-    """The temperature that makes the right options most likely."""
-    return float(min(_TEMPERATURES, key=lambda temperature: mean_loss([z / temperature for z in scores], gold)))
+def fit_scale(scores: Sequence[FloatArray], gold: Sequence[int]) -> float:
+    """The factor of the scores that makes the right options most likely, slightly drawn towards 1."""
+
+    def loss(scale: float) -> float:
+        return mean_loss([scale * each for each in scores], gold) + _RIDGE * (scale - 1) ** 2
+
+    return float(minimize_scalar(loss, bounds=_SCALES, method="bounded").x)
 
 
 class TrainedReader:

@@ -300,7 +300,7 @@ def score_pairs(
         log_probs = [np.asarray([mean]) for mean in causal.mean_log_probs(texts[: len(pairs)])]
     else:
         context: WordContext = "left" if settings.fluency == "printed" else "both"
-        log_probs = [item.log_probs for item in model.word_log_probs(texts[: len(pairs)], context)]
+        log_probs = model.word_log_probs(texts[: len(pairs)], context)
     fluencies = [
         triple_scoring.fluency(values, np.asarray([weight_of(word) for word in sentence]), settings.fluency)
         for values, sentence in zip(log_probs, words[: len(pairs)], strict=True)

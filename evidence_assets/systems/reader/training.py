@@ -73,8 +73,6 @@ def reader_stages(variant: Variant, settings: TrainingSettings) -> list[Stage]:
 
 def _train(context: StageContext, settings: TrainingSettings) -> StageOutput:
     benchmark, encoding = context.benchmark, context.profile.encoder
-    if encoding.base_url:
-        raise BadInput(f"the encoder {encoding.name} is behind a server: a reader is trained from an encoder on disk")
     records, dropped = read_training_questions(context.lake, benchmark)
     selector = open_chunk_selector(context, settings.facts)
     encoder = get_encoder(encoding)

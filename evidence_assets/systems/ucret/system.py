@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -17,10 +18,9 @@ from evidence_assets.experiment.evidence.selection import Parent, Question, Sele
 from evidence_assets.experiment.evidence.sources import read_tables
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder, PoolingEncoder
-from evidence_assets.models.registry import CachingEncoder, get_encoder
+from evidence_assets.models.protocols import Encoder, LocalEncoder
+from evidence_assets.models.registry import get_encoder
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_markup
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
@@ -85,13 +85,6 @@ class _ParsedTable:
         return cls(view, header, columns, TableWords.of(header, columns))
 
 
-def _find_pooling_encoder(encoder: Encoder) -> PoolingEncoder:
-    inner = encoder.inner if isinstance(encoder, CachingEncoder) else encoder
-    if isinstance(inner, PoolingEncoder):
-        return inner
-    raise BadInput(f"{encoder.model_id} returns vectors of unit length only: use another encoder or normalize: true")
-
-
 def _normalizes(settings: UcretSettings) -> bool:
     """Whether vectors of texts and columns have unit length."""
     return settings.normalize or settings.measure != "jsd"
@@ -99,7 +92,7 @@ def _normalizes(settings: UcretSettings) -> bool:
 
 def _encode_pieces(encoder: Encoder, lines: Sequence[list[str]], normalize: bool) -> Floats:
     """One vector per line: the mean of the vectors of its pieces, normalized unless ``normalize`` is false."""
-    encode = encoder.encode_sentences if normalize else _find_pooling_encoder(encoder).pool_sentences
+    encode = encoder.encode_sentences if normalize else cast(LocalEncoder, encoder).pool_sentences
     vectors = np.asarray(encode([piece for pieces in lines for piece in pieces]), dtype=np.float64)
     ends = np.cumsum([len(pieces) for pieces in lines])
     groups = np.split(vectors, ends[:-1]) if len(lines) else []

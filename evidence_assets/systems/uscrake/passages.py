@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.lake.array_files import sorted_unique
-from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.protocols import Encoder, FloatArray, LayeredEncoder, TokenVectors
+from evidence_assets.models.protocols import Encoder, FloatArray, LocalEncoder, TokenVectors
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TokenWeighting
 from evidence_assets.retrieval.corpus import IndexedCorpus
@@ -70,12 +70,7 @@ class LayerVectors:
     """
 
     def __init__(self, encoder: Encoder, cost: GroundCost) -> None:
-        if not isinstance(encoder, LayeredEncoder):
-            raise BadInput(
-                f"{encoder.model_id} does not provide several layers: choose another token_encoder or another cost "
-                f"than {cost.name}"
-            )
-        self._encoder, self._layered, self._cost = encoder, encoder, cost
+        self._encoder, self._cost = cast(LocalEncoder, encoder), cost
         self.model_id, self.revision = f"{encoder.model_id}+{cost.name}", encoder.revision
         self.dimensions = cost.vectors(np.zeros((1, cost.layers, encoder.dimensions))).shape[1]
         self.max_tokens = encoder.max_tokens
@@ -89,7 +84,7 @@ class LayerVectors:
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Pieces with the vectors of the ground cost."""
-        return [replace(t, vectors=self._vectors(t)) for t in self._layered.token_layers(texts, self._cost.layers)]
+        return [replace(t, vectors=self._vectors(t)) for t in self._encoder.token_layers(texts, self._cost.layers)]
 
     def _vectors(self, tokens: TokenVectors) -> FloatArray:
         if not len(tokens.tokens):

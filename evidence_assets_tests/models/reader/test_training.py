@@ -12,8 +12,6 @@ import torch
 from transformers import AutoModel
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.reader.network import OptionInput, ReaderNetwork
 from evidence_assets.models.reader.training import (
     CARD_FILE,
@@ -22,7 +20,7 @@ from evidence_assets.models.reader.training import (
     TrainedReader,
     TrainingQuestion,
     TrainingSettings,
-    fit_temperature,
+    fit_scale,
     train_reader,
 )
 from evidence_assets_tests.models.tiny import make_encoder
@@ -34,11 +32,6 @@ SETTINGS = TrainingSettings(layers=1, epochs=3, batch=8, rate=1e-2, held_out=0.2
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> EncoderName:
     return EncoderName(str(make_encoder(tmp_path_factory.mktemp("tiny"))))
-
-
-@pytest.fixture(scope="module")
-def encoder(base: EncoderName) -> Encoder:
-    return load_encoder(base.name, device="cpu", dtype="float32")
 
 
 def make_questions(n: int) -> list[TrainingQuestion]:
@@ -55,7 +48,7 @@ def make_questions(n: int) -> list[TrainingQuestion]:
 
 
 @pytest.fixture(scope="module")
-def trained(base: EncoderName, encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(base: EncoderName, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reader")
     train_reader(base, make_questions(60), folder, SETTINGS)
     return folder
@@ -76,30 +69,21 @@ def test_lower_and_upper_layers_together_are_the_encoder(base: EncoderName) -> N
         assert torch.allclose(network.pool(padded, mask), expected, atol=1e-5), "padding has no influence"
 
 
-def test_it_learns_what_the_facts_say(trained: Path, encoder: Encoder) -> None:
+def test_it_learns_what_the_facts_say(trained: Path) -> None:
     card = json.loads((trained / CARD_FILE).read_text())
     assert card["epochs"][-1]["loss"] < card["epochs"][0]["loss"] and card["held_out_accuracy"] == 1.0
     reader = TrainedReader(trained, "reader-x", device="cpu")
-    new = make_questions(80)[60:]
-    right = 0
-    for question in new:
-        scores = reader.score(question.options)
-        right += int(scores.argmax()) == question.gold
-    assert right == len(new)
+    assert all(int(reader.score(q.options).argmax()) == q.gold for q in make_questions(80)[60:])
     assert (trained / WEIGHTS_FILE).stat().st_size == card["bytes"] < 40_000, "only the trained part is stored"
 
 
-def test_equal_inputs_give_equal_bytes(base: EncoderName, encoder: Encoder, trained: Path, tmp_path: Path) -> None:
+def test_equal_inputs_give_equal_bytes(base: EncoderName, trained: Path, tmp_path: Path) -> None:
     train_reader(base, make_questions(60), tmp_path, SETTINGS)
     assert (tmp_path / WEIGHTS_FILE).read_bytes() == (trained / WEIGHTS_FILE).read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == [WEIGHTS_FILE, CARD_FILE]
-    other = tmp_path / "other"
-    other.mkdir()
-    train_reader(base, make_questions(60), other, replace(SETTINGS, seed=1))
-    assert (other / WEIGHTS_FILE).read_bytes() != (trained / WEIGHTS_FILE).read_bytes()
 
 
-def test_a_score_depends_on_its_input_alone(trained: Path, encoder: Encoder) -> None:
+def test_a_score_depends_on_its_input_alone(trained: Path) -> None:
     reader = TrainedReader(trained, "reader-x", device="cpu")
     inputs = [option for question in make_questions(12) for option in question.options]
     inputs.append(OptionInput("what is a fever", "pain"))
@@ -143,7 +127,7 @@ def test_a_long_question_loses_its_beginning_and_facts_their_end(base: EncoderNa
     [(10, {}, "are too few to train a reader"), (60, {"layers": 3}, "has 2 layers. Train 1 to 2 of them, not 3")],
 )
 def test_invalid_trainings_are_explained(
-    n: int, change: dict[str, int], message: str, base: EncoderName, encoder: Encoder, tmp_path: Path
+    n: int, change: dict[str, int], message: str, base: EncoderName, tmp_path: Path
 ) -> None:
     with pytest.raises(BadInput, match=message):
         train_reader(base, make_questions(n), tmp_path, replace(SETTINGS, **change))
@@ -156,7 +140,7 @@ def test_another_kind_of_network_is_refused(tmp_path: Path) -> None:
         ReaderNetwork(str(make_causal(tmp_path)))
 
 
-def test_the_temperature_maximises_the_likelihood() -> None:
-    scores = [np.array([4.0, 0.0])] * 4
-    assert fit_temperature(scores, [0, 0, 0, 1]) == pytest.approx(4 / np.log(3), rel=0.05)
-    assert fit_temperature(scores, [0, 0, 0, 0]) == pytest.approx(0.25)
+def test_the_scale_maximises_the_likelihood() -> None:
+    scores = [np.array([4.0, 0.0], np.float32)] * 4
+    assert fit_scale(scores, [0, 0, 0, 1]) == pytest.approx(np.log(3) / 4, rel=0.05)
+    assert fit_scale(scores, [0, 0, 0, 0]) > 1

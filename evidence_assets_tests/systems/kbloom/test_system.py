@@ -187,7 +187,7 @@ def test_fluency_has_either_sign_and_its_context_is_on_the_left(form: FluencyFor
     idf = fit_sentence_idf([item.words for item in model.word_vectors(texts)])
     sums = [sum(idf(word) for word in item.words) for item in model.word_vectors(texts[:3])]
     means = {
-        context: [float(item.log_probs.mean()) for item in model.word_log_probs(texts[:3], context)]
+        context: [float(log_probs.mean()) for log_probs in model.word_log_probs(texts[:3], context)]
         for context in ("left", "both")
     }
     means["causal"] = [gpt2.mean_log_probs([text])[0] for text in texts[:3]]

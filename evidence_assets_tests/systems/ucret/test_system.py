@@ -90,8 +90,6 @@ def test_vectors_without_unit_length_come_from_the_encoder() -> None:
         for name in ("ucret_js_published", "ucret_js_raw")
     )
     assert [item.score for item in published] != [item.score for item in raw]
-    with pytest.raises(BadInput, match="words returns vectors of unit length only"):
-        next(collapse_tables([QUESTION], TABLES, VARIANTS["ucret_js_raw"], WordEncoder()))
 
 
 def test_our_variants_keep_all_columns_for_claims_and_relevant_ones_for_questions() -> None:

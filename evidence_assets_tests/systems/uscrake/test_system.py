@@ -16,7 +16,6 @@ from evidence_assets.experiment.evidence.selection import Question, SelectedEvid
 from evidence_assets.experiment.system import read_settings
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
-from evidence_assets.models.protocols import LayeredEncoder
 from evidence_assets.retrieval.maxsim import maxsim_scores
 from evidence_assets.retrieval.token_store import TokenTexts
 from evidence_assets.systems.uscrake import chunk_ranking
@@ -290,7 +289,6 @@ def test_settings_without_effect_are_rejected(settings: dict[str, Any], message:
 def test_layers_are_the_networks_hidden_states() -> None:
     texts = ["Hyponatraemia is treated with tolvaptan.", "", "Bees make honey!", "naïve café-owners, e.g. ours"]
     encoder: Any = load_encoder(EMBEDDED_ENCODER, dtype="float32", device="cpu")
-    assert isinstance(encoder, LayeredEncoder)
     last, five = encoder.encode_tokens(texts), encoder.token_layers(texts, 5)
     model, tokenizer = encoder._model.network, encoder._tokenizer
     for text, one, layered in zip(texts, last, five, strict=True):
