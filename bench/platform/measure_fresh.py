@@ -135,7 +135,7 @@ def measure(world: Path, relation: str, patience: float = 600) -> Freshness:
             wait(ticked)
         before = set(instance.get_run_ids())
         edited = time.time()
-        edit(lake.raw / "seeds" / f"{relation}.yaml")
+        edit(lake.root / "raw" / "seeds" / f"{relation}.yaml")
         while not (fresh := is_settled(repository, instance, lake)):
             wait(fresh)
         records = [r for r in instance.get_run_records() if r.dagster_run.run_id not in before]

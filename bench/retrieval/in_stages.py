@@ -24,7 +24,8 @@ def keep(lake: Lake, table: str, asset: str, rows: Rows, partition: str = "", li
     rows = prepare_rows(table, rows)  # what it was made of is let go
     version_of(rows)
     lineage_tables = {} if lineage is None else {"lineage_edges": prepare_rows("lineage_edges", lineage)}
-    return lake.write(asset, partition, {table: rows, **lineage_tables})[table].rows
+    lake.write(asset, partition, {table: rows, **lineage_tables})
+    return rows.num_rows
 
 
 def run(

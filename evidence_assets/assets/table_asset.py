@@ -136,16 +136,16 @@ def table_asset(
             metadata_values |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
             metadata_values |= pace_metadata(rows, output.reused, elapsed)
         metadata_values |= usage_metadata(model.usage for model in step.language_models)
-        file = step.lake.write(step.asset, step.partition, tables)[table]
+        version = version_of(rows)
+        metadata_values["dagster/row_count"] = rows.num_rows
+        metadata_values["file_changed"] = step.lake.stored_version(table, step.asset, step.partition) != version
+        step.lake.write(step.asset, step.partition, tables)
         if table in HISTORY_TABLES:
             run_id = history_id(context.run)
             history = history_rows(table, rows, run_id, step.asset, step.partition)
             step.lake.record_history(run_id, step.asset, step.partition, history)
-        metadata_values["dagster/row_count"] = file.rows
-        metadata_values |= {"bytes": file.bytes, "file_changed": file.changed}
         return dg.MaterializeResult(
-            data_version=dg.DataVersion(output.version or version_of(rows)),
-            metadata={**metadata_values, **output.metadata},
+            data_version=dg.DataVersion(output.version or version), metadata={**metadata_values, **output.metadata}
         )
 
     return materialize

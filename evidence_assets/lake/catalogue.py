@@ -132,22 +132,13 @@ def scan_sql(table: str, files: Sequence[Path | str]) -> str:
     return f"(SELECT * FROM {source} UNION ALL BY NAME {typed_columns})"
 
 
-_SQL_TYPES = {
-    pa.string(): "VARCHAR",
-    pa.int32(): "INTEGER",
-    pa.float16(): "FLOAT",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.bool_(): "BOOLEAN",
-}
-
-
 def _sql_type(type_: pa.DataType) -> str:
+    """The DuckDB type of a column; both libraries have the same names for most types."""
     if pa.types.is_list(type_):
         return _sql_type(type_.value_type) + "[]"
     if pa.types.is_struct(type_):
         return "STRUCT(" + ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in type_) + ")"
-    return _SQL_TYPES[type_]
+    return "FLOAT" if type_ == pa.float16() else str(type_)
 
 
 def table(name: str, root: Path | str | None = None) -> pl.DataFrame:

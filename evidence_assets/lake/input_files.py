@@ -112,10 +112,8 @@ def parse_yaml_file(path: Path, parse: Callable[[str, Any], T]) -> T:
         if opened is not None and opened != line:
             problem, line = f"the bracket that opens here is not closed ({problem} in line {line})", opened
         raise BadInput(f"is not valid YAML: {problem}", file=path, line=line) from error
-    except RecursionError as error:
-        raise BadInput("is not valid YAML: nested too deeply", file=path) from error
-    except (ValueError, TypeError, OverflowError, AttributeError) as error:
-        # PyYAML's constructors raise these for invalid dates and for numbers with thousands of digits.
+    except (RecursionError, ValueError, TypeError, OverflowError, AttributeError) as error:
+        # PyYAML's constructors raise these for deep nesting, invalid dates, and numbers with thousands of digits.
         raise BadInput(f"is not valid YAML: a value cannot be read ({error})", file=path) from error
 
 

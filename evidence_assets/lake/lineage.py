@@ -78,11 +78,8 @@ def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
     rows = connection.execute(
         f"SELECT DISTINCT kind, id FROM ({union}) LIMIT 50", {"low": identifier, "high": identifier + LAST_CHARACTER}
     ).fetchall()
-    rows = [row for row in rows if row[1] == identifier] or rows
-    if not rows:
-        rows = find_sources(connection, identifier, identifier + LAST_CHARACTER)
-        rows = [row for row in rows if row[1] == identifier] or rows
-    rows = rows or find_named_sources(connection, identifier)
+    rows = rows or find_sources(connection, identifier, identifier + LAST_CHARACTER)
+    rows = [row for row in rows if row[1] == identifier] or rows or find_named_sources(connection, identifier)
     if not rows:
         raise UnknownId(f"no row of the lake has an id that starts with {identifier!r}, and no document has this name")
     if len({id_ for _, id_ in rows}) > 1:

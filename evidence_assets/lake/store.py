@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -58,17 +57,6 @@ def _partition_file(partition: str) -> str:
     if not partition:
         return "all.parquet"
     return "/".join(_check_name(part, "partition") for part in partition.split("|")) + ".parquet"
-
-
-@dataclass(frozen=True)
-class WriteResult:
-    """A written file: its path, rows and bytes."""
-
-    path: Path
-    rows: int
-    bytes: int
-    changed: bool
-    """Whether the rows differ from the previous version."""
 
 
 class Lake:
@@ -134,11 +122,6 @@ class Lake:
         """Path or URL of the lake."""
         mirror = mirror_of(self.root)
         return str(self.root) if mirror is None else mirror.address
-
-    @property
-    def raw(self) -> Path:
-        """Folder of all inputs."""
-        return fetch_folder(self.root / "raw")
 
     def raw_path(self, name: str) -> Path:
         """A file or folder below ``raw``; a name that leads out of it raises BadInput."""
@@ -241,9 +224,10 @@ class Lake:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
-    def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, WriteResult]:
+    def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, Path]:
         """Replace an asset's partition in one or more tables: all temporary files first, then all renames.
 
+        Returns the file of each table.
         Each file records the versions of all files, so that ``is_complete`` detects a kill between two renames.
         """
         prepared = {table: prepare_rows(table, rows) for table, rows in tables.items()}
@@ -251,16 +235,11 @@ class Lake:
         metadata = {WRITTEN_TABLES: json.dumps(versions).encode()}
         prepared = {table: rows.replace_schema_metadata(metadata) for table, rows in prepared.items()}
         with self.lock(asset, partition), contextlib.ExitStack() as stack:
-            results = {}
-            for table, rows in prepared.items():
-                path = self.path(table, asset, partition)
-                old_version = _written_tables(path).get(table)
-                temporary = stack.enter_context(replacing_file(path))
-                write_rows(table, rows, temporary)
-                size = temporary.stat().st_size
-                results[table] = WriteResult(path, rows.num_rows, size, versions[table] != old_version)
+            paths = {table: self.path(table, asset, partition) for table in prepared}
+            for table, path in paths.items():
+                write_rows(table, prepared[table], stack.enter_context(replacing_file(path)))
         delete_path(self.blocks_folder(asset, partition))  # only after all renames
-        return results
+        return paths
 
     def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
         """Record a run's rows of one partition, replacing those that the same run recorded before."""

@@ -34,7 +34,7 @@ def chunk(lake: Lake) -> dg.ExecuteInProcessResult:
 
 
 def write_raw(lake: Lake, name: str, content: bytes) -> Path:
-    return write_files(lake.raw / "mine", {name: content}) / name
+    return write_files(lake.root / "raw" / "mine", {name: content}) / name
 
 
 def line(**fields: object) -> bytes:
@@ -63,7 +63,7 @@ MEDMCQA = {"question": "Which?", "opa": "a", "opb": "b", "opc": "c", "opd": "d",
 
 def load_questions(lake: Lake, other_settings: pytest.MonkeyPatch, content: bytes) -> dg.ExecuteInProcessResult:
     """Materialize the questions of a benchmark with this file."""
-    write_files(lake.raw / "mine", {"dev.json": content})
+    write_files(lake.root / "raw" / "mine", {"dev.json": content})
     declared_benchmark = Benchmark(name="mine", task="mcqa", reader="medmcqa", path="mine", split="dev")
     other_settings.setattr(declared_benchmarks, "all_benchmarks", lambda folder=None: {"mine": declared_benchmark})
     definitions = Questions().build_defs(dg.ComponentTree.for_test().load_context)

@@ -75,7 +75,7 @@ def miniature(
             "evidence_assets.systems.a2q.classifier_tuning.EMBEDDED_ENCODER", str(make_cross_encoder(root / "tiny"))
         )
         with small_world(root / "world", lines) as world:
-            official_files(world.lake.raw)
+            official_files(world.lake.root / "raw")
             sources = [c for cell in claimed(cells(), profile, table) for c in cell.sources]
             recorded_files(world.lake, (c for c in sources if c.variant.method == RECORDED_ANSWERS))
             answered_variants = [(c.variant, c.benchmark) for c in sources if c.variant.family != "knowledge"]

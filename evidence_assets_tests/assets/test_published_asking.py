@@ -33,7 +33,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWorld
     with pytest.MonkeyPatch.context() as patch, small_world(folder, lines) as small:
         patch.setattr(solvers, "load_cached_generator", lambda settings: doctor)
         small.make("raw/sample")
-        file = small.lake.raw / "sample" / "benchmarks" / "sample_graph.jsonl"
+        file = small.lake.root / "raw" / "sample" / "benchmarks" / "sample_graph.jsonl"
         file.write_text(file.read_text().replace('"split": "dev"', '"split": "test"'))
         small.make(
             "knowledge/sample/triples", *(f"knowledge/sample/{p}" for p in ("nodes", "edges", "csr", "node_vectors"))

@@ -244,7 +244,7 @@ def recorded_files(lake: Lake, sources: Iterable[CellSource]) -> None:
             for q in read_benchmark_questions(lake, benchmark)
             if q.split == benchmark.split
         ]
-        write_files(lake.raw, {f"recorded/{benchmark.base_name}/{name}.jsonl": json_lines(*rows)})
+        write_files(lake.root / "raw", {f"recorded/{benchmark.base_name}/{name}.jsonl": json_lines(*rows)})
 
 
 NEIGHBOURS = {"sub_uri": "Q1", "sub_label": "town", "predicate_id": "P47", "obj_uri": "Q2", "obj_label": "sea"}

@@ -27,7 +27,7 @@ from evidence_assets_tests.benchmarks.official.contract import write_files
 
 def lake_with(root: Path, files: dict[str, str]) -> Lake:
     lake = Lake.create(root / "data_lake")
-    write_files(lake.raw, files)
+    write_files(lake.root / "raw", files)
     return lake
 
 

@@ -65,7 +65,7 @@ def test_a_file_is_downloaded_once_and_checked_every_time(serve: Serve, lake: La
     reports: list[str] = []
     assert download_files("scitab", lake, reports.append) == 1 and len(reports) == 1
     assert download_files("scitab", lake, reports.append) == 0 and len(reports) == 1
-    target = lake.raw / "scitab/dataset/sci_tab.json"
+    target = lake.root / "raw" / "scitab/dataset/sci_tab.json"
     target.write_bytes(changed)
     with pytest.raises(BadInput, match=r"sci_tab\.json: differs from the official file"):
         download_files("scitab", lake)
@@ -91,7 +91,7 @@ def test_members_of_an_archive(serve: Serve, lake: Lake, dev_data: Path) -> None
         archive.writestr("../../outside.txt", "never unpacked")
     serve("obqa", packed.getvalue())
     assert download_files("obqa", lake) == 2
-    assert sorted(p.name for p in lake.raw.rglob("*") if p.is_file()) == ["openbook.txt", "test.jsonl"]
+    assert sorted(p.name for p in lake.root / "raw".rglob("*") if p.is_file()) == ["openbook.txt", "test.jsonl"]
 
 
 def test_no_home_is_a_branch_that_may_move() -> None:

@@ -51,7 +51,7 @@ def files(lake: Lake) -> tuple[Lake, Benchmark]:
         "benchmarks/mine/questions.jsonl": json_lines(*claims),
         "benchmarks/mine/tables.jsonl": json_lines(*TABLES),
     }
-    write_files(lake.raw, user_files)
+    write_files(lake.root / "raw", user_files)
     return lake, Benchmark(name="mine", task="verification")
 
 

@@ -65,7 +65,7 @@ class Folder:
         return list(read_benchmark_questions(self.lake, benchmarks(self.defs)[name]))
 
     def list_files(self) -> list[str]:
-        places = (self.lake.raw, self.defs)
+        places = (self.lake.root / "raw", self.defs)
         return sorted(str(p.relative_to(self.root)) for place in places for p in place.rglob("[!.]*") if p.is_file())
 
 
@@ -149,7 +149,7 @@ def test_triples_become_the_benchmarks_graph(folder: Folder) -> None:
     assert benchmarks(folder.defs)["who"].graph == "who"
     (graph,) = declared.declarations_of("Graph", folder.defs)
     (files,) = Graph.model_validate(graph.attributes).files
-    assert [(folder.lake.raw / path).read_text() for path in files.paths] == ["bee\tmakes\thoney\n"]
+    assert [(folder.lake.root / "raw" / path).read_text() for path in files.paths] == ["bee\tmakes\thoney\n"]
     (passages,) = declared.declarations_of("GraphPassages", folder.defs)
     assert passages.attributes == {"graph": "who"}
 
@@ -165,10 +165,10 @@ def test_a_second_time_the_benchmark_is_updated(folder: Folder) -> None:
     more = folder.write_file("docs/more.txt", "Cats purr.")
     folder.add(folder.plan("bees", CHOICE, CHOICE | {"source_id": "2"}))
     assert [q.source_id for q in folder.read_questions("bees")] == ["1", "2"]
-    assert (folder.lake.raw / "benchmarks/bees/corpus/more.txt").exists()
+    assert (folder.lake.root / "raw" / "benchmarks/bees/corpus/more.txt").exists()
     more.unlink()
     folder.add(folder.plan("bees", CHOICE))
-    assert not (folder.lake.raw / "benchmarks/bees/corpus/more.txt").exists()
+    assert not (folder.lake.root / "raw" / "benchmarks/bees/corpus/more.txt").exists()
 
 
 def test_files_of_a_killed_process_are_reused_and_other_files_stay(folder: Folder) -> None:
@@ -176,7 +176,7 @@ def test_files_of_a_killed_process_are_reused_and_other_files_stay(folder: Folde
     for _ in range(2):
         folder.add(plan)
         shutil.rmtree(folder.defs / "bees")
-    user_file = folder.lake.raw / "benchmarks/bees/corpus/mine.txt"
+    user_file = folder.lake.root / "raw" / "benchmarks/bees/corpus/mine.txt"
     user_file.write_text("mine")
     with pytest.raises(BadInput, match="exists already with other files"):
         folder.add(plan)
@@ -217,7 +217,7 @@ def test_published_questions_are_read_from_the_split_that_is_there(folder: Folde
 def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
     plan = folder.add_published("hotpotqa", {"hotpot_train_v1.1.json": json.dumps([HOP])})
     (corpus,) = declared.declarations_of("Corpus", folder.defs)
-    (group,) = Corpus.model_validate(corpus.attributes).file_groups(folder.lake.raw / corpus.attributes["folder"])
+    (group,) = Corpus.model_validate(corpus.attributes).file_groups(folder.lake.raw_path(corpus.attributes["folder"]))
     assert plan.counts == {"questions": 1, "documents": 2} and plan.task == "retrieval"
     assert sorted(document.title for document in group.read()) == ["Bees", "Cats"]
 

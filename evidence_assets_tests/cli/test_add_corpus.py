@@ -45,7 +45,7 @@ def test_a_link_out_of_the_folder_is_not_followed_and_one_within_is(
     link.symlink_to(elsewhere / "private.parquet" if linked == "file" else elsewhere)
     with pytest.raises(BadInput, match="leads out of") as raised:
         add_corpus(lake, "bees", folder)
-    assert raised.value.file == link and not (lake.raw / "corpora").exists()
+    assert raised.value.file == link and not (lake.root / "raw" / "corpora").exists()
     link.unlink()
     with pytest.raises(BadInput, match="p0"):  # read through the link within, whose ids are there already
         add_corpus(lake, "bees", folder)
@@ -122,7 +122,7 @@ def test_ask_updates_a_corpus_whose_files_changed_or_that_a_run_built_in_part(
     (folder / "b.txt").write_text("The reading room has twelve tables.")
     run, where = CliRunner().invoke, ["--lake", str(lake.root)]
     run(app, ["add", "corpus", "notes", str(folder), *where])
-    stored = lake.raw / "corpora" / "notes" / "a.txt"
+    stored = lake.root / "raw" / "corpora" / "notes" / "a.txt"
     if defect == "edited":
         stored.write_text("The library was founded by Berta Lund.")
     elif defect == "removed":

@@ -73,7 +73,7 @@ def test_the_error_for_a_misspelt_table_suggests_the_nearest_name() -> None:
 @pytest.mark.long
 def test_the_printed_commands_fill_a_table(tmp_path: Path) -> None:
     """Small files in the official formats, and an extractive profile in place of the published one."""
-    profile, raw = tmp_path / "paper.yaml", Lake.create(tmp_path / "lake").raw
+    profile, raw = tmp_path / "paper.yaml", Lake.create(tmp_path / "lake").root / "raw"
     profile.write_text("extends: embedded\nname: paper\nsample: small\n")
     files = {
         "webqsp/data/WebQSP.test.json": webqsp_text(),

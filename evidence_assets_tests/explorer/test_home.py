@@ -23,10 +23,10 @@ HOUR = 3_600
 
 def write_run(lake: Lake, run: str, time: int, predictions: list[dict[str, Any]]) -> None:
     """Write predictions as a run of Dagster does, at a time."""
-    rows = lake.write(PREDICTIONS, "quiz|0", {"predictions": predictions})["predictions"]
+    file = lake.write(PREDICTIONS, "quiz|0", {"predictions": predictions})["predictions"]
     table = lake.read("predictions", PREDICTIONS, "quiz|0").to_arrow()
     lake.record_history(run, PREDICTIONS, "quiz|0", history_rows("predictions", table, run, PREDICTIONS, "quiz|0"))
-    for path in (rows.path, *(lake.root / "history" / f"run={run}").iterdir()):
+    for path in (file, *(lake.root / "history" / f"run={run}").iterdir()):
         os.utime(path, (time, time))
 
 
@@ -106,9 +106,9 @@ def test_questions_that_were_just_asked_come_first(lake: Lake, client: TestClien
         row = question(number, "asked", text=f"Asked {number}? {ATTACK}", gold="", options=[], task="kgqa")
         partition = f"asked|q{number}"
         tables = {"questions": [row | {"gold": []}]}
-        paths = [lake.write("questions/corpus", partition, tables)["questions"].path]
+        paths = [lake.write("questions/corpus", partition, tables)["questions"]]
         rows = {"predictions": [prediction(number, f"Answer {number}", "asked")]}
-        paths.append(lake.write("predictions/corpus/s", partition, rows)["predictions"].path)
+        paths.append(lake.write("predictions/corpus/s", partition, rows)["predictions"])
         for path in paths:
             os.utime(path, (time, time))
     for path in (lake.root / "predictions").rglob("asset=predictions.mcqa.*/**/*.parquet"):

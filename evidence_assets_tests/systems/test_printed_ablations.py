@@ -58,7 +58,7 @@ def score_files(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, s
     questions = [question(i, BENCHMARK, options=["insect", "fish"], source_id=f"q{i}") for i in range(4)]
     lake.write("questions/mcqa", f"{BENCHMARK}|0", {"questions": questions})
     write_files(
-        lake.raw / f"recorded/{BENCHMARK}", {f"{name}.jsonl": json_lines(*rows) for name, rows in files.items()}
+        lake.raw_path(f"recorded/{BENCHMARK}"), {f"{name}.jsonl": json_lines(*rows) for name, rows in files.items()}
     )
     (stage,) = recorded_stages(Variant(system="baselines", family="mcqa", name="recorded"), NoSettings())
     score_rows = stage.run(StageContext(lake, "scores", stage.key, BENCHMARK)).rows

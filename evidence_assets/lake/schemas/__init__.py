@@ -40,7 +40,7 @@ class TableSchema:
     """One table of the lake.
 
     ``key`` is unique within an asset and partition, and rows are sorted by it. ``row_id`` is the column that identifies
-    a row in lineage; the column ``version`` changes whenever the row's content does.
+    a row in lineage; the column ``version_column`` changes whenever the row's content does.
     """
 
     name: str
@@ -48,7 +48,7 @@ class TableSchema:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     row_id: str
-    version: str = ""
+    version_column: str
     kind: str = ""
     """Kind of its rows in lineage."""
     display: tuple[str, ...] = ()
@@ -58,10 +58,6 @@ class TableSchema:
     def arrow(self) -> pa.Schema:
         fields = [pa.field(c.name, c.type, c.nullable, {"description": c.description}) for c in self.columns]
         return pa.schema(fields)
-
-    @property
-    def version_column(self) -> str:
-        return self.version or self.row_id
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -87,7 +83,7 @@ def _load_schemas() -> Iterator[TableSchema]:
                 for column, (type_, description, *nullable) in table["columns"].items()
             )
             key, display = tuple(table["key"].split()), tuple(table.get("display", "").split())
-            version, kind = table.get("version", ""), table["kind"]
+            version, kind = table.get("version", table["row_id"]), table["kind"]
             yield TableSchema(name, table["about"], columns, key, table["row_id"], version, kind, display)
 
 

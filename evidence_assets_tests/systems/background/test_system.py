@@ -189,7 +189,7 @@ def test_top_k_and_hops() -> None:
 def test_topic_entities_come_from_an_external_linker(lake: Lake) -> None:
     rows = [question(i, "sample_kgqa", source_id=f"s{i}", task="kgqa", options=[]) for i in (1, 2)]
     lake.write("questions/graph", "sample_kgqa|0", {"questions": rows})
-    write_files(lake.raw, {"links/sample_kgqa/refined.jsonl": '{"id": "s1", "entities": ["Alps", "Mars"]}\n'})
+    write_files(lake.root / "raw", {"links/sample_kgqa/refined.jsonl": '{"id": "s1", "entities": ["Alps", "Mars"]}\n'})
     context = StageContext(
         lake, "evidence", "evidence/graph/x", "sample_kgqa|0", inputs=[StageInput("questions/graph")]
     )
