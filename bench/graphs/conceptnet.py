@@ -29,7 +29,7 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 NAME, PLACE, AT_ONCE, CONCEPTS = "conceptnet", "knowledge/conceptnet", 1_000_000, 1_200_000
-SOURCES = [GraphSource("conceptnet", ("assertions.csv.gz",), "CC-BY-SA-4.0")]
+SOURCES = [GraphSource(format="conceptnet", paths=("assertions.csv.gz",), licence="CC-BY-SA-4.0")]
 RELATIONS = (
     ["RelatedTo"] * 9
     + ["FormOf"] * 5

@@ -123,13 +123,24 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
             cancelled_at = last_run.end_time or last_run.update_timestamp.timestamp()
             if _last_change(instance, lake.open()) <= cancelled_at:
                 return dg.SkipReason("a user cancelled the last follow_changes run, and nothing has changed since")
+    result = _request_changes(context, lake.open())
     # No retries: the next tick requests what this run leaves stale.
-    run_requests = [dg.RunRequest(tags={"dagster/max_retries": "0"})]
-    if request_seed_runs(instance, lake.open())[0]:
-        return dg.SensorResult(run_requests=run_requests, cursor=context.cursor)
+    request = dg.RunRequest(tags={"dagster/max_retries": "0"})
+    return result._replace(run_requests=[request] if result.run_requests else [])
+
+
+def _request_changes(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
+    """Separate run requests for changed seeds and stale assets."""
+    requests, new_partitions = request_seed_runs(context.instance, lake)
     assert context.repository_def is not None
-    result = request_stale_assets(context.repository_def, instance, context.cursor, profiles.load().automation)
-    return result._replace(run_requests=run_requests) if result.run_requests else result
+    result = request_stale_assets(context.repository_def, context.instance, context.cursor, profiles.load().automation)
+    requests += result.run_requests or ()
+    return dg.SensorResult(
+        run_requests=requests,
+        skip_reason=None if requests else result.skip_reason,
+        cursor=result.cursor,
+        dynamic_partitions_requests=[RELATIONS.build_add_request(new_partitions)] if new_partitions else [],
+    )
 
 
 @dg.sensor(
@@ -139,17 +150,7 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     description="Requests separate runs for assets whose inputs have changed, if runs start on other machines.",
 )
 def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
-    instance = context.instance
-    set_pool_limits(instance)
-    if _runs_on_this_machine(instance):
+    set_pool_limits(context.instance)
+    if _runs_on_this_machine(context.instance):
         return dg.SkipReason("runs start on this machine: follow_data requests one for all")
-    requests, new_partitions = request_seed_runs(instance, lake.open())
-    assert context.repository_def is not None
-    result = request_stale_assets(context.repository_def, instance, context.cursor, profiles.load().automation)
-    requests += result.run_requests or ()
-    return dg.SensorResult(
-        run_requests=requests,
-        skip_reason=None if requests else result.skip_reason,
-        cursor=result.cursor,
-        dynamic_partitions_requests=[RELATIONS.build_add_request(new_partitions)] if new_partitions else [],
-    )
+    return _request_changes(context, lake.open())

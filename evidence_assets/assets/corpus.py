@@ -71,7 +71,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             description=f"Chunks of the documents of {self.name}: whole sentences, within the encoder's limit.",
             code_version=f"{chunk_store.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
         )
-        vectors_and_indexes = [self._encoder_assets(name) for name in list_encoders(index_key(self.name))]
+        vectors, indexes = zip(*map(self._encoder_assets, list_encoders(index_key(self.name))), strict=True)
 
         def make_tokens(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             meta = corpus_building.build_token_store(lake, self.name)
@@ -89,11 +89,8 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             pool="gpu",
         )
         return dg.Definitions(
-            assets=[*raw, chunks, *(asset for pair in vectors_and_indexes for asset in pair), tokens],
-            asset_checks=[
-                table_check(chunks),
-                *(table_check(vectors, find_invalid_vectors) for vectors, _ in vectors_and_indexes),
-            ],
+            assets=[*raw, chunks, *vectors, *indexes, tokens],
+            asset_checks=[table_check(chunks), *(table_check(asset, find_invalid_vectors) for asset in vectors)],
         )
 
     def _encoder_assets(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -55,28 +55,30 @@ from evidence_assets.systems import four_step_focus
 BuildRows = Callable[[StageContext], StageOutput]
 
 
-def _row_assets(
-    key_prefix: str, builders: Mapping[str, tuple[BuildRows, str]], deps: Sequence[str], group: str, version: str
-) -> list[dg.AssetsDefinition]:
-    """``nodes`` and ``edges`` of a graph, each with its function and description."""
-    return [
-        table_asset(
-            f"{key_prefix}/{name}", f"kg_{name}", make, description=text, group=group, code_version=version, deps=deps
-        )
-        for name, (make, text) in builders.items()
-    ]
-
-
-def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
-    """``knowledge/<name>/csr``: the graph in compressed sparse rows."""
+def _graph_assets(
+    name: str, build_nodes: BuildRows, build_edges: BuildRows, deps: Sequence[str], group: str, version: str
+) -> tuple[list[dg.AssetsDefinition], dg.AssetsDefinition]:
+    """``nodes`` and ``edges`` of a graph, and ``csr``: the graph in compressed sparse rows."""
     key_prefix = f"knowledge/{name}"
+    row_assets = [
+        table_asset(
+            f"{key_prefix}/{part}",
+            f"kg_{part}",
+            build,
+            description=f"{part.capitalize()} of {name}.",
+            group=group,
+            code_version=version,
+            deps=deps,
+        )
+        for part, build in (("nodes", build_nodes), ("edges", build_edges))
+    ]
 
     def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
         built_from = graph_store.tables_version(lake, name, "nodes", "edges")
         arrays = graph_store.build_arrays(lake, name, built_from)
         return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
 
-    return files_asset(
+    csr = files_asset(
         f"{key_prefix}/csr",
         make,
         description=f"{name} in compressed sparse rows (CSR), for traversal.",
@@ -85,19 +87,11 @@ def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
         kinds=("numpy",),
         deps=[f"{key_prefix}/nodes", f"{key_prefix}/edges"],
     )
+    return row_assets, csr
 
 
-class GraphFiles(dg.Model, dg.Resolvable):
+class GraphFiles(GraphSource, dg.Resolvable):
     """Files of one source of a graph."""
-
-    format: str
-    """Name of a format in ``benchmarks.graphs.formats``."""
-    paths: list[str]
-    """Files below the lake's ``raw``, as many as the format needs."""
-    licence: str
-    """Licence of its triples; stored with every edge."""
-    names: str = ""
-    """File of ``id TAB name`` below ``raw``, if triples or questions use ids."""
 
 
 class Graph(RawInput, dg.Component, dg.Resolvable):
@@ -109,10 +103,6 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     """Assets of the table ``triples`` to merge with the files' triples."""
     best_harvested: int | None = None
     """Maximum triples of each harvested relation, the best by rank; all by default."""
-
-    @property
-    def _sources(self) -> list[GraphSource]:
-        return [GraphSource(f.format, tuple(f.paths), f.licence, f.names) for f in self.files]
 
     @property
     def _paths(self) -> list[str]:
@@ -137,16 +127,13 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
 
     def _merge_names(self, step: StageContext) -> merge.MergedNames:
         columns = ("head", "tail", "head_type", "tail_type")
-        synonyms = graph_rows.read_synonyms(self._sources, self._raw_folder(step))
+        synonyms = graph_rows.read_synonyms(self.files, self._raw_folder(step))
         return merge.merge_names(self._read_triples(step, columns), synonyms)
 
     def _build_triples(self, step: StageContext) -> StageOutput:
-        table = graph_rows.triple_table(self._sources, self._raw_folder(step), load_vocabulary())
+        table = graph_rows.triple_table(self.files, self._raw_folder(step), load_vocabulary())
         counts = table.group_by("licence").len().sort("licence")
         return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
-
-    def _build_nodes(self, step: StageContext) -> StageOutput:
-        return StageOutput(self._merge_names(step).nodes)
 
     def _build_edges(self, step: StageContext) -> StageOutput:
         triples = self._read_triples(step, ("head", "relation", "tail", "triple_id", "source", "licence"))
@@ -167,19 +154,18 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
             code_version=merge.VERSION,
             description=f"Triples of the files of {self.name}, each with its file, line and licence.",
         )
-        builders = {
-            "nodes": (
-                self._build_nodes,
-                f"Nodes of {self.name}; names that differ only in case, plural forms or punctuation are one node.",
-            ),
-            "edges": (self._build_edges, f"Edges of {self.name} with their triples, sources and licences."),
-        }
-        deps, version = [source, f"{key_prefix}/triples", *self.harvested], f"{merge.VERSION}:{self.best_harvested}"
-        row_assets = [triples, *_row_assets(key_prefix, builders, deps, group, version)]
+        row_assets, csr = _graph_assets(
+            self.name,
+            lambda step: StageOutput(self._merge_names(step).nodes),
+            self._build_edges,
+            [source, f"{key_prefix}/triples", *self.harvested],
+            group,
+            f"{merge.VERSION}:{self.best_harvested}",
+        )
         vectors = [self._node_vectors(name) for name in list_encoders(f"{key_prefix}/node_vectors")]
         return dg.Definitions(
-            assets=[*raw, *row_assets, _csr_asset(self.name, group, merge.VERSION), *vectors],
-            asset_checks=[table_check(asset) for asset in row_assets],
+            assets=[*raw, triples, *row_assets, csr, *vectors],
+            asset_checks=[table_check(asset) for asset in (triples, *row_assets)],
         )
 
     def _node_vectors(self, name: str) -> dg.AssetsDefinition:
@@ -292,22 +278,13 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return dg.Definitions()
         key_prefix = f"knowledge/{self.name}"
         source, raw = raw_assets(self, f"raw/{key_prefix}", [self.folder])
-        builders = {
-            "nodes": (self._build_nodes, f"Nodes of {self.name} with their documents."),
-            "edges": (self._build_edges, f"Typed edges of {self.name}."),
-        }
-        row_assets = _row_assets(key_prefix, builders, [source], "knowledge", "2")
-        passage_assets = [self._encoder_assets(name) for name in list_encoders(f"{key_prefix}/passage_index")]
+        row_assets, csr = _graph_assets(self.name, self._build_nodes, self._build_edges, [source], "knowledge", "2")
+        passages, indexes = zip(*map(self._encoder_assets, list_encoders(f"{key_prefix}/passage_index")), strict=True)
         return dg.Definitions(
-            assets=[
-                *raw,
-                *row_assets,
-                _csr_asset(self.name, "knowledge", "1"),
-                *(a for pair in passage_assets for a in pair),
-            ],
+            assets=[*raw, *row_assets, csr, *passages, *indexes],
             asset_checks=[
                 *map(table_check, row_assets),
-                *(table_check(passages, _find_vector_errors) for passages, _ in passage_assets),
+                *(table_check(asset, _find_vector_errors) for asset in passages),
             ],
         )
 

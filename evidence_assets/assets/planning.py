@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import dagster as dg
 import pyarrow as pa
@@ -23,8 +23,7 @@ MATERIALIZATIONS_READ = 10
 """Latest materializations to search for one that computed rows."""
 
 
-@dataclass(frozen=True)
-class PlanRow:
+class PlanRow(NamedTuple):
     """The cost of one variant on a benchmark; None if unknown."""
 
     variant: str

@@ -48,7 +48,6 @@ def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDe
     """
 
     def hash_files(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
-        folder = lake.root / "raw"
         files: list[Path] = []
         for name in raw_paths:
             path = lake.raw_path(name)
@@ -56,11 +55,16 @@ def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDe
                 expected = f" ({contents})" if contents else ""
                 raise BadInput(f"does not exist: put the file or folder there{expected}", file=path)
             files += [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-        version = content_id([(str(path.relative_to(folder)), file_id(path)) for path in files])
-        return version, {"files": len(files), "bytes": sum(path.stat().st_size for path in files)}
+        return _describe_files(lake.root / "raw", files)
 
     description = f"Raw input: {', '.join(raw_paths)} below the lake's raw folder; its data version is a content hash."
     return files_asset(key, hash_files, description=description, group="raw", code_version="1", kinds=("file",))
+
+
+def _describe_files(folder: Path, files: list[Path]) -> tuple[str, dict[str, Any]]:
+    """Content hash of files below a folder, and their number and bytes."""
+    version = content_id([(str(path.relative_to(folder)), file_id(path)) for path in files])
+    return version, {"files": len(files), "bytes": sum(path.stat().st_size for path in files)}
 
 
 def copy_sample(size: str, folder: Path) -> list[str]:
@@ -79,9 +83,7 @@ class Sample(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         def copy_files(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             folder = lake.raw_path("sample")
-            names = copy_sample(profiles.load().sample, folder)
-            version = content_id([(name, file_id(folder / name)) for name in names])
-            return version, {"files": len(names), "bytes": sum((folder / name).stat().st_size for name in names)}
+            return _describe_files(folder, [folder / name for name in copy_sample(profiles.load().sample, folder)])
 
         description = "The sample world: articles, tables, questions, graphs and seeds, generated from our facts."
         sample = files_asset(

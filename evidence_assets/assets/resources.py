@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 import dagster as dg
 
@@ -23,17 +22,9 @@ def _on_ray() -> bool:
     return profiles.load().executor == "ray"
 
 
-class StepOptions(TypedDict, total=False):
-    """Placement arguments of an asset or a check."""
-
-    pool: str
-    op_tags: Mapping[str, Any]
-    retry_policy: dg.RetryPolicy
-
-
-def step_options(pool: str | None = None) -> StepOptions:
-    """Placement options for a step."""
-    options: StepOptions = {"pool": pool} if pool else {}
+def step_options(pool: str | None = None) -> dict[str, Any]:
+    """Placement arguments of an asset or a check: its pool and, with Ray, its resources and retries."""
+    options: dict[str, Any] = {"pool": pool} if pool else {}
     if not _on_ray():
         return options
     needs = profiles.load().needs

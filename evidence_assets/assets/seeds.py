@@ -6,7 +6,7 @@ A file with errors is reported and keeps its partition and rows; deleting a file
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,22 +215,18 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
     asset=SEED_FOLDER, name="seed_files", description="Every seed file is valid; errors name file, line and field."
 )
 def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
-    files = read_seeds(lake.open())
-    problems = [str(error) for error in files.errors]
-    return dg.AssetCheckResult(
-        passed=not problems,
-        metadata={"relations": len(files.relations), "problems": dg.MetadataValue.md("\n".join(problems) or "none")},
-    )
+    return _check_result(read_seeds(lake.open()).errors, dg.AssetCheckSeverity.ERROR)
 
 
 @dg.asset_check(asset=SEED_FOLDER, name="seed_pairs", description="No seed repeats or contradicts another of its file.")
 def seed_pairs_check(lake: LakeResource) -> dg.AssetCheckResult:
-    problems = [str(warning) for warning in find_suspect_seeds(read_seed_folder(lake.open().raw_path("seeds")))]
-    return dg.AssetCheckResult(
-        passed=not problems,
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata={"problems": dg.MetadataValue.md("\n".join(problems) or "none")},
-    )
+    problems = find_suspect_seeds(read_seed_folder(lake.open().raw_path("seeds")))
+    return _check_result(problems, dg.AssetCheckSeverity.WARN)
+
+
+def _check_result(problems: Sequence[object], severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
+    description = dg.MetadataValue.md("\n".join(map(str, problems)) or "none")
+    return dg.AssetCheckResult(passed=not problems, severity=severity, metadata={"problems": description})
 
 
 def _build_seeds(step: StageContext) -> StageOutput:

@@ -17,7 +17,7 @@ from evidence_assets.assets.partitions import (
 )
 from evidence_assets.assets.seeds import RELATIONS
 from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
-from evidence_assets.experiment.stage import LogFunction, Partitions, Stage, StageInput
+from evidence_assets.experiment.stage import LogFunction, Partitions, StageInput
 from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.catalogue import connect
@@ -43,30 +43,25 @@ def build_deps(inputs: Sequence[StageInput]) -> list[dg.AssetDep]:
     return [depends_on(stage_input.key, mappings[stage_input.partitions]) for stage_input in inputs]
 
 
-def build_asset(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinition:
-    return table_asset(
-        stage.key,
-        stage.table,
-        stage.run,
-        description=stage.description,
-        group=group,
-        code_version=stage.version,
-        deps=build_deps(stage.inputs),
-        partitions=partitions_definition(stage.partitions, stage.family),
-        kinds=stage.kinds,
-        pool=stage.pool,
-        tags=tags,
-    )
-
-
 def build_variant_defs(variant: Variant) -> dg.Definitions:
     """Assets and checks of one variant with all its models."""
     tags = {f"{PRESET_TAG}{name}": "" for name in variant.presets}
     assets, checks = [], []
     for stage in build_all_stages(systems.load(variant.system), variant):
         models = list(stage.models.values())
-        group = "_".join([variant.group or variant.system, *models])
-        asset = build_asset(stage, group, tags | {f"{MODEL_TAG}{name}": "" for name in models})
+        asset = table_asset(
+            stage.key,
+            stage.table,
+            stage.run,
+            description=stage.description,
+            group="_".join([variant.group or variant.system, *models]),
+            code_version=stage.version,
+            deps=build_deps(stage.inputs),
+            partitions=partitions_definition(stage.partitions, stage.family),
+            kinds=stage.kinds,
+            pool=stage.pool,
+            tags=tags | {f"{MODEL_TAG}{name}": "" for name in models},
+        )
         assets.append(asset)
         checks.append(table_check(asset, stage.check, stage.warning_check))
     return dg.Definitions(assets=assets, asset_checks=checks)
@@ -84,13 +79,7 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
                 variant.prompt_settings.check(systems.load_templates())
             if variant.is_loaded:
                 definitions.append(build_variant_defs(variant))
-        return dg.Definitions.merge(*definitions) if definitions else dg.Definitions()
-
-
-def list_score_stages() -> list[Stage]:
-    """The score stages of every loaded variant."""
-    stages = (stage for v in variants() if v.is_loaded for stage in build_all_stages(systems.load(v.system), v))
-    return sorted((stage for stage in stages if stage.table == "scores"), key=lambda stage: stage.key)
+        return dg.Definitions.merge(*definitions)
 
 
 def _build_scoreboard(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
@@ -107,12 +96,14 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
     """``report/scoreboard``: the published figures."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        stages = (stage for v in variants() if v.is_loaded for stage in build_all_stages(systems.load(v.system), v))
+        scored = {stage.key: stage.partitions for stage in stages if stage.table == "scores"}
         scoreboard = files_asset(
             SCOREBOARD,
             _build_scoreboard,
             group="scores",
             code_version="8",
             description="The variants that reproduce each published figure, or why none can.",
-            deps=[depends_on(stage.key, ALL_PARTITIONS if stage.partitions else None) for stage in list_score_stages()],
+            deps=[depends_on(key, ALL_PARTITIONS if scored[key] else None) for key in sorted(scored)],
         )
         return dg.Definitions(assets=[scoreboard])

@@ -28,8 +28,10 @@ HARVEST = "knowledge/kbloom/small/triples"
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     test_lake = Lake.create(tmp_path / "lake")
-    write_triples(test_lake.raw, TRIPLES)
-    write_triples(test_lake.raw, [("aspirin", "may_treat", "fever"), ("aspirin", "may_treat", "headache")], "other.tsv")
+    write_triples(test_lake.root / "raw", TRIPLES)
+    write_triples(
+        test_lake.root / "raw", [("aspirin", "may_treat", "fever"), ("aspirin", "may_treat", "headache")], "other.tsv"
+    )
     model = WordEncoder()
     for module in (component, inputs):
         monkeypatch.setattr(module, "get_encoder", lambda settings: model)
@@ -38,8 +40,8 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 
 def graph_of(**attributes: object) -> Graph:
     files = [
-        GraphFiles(format="tab_separated", paths=["graph.tsv"], licence="CC0-1.0"),
-        GraphFiles(format="tab_separated", paths=["other.tsv"], licence="CC-BY-4.0"),
+        GraphFiles(format="tab_separated", paths=("graph.tsv",), licence="CC0-1.0"),
+        GraphFiles(format="tab_separated", paths=("other.tsv",), licence="CC-BY-4.0"),
     ]
     return Graph.model_validate({"name": "small", "files": files, **attributes})
 
@@ -94,7 +96,7 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
     )
     graph = Graph.model_validate(attributes | {"name": "small", "profiles": []})
     for files, reader in zip(graph.files, (readers.TestDiseaseDatabase, readers.TestDrugbank), strict=True):
-        write_files(lake.raw, dict(zip(files.paths, reader.files, strict=True)))
+        write_files(lake.root / "raw", dict(zip(files.paths, reader.files, strict=True)))
     (harvest,) = graph.harvested
     write_harvest(lake, harvest)
     assert materialize(lake, graph).success
@@ -109,7 +111,7 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
 
 def test_stale_arrays_are_not_used_and_stale_vectors_are_an_error(lake: Lake) -> None:
     assert materialize(lake, graph_of()).success
-    write_triples(lake.raw, [*TRIPLES, ("ibuprofen", "may_treat", "fever")])
+    write_triples(lake.root / "raw", [*TRIPLES, ("ibuprofen", "may_treat", "fever")])
     assert materialize(lake, graph_of(), "triples", "nodes", "edges").success
     stale = inputs.open_graph(lake, "small")
     assert stale.arrays.n_edges == lake.read("kg_edges").height and not isinstance(stale.arrays.heads, np.memmap)

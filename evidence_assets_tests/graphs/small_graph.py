@@ -61,7 +61,7 @@ def write_triples(raw: Path, triples: list[tuple[str, str, str]] = TRIPLES, name
     """A tab-separated file of triples."""
     raw.mkdir(parents=True, exist_ok=True)
     (raw / name).write_text("".join("\t".join(triple) + "\n" for triple in triples), encoding="utf-8")
-    return GraphSource("tab_separated", (name,), "CC0-1.0")
+    return GraphSource(format="tab_separated", paths=(name,), licence="CC0-1.0")
 
 
 def with_vectors(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict
 
 from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format, named_columns
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
@@ -25,17 +25,19 @@ RECORD_SCHEMA = {
 }
 
 
-@dataclass(frozen=True)
-class GraphSource:
-    """Files of one source: format, paths below the lake's ``raw``, and licence.
+class GraphSource(BaseModel):
+    """Files of one source of a graph."""
 
-    ``names``: File with the names of node ids; the ids become synonyms.
-    """
+    model_config = ConfigDict(extra="forbid")
 
     format: str
+    """Name of a format in ``benchmarks.graphs.formats``."""
     paths: tuple[str, ...]
+    """Files below the lake's ``raw``, as many as the format needs."""
     licence: str
+    """Licence of its triples; stored with every edge."""
     names: str = ""
+    """File of ``id TAB name`` below ``raw``, if triples or questions use ids; the ids become synonyms."""
 
     def files(self, raw: Path) -> list[Path]:
         return [raw / path for path in self.paths]

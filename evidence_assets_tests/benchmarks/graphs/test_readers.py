@@ -50,7 +50,7 @@ class ReaderContract:
     def test_its_records_and_rows_name_file_line_and_licence(self, tmp_path: Path) -> None:
         paths = self.write_texts(tmp_path)
         assert list(find_format(self.name, paths).read(*paths)) == list(self.records)
-        source = GraphSource(self.name, tuple(path.name for path in paths), "CC0")
+        source = GraphSource(format=self.name, paths=tuple(path.name for path in paths), licence="CC0")
         results = rows.triple_table([source, source], tmp_path, load_vocabulary())
         assert prepare_rows("triples", results).num_rows == len(self.records), "a triple stated twice is one row"
         assert results["source"].to_list() == [f"0.txt:{record.line}" for record in self.records]
@@ -190,14 +190,17 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
     (tmp_path / "named.tsv").write_text("Ada\tborn in\tParis\n")
     for source, edges in (
         (
-            GraphSource("simplequestions", ("facts.txt",), "", "names.tsv"),
+            GraphSource(format="simplequestions", paths=("facts.txt",), licence="", names="names.tsv"),
             {
                 ("Ada", "people.person.born", "London (m.02)"),
                 ("Ada", "people.person.born", "m.03"),
                 ("London (m.04)", "a.b", "Ada"),
             },
         ),
-        (GraphSource("tab_separated", ("named.tsv",), "", "names.tsv"), {("Ada", "born in", "Paris")}),
+        (
+            GraphSource(format="tab_separated", paths=("named.tsv",), licence="", names="names.tsv"),
+            {("Ada", "born in", "Paris")},
+        ),
     ):
         triples = rows.triple_table([source], tmp_path, load_vocabulary())
         assert set(triples.select("head", "relation", "tail").rows()) == edges
