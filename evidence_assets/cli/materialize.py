@@ -13,7 +13,7 @@ from evidence_assets.cli.console import LakeOption, out, print_table, report_err
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
-from evidence_assets.explorer.scores import CHANGED_QUERY, SCORES_QUERY, STALE_QUERY, format_score, mark_stale
+from evidence_assets.explorer.scores import CHANGED_QUERY, SCORES_QUERY, format_score, mark_stale
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.row_locations import query_rows
@@ -213,7 +213,7 @@ def scoreboard(
     """
     with report_errors(), connect(lake) as connection:
         rows = [row for row in query_rows(connection, SCORES_QUERY) if benchmark in (None, row["scope_id"])]
-        rows = mark_stale(rows, query_rows(connection, STALE_QUERY), query_rows(connection, CHANGED_QUERY))
+        rows = mark_stale(rows, query_rows(connection, CHANGED_QUERY))
     names = "benchmark/variant/reasoner/metric/value/95 %/n/supported/accuracy if supported/published/difference/source"
     print_table(names.split("/"), map(format_score, rows), title="Scoreboard")
     out.print(

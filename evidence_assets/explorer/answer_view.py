@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
-from evidence_assets.explorer.drawing import Grid, build_grid
-from evidence_assets.explorer.evidence_view import SOURCE_COLUMNS, EvidenceView
+from evidence_assets.explorer.evidence_view import SOURCE_COLUMNS, EvidenceView, Grid, build_grid
 from evidence_assets.explorer.pages import shorten
 from evidence_assets.explorer.paths import read_walks
 from evidence_assets.lake.catalogue import create_views
@@ -36,42 +35,31 @@ class OptionView:
     label: str
     text: str
     notes: list[str]
-    is_gold: bool
     support: float | None
     share: float | None
 
 
 @dataclass(frozen=True)
-class AnswerView:
+class AnswerView(AnswerRows):
     """An answer with its question, options, chains and evidence.
 
-    ``name``: Name of the answer if it is a node; else empty.
+    ``items``: Its evidence with the sources. ``name``: Name of the answer if it is a node; else empty.
     """
 
-    rows: AnswerRows
-    evidence: list[EvidenceView]
+    items: list[EvidenceView] = field(default_factory=list)
     name: str = ""
-
-    @property
-    def prediction(self) -> Row:
-        return self.rows.prediction
-
-    @property
-    def question(self) -> Row | None:
-        return self.rows.question
 
     @property
     def options(self) -> list[OptionView]:
         answer = self.prediction
         gold = self.question["gold"] or [] if self.question else []
         shares = dict(zip(answer["ranked_answers"], answer["probabilities"] or (), strict=False))
-        support = {chain["hypothesis"]: chain["support"] for chain in self.rows.chains}
+        support = {chain["hypothesis"]: chain["support"] for chain in self.chains}
         return [
             OptionView(
                 label,
                 text,
                 ["the answer"] * (label == answer["answer"]) + ["gold"] * (label in gold),
-                label in gold,
                 support.get(label),
                 shares.get(label),
             )
@@ -104,7 +92,7 @@ class AnswerView:
     @property
     def has_support(self) -> bool:
         """Whether the chain of an option has support; true if no chain is rated."""
-        ratings = [chain["support"] for chain in self.rows.chains if chain["support"] is not None]
+        ratings = [chain["support"] for chain in self.chains if chain["support"] is not None]
         return any(ratings) or not ratings
 
     def _short_answer(self) -> str:
@@ -113,7 +101,7 @@ class AnswerView:
         if not answer or status == "insufficient":
             if (item := self.closest_statement) is None:
                 return f"{NO_ANSWER}."
-            first = next(each for each in self.evidence if each.row["kind"] in TEXT_KINDS)
+            first = next(each for each in self.items if each.row["kind"] in TEXT_KINDS)
             is_heading = first is not item and first.row["source_id"] == item.row["source_id"]
             text = f"{first.text.lstrip('# ')}: {item.text}" if is_heading else item.text
             return f"{NO_ANSWER}. Closest statement: “{shorten(text, 300)}” ({item.location})"
@@ -131,7 +119,7 @@ class AnswerView:
     @property
     def closest_statement(self) -> EvidenceView | None:
         """The best sentence of the evidence, which an abstention without options quotes."""
-        texts = [item for item in self.evidence if item.row["kind"] in TEXT_KINDS]
+        texts = [item for item in self.items if item.row["kind"] in TEXT_KINDS]
         return min(texts, key=lambda item: item.text.startswith("#") or item.text[-1:].isalnum(), default=None)
 
     @property
@@ -155,14 +143,14 @@ class AnswerView:
     @property
     def stale_text(self) -> str:
         """A warning if sources of the evidence behind the answer are gone."""
-        items = [item for item in self.key_evidence or self.evidence if item.row["source_kind"] in KINDS]
+        items = [item for item in self.key_evidence or self.items if item.row["source_kind"] in KINDS]
         gone = sum(item.source is None for item in items)
         return f"Out of date: {gone} of {len(items)} rows of its evidence are no longer in the lake." if gone else ""
 
     @property
     def counterfactual_text(self) -> str:
         """The answers without the cited evidence and with only that evidence; empty without a counterfactual."""
-        row = self.rows.counterfactual
+        row = self.counterfactual
         if row is None or self.answer_text == NO_CELL:
             return ""
         if row["necessary"] is None:
@@ -179,11 +167,11 @@ class AnswerView:
         return f"Without its evidence {first}; with only that evidence, {second}. The evidence is {verdict}."
 
     @property
-    def chains(self) -> list[Row]:
+    def cited_chains(self) -> list[Row]:
         """The chains, with the citations of each step, numbered as the evidence that they name."""
-        numbers = self.rows.numbers
+        numbers = {item.row["evidence_id"]: item.number for item in self.items}
         cites: dict[tuple[str, int], list[Row]] = {}
-        for cite in self.rows.citations:
+        for cite in self.citations:
             cite = cite | {"number": numbers.get(cite["evidence_id"])}
             cites.setdefault((cite["chain_id"], cite["step"]), []).append(cite)
         return [
@@ -195,7 +183,7 @@ class AnswerView:
                     for number, step in enumerate(chain["steps"])
                 ],
             }
-            for chain in self.rows.chains
+            for chain in self.chains
         ]
 
     @property
@@ -203,30 +191,24 @@ class AnswerView:
         """The chain of the answer; all if the question is negated or has no answer, none if no cell answers it."""
         if self.answer_text == NO_CELL:
             return []
-        answer_chains = [chain for chain in self.chains if chain["is_answer"]]
-        return answer_chains if answer_chains and not (self.question and self.question["negated"]) else self.chains
+        chains, is_negated = self.cited_chains, self.question and self.question["negated"]
+        return [chain for chain in chains if chain["is_answer"] and not is_negated] or chains
 
     @property
     def evidence_outside_tables(self) -> list[EvidenceView]:
         """Evidence outside the drawn tables: used evidence first, then evidence for the answer."""
-        rest = [item for item in self.evidence if item.row["kind"] not in TABLE_KINDS or item.source is None]
+        rest = [item for item in self.items if item.row["kind"] not in TABLE_KINDS or item.source is None]
         answer = self.prediction["answer"]
         return sorted(rest, key=lambda item: (not item.is_used, item.row["option"] != answer, item.row["rank"]))
 
     @property
     def grids(self) -> list[Grid]:
         """The tables of the evidence with their cells marked."""
-        cells = [item for item in self.evidence if item.row["kind"] in TABLE_KINDS]
+        cells = [item for item in self.items if item.row["kind"] in TABLE_KINDS]
         tables = {item.row["source_id"]: item.source for item in cells}
-        quoted = {(c["evidence_id"], c["quoted"]) for c in self.rows.citations if c["verdict"] == "verified"}
+        quoted = {(c["evidence_id"], c["quoted"]) for c in self.citations if c["verdict"] == "verified"}
         return [
-            build_grid(
-                source,
-                [item.row for item in cells if item.row["source_id"] == table],
-                self.rows.used_ids,
-                self.rows.numbers,
-                quoted,
-            )
+            build_grid(source, [item for item in cells if item.row["source_id"] == table], quoted)
             for table, source in sorted(tables.items())
             if source is not None
         ]
@@ -234,16 +216,16 @@ class AnswerView:
     @property
     def key_evidence(self) -> list[EvidenceView]:
         """The evidence behind the answer: what the shown chains cite, or what a short answer was read from."""
-        if not self.rows.chains:
-            return [item for item in self.evidence if item.is_used]
+        if not self.chains:
+            return [item for item in self.items if item.is_used]
         numbers = {cite["number"] for chain in self.shown_chains for step in chain["steps"] for cite in step["cites"]}
-        return [item for item in self.evidence if item.number in numbers]
+        return [item for item in self.items if item.number in numbers]
 
     @property
     def other_evidence(self) -> list[EvidenceView]:
         """Evidence that is not key evidence; a text that several options share is listed once."""
         groups: dict[tuple[Any, ...], list[EvidenceView]] = {}
-        for item in self.evidence:
+        for item in self.items:
             groups.setdefault(item.content_key, []).append(item)
         for printed in [*self.key_evidence, *([] if self.has_answer else [self.closest_statement])]:
             groups.pop(printed.content_key if printed else (), None)
@@ -260,14 +242,14 @@ class AnswerView:
             "source_id": question.get("source_id"),
             **_columns(self.prediction, "prediction_id question_id answer supported_answers status confidence error"),
             **_columns(self.prediction, "confidence_basis selector reasoner model_id"),
-            "variant": self.rows.variant,
+            "variant": self.variant,
             "answer_text": self.answer_text,
-            "chains": [_columns(chain, "hypothesis support steps status") for chain in self.rows.chains],
-            "citations": [_columns(c, "chain_id step evidence_id quoted verdict") for c in self.rows.citations],
+            "chains": [_columns(chain, "hypothesis support steps status") for chain in self.chains],
+            "citations": [_columns(c, "chain_id step evidence_id quoted verdict") for c in self.citations],
             "evidence": [
                 _columns(item.row, "evidence_id option kind text rank score source_kind source_id")
                 | {"title": item.title, "location": item.location, "used": item.is_used}
-                for item in self.evidence
+                for item in self.items
             ],
             "counterfactual": self.counterfactual_text or None,
         }
@@ -286,23 +268,20 @@ def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[Answer
     walks = read_walks(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
     condition, ids = id_condition("node_id", sorted({str(rows.prediction["answer"]) for rows in answers}))
     names = dict(connection.execute(f"SELECT node_id, name FROM kg_nodes WHERE {condition}", ids).fetchall())
-    return [
-        AnswerView(
-            rows,
-            [
-                EvidenceView(
-                    row,
-                    number,
-                    row["evidence_id"] in rows.used_ids,
-                    sources.get((row["source_kind"], row["source_id"])),
-                    walks[row["locator"]] if row["kind"] == "path" else [],
-                )
-                for number, row in enumerate(rows.evidence, 1)
-            ],
-            names.get(rows.prediction["answer"], ""),
-        )
-        for rows in answers
-    ]
+    views = []
+    for rows in answers:
+        items = [
+            EvidenceView(
+                row,
+                number,
+                row["evidence_id"] in rows.used_ids,
+                sources.get((row["source_kind"], row["source_id"])),
+                walks[row["locator"]] if row["kind"] == "path" else [],
+            )
+            for number, row in enumerate(rows.evidence, 1)
+        ]
+        views.append(AnswerView(**vars(rows), items=items, name=names.get(rows.prediction["answer"], "")))
+    return views
 
 
 def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> dict[tuple[str, str], Row]:

@@ -14,14 +14,13 @@ from evidence_assets.lake.row_locations import PartitionFiles, id_condition, que
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]
-_EVIDENCE_RELATIONS = (lineage.USED, lineage.WAS_SHOWN)
 
 
 @dataclass(frozen=True)
 class AnswerRows:
     """Rows of one prediction; ``question`` is None if the lake no longer has it.
 
-    ``numbers``: Number of each evidence row, from 1, by id; evidence that supports the answer comes first.
+    ``evidence``: Its evidence; rows that support the answer come first.
     ``used_ids``: Ids of evidence that the answer's chain cites and verifies, or that a short answer was extracted from.
         The reasoner received all other evidence without using it.
     """
@@ -33,10 +32,6 @@ class AnswerRows:
     citations: list[Row]
     counterfactual: Row | None
     used_ids: frozenset[str] = frozenset()
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        return {row["evidence_id"]: number for number, row in enumerate(self.evidence, 1)}
 
     @property
     def variant(self) -> str:
@@ -61,23 +56,20 @@ class PartitionRows:
             **parameters,
         )
 
-    def parents(
-        self, kind: str, children: Iterable[str], parent_kind: str, relations: Sequence[str] = (lineage.USED,)
-    ) -> dict[str, list[str]]:
-        """Ids of related parent rows of one kind, by child id, best first."""
+    def parents(self, kind: str, children: Iterable[str], parent_kind: str) -> dict[str, dict[str, str]]:
+        """Parent rows of one kind that each child used or was shown, by child id: their ids with the relation."""
         ids = sorted(set(children))
+        parent_ids: dict[str, dict[str, str]] = {identifier: {} for identifier in ids}
         if not ids:
-            return {}
+            return parent_ids
         condition, parameters = id_condition("child_id", ids)
         rows = self.connection.execute(
-            f"SELECT child_id, parent_id FROM {scan_sql('lineage_edges', self.files.lineage(kind))} WHERE {condition} "
-            "AND child_kind = $child AND parent_kind = $parent AND list_contains($relations, relation) "
-            "ORDER BY child_id, rank, parent_id",
-            parameters | {"child": kind, "parent": parent_kind, "relations": list(relations)},
+            f"SELECT child_id, parent_id, relation FROM {scan_sql('lineage_edges', self.files.lineage(kind))} "
+            f"WHERE {condition} AND child_kind = $child AND parent_kind = $parent AND relation IN ($used, $shown)",
+            parameters | {"child": kind, "parent": parent_kind, "used": lineage.USED, "shown": lineage.WAS_SHOWN},
         ).fetchall()
-        parent_ids: dict[str, list[str]] = {}
-        for child, parent in rows:
-            parent_ids.setdefault(child, []).append(parent)
+        for child, parent, relation in rows:
+            parent_ids[child][parent] = relation
         return parent_ids
 
 
@@ -113,38 +105,32 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
     if not answers:
         return []
     values = {"id": answers[0]["question_id"]}
-    chains = {r["chain_id"]: r for r in rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **values)}
-    evidence = {
-        row["evidence_id"]: row
-        for row in rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **values)
-    }
-    chains_of_answer = rows.parents("prediction", [a["prediction_id"] for a in answers], "chain")
-    used_directly = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence")
-    answer_evidence = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence", _EVIDENCE_RELATIONS)
-    evidence_of_chain = rows.parents(
-        "chain", [c for ids in chains_of_answer.values() for c in ids], "evidence", _EVIDENCE_RELATIONS
-    )
-    ids = sorted({c for chain_ids in chains_of_answer.values() for c in chain_ids})
+    prediction_ids = [answer["prediction_id"] for answer in answers]
+    chains = rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **values)
+    evidence = rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **values)
+    chains_of_answer = rows.parents("prediction", prediction_ids, "chain")
+    evidence_of_answer = rows.parents("prediction", prediction_ids, "evidence")
+    chain_ids = sorted({chain_id for ids in chains_of_answer.values() for chain_id in ids})
+    evidence_of_chain = rows.parents("chain", chain_ids, "evidence")
     all_citations = rows.of(
-        "citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=ids
+        "citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=chain_ids
     )
     counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **values)}
+    negated = bool(question and question["negated"])
     results = []
     for answer in answers:
         key = answer["prediction_id"]
-        answer_chains = [chain for chain_id, chain in chains.items() if chain_id in chains_of_answer.get(key, [])]
-        answer_chain_ids = {chain["chain_id"] for chain in answer_chains}
-        evidence_ids = {e for c in answer_chain_ids for e in evidence_of_chain.get(c, [])} or set(
-            answer_evidence.get(key, [])
-        )
-        citations = [c for c in all_citations if c["chain_id"] in answer_chain_ids]
-        negated = bool(question and question["negated"])
+        answer_chains = [chain for chain in chains if chain["chain_id"] in chains_of_answer[key]]
+        evidence_ids = {e for chain in answer_chains for e in evidence_of_chain[chain["chain_id"]]}
+        evidence_ids = evidence_ids or set(evidence_of_answer[key])
+        citations = [c for c in all_citations if c["chain_id"] in chains_of_answer[key]]
         supporting = {c["chain_id"] for c in answer_chains if negated or c["hypothesis"] == answer["answer"]}
-        cited = [c for c in citations if c["chain_id"] in (supporting or answer_chain_ids)]
-        used_ids = {c["evidence_id"] for c in cited if c["chain_id"] in supporting and c["verdict"] == "verified"}
-        used_ids = used_ids if answer_chains else set(used_directly.get(key, []))
+        cited = [c for c in citations if not supporting or c["chain_id"] in supporting]
+        used_ids = {c["evidence_id"] for c in cited if supporting and c["verdict"] == "verified"}
+        if not answer_chains:
+            used_ids = {e for e, relation in evidence_of_answer[key].items() if relation == lineage.USED}
         first_ids = used_ids.union(c["evidence_id"] for c in cited)
-        evidence_rows = [row for evidence_id, row in evidence.items() if evidence_id in evidence_ids]
+        evidence_rows = [row for row in evidence if row["evidence_id"] in evidence_ids]
         evidence_rows.sort(key=lambda row: row["evidence_id"] not in first_ids)
         results.append(
             AnswerRows(

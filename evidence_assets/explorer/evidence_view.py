@@ -1,16 +1,16 @@
-"""View of one row of evidence with its source."""
+"""View of one row of evidence with its source, and tables with evidence marked in their cells."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
-from evidence_assets.explorer.drawing import highlight_span
 from evidence_assets.explorer.paths import WalkedEdge, explain_path
+from evidence_assets.reasoning.tasks import CAPTION
 
 SOURCE_COLUMNS = {
     "chunk": "coalesce(nullif(title, ''), doc_id) AS title, "
@@ -24,8 +24,22 @@ SOURCE_COLUMNS = {
 }
 """SQL of the columns that are read of each kind of source."""
 _CELL = re.compile(r"r(\d+)c(\d+)")
+_SPAN = re.compile(r"(\d+):(\d+)")
+MAX_ROWS, MAX_COLUMNS = 60, 40
+"""Size to which larger tables are truncated."""
 MAX_CELLS = 10
 """Maximum cells of a column that are listed in text."""
+
+
+def highlight_span(text: str, locator: str) -> tuple[str, str, str]:
+    """Text before, within and after a locator; an empty locator means the whole text.
+
+    >>> highlight_span("Cats purr. Bees buzz.", "11:21")
+    ('Cats purr. ', 'Bees buzz.', '')
+    """
+    span = _SPAN.fullmatch(locator)
+    start, end = (int(span[1]), int(span[2])) if span else (0, len(text))
+    return text[:start], text[start:end], text[end:]
 
 
 @dataclass(frozen=True)
@@ -92,3 +106,60 @@ class EvidenceView:
         """The selector's reasons for its selection; for a path also the sources of its edges."""
         reasons: dict[str, Any] = json.loads(self.row["why"] or "{}")
         return explain_path(reasons, self.walk) if self.walk else reasons
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """A cell: ``used`` (verified citation), ``kept`` (other evidence) or ``dropped`` (no evidence)."""
+
+    text: str
+    state: str
+    number: int | None = None
+    """Number of the evidence, as in citations."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table with its cells marked; ``caption_cell`` is the caption if it is evidence."""
+
+    table_id: str
+    caption: str
+    rows: list[list[GridCell]]
+    is_truncated: bool
+    caption_cell: GridCell | None = None
+
+
+def build_grid(
+    table: Mapping[str, Any], evidence: Sequence[EvidenceView], quoted: Collection[tuple[str, str]] = ()
+) -> Grid:
+    """Mark the cells and columns of evidence in their table.
+
+    ``quoted``: Evidence ids and texts of verified quotes: of a used column, only quoted cells count as used.
+    """
+    cell_numbers, states = dict[str, int | None](), dict[str, str]()
+    caption_cell: GridCell | None = None
+    for item in evidence:
+        row, state = item.row, "used" if item.is_used else "kept"
+        if row["locator"] == CAPTION:
+            caption_cell, cells = GridCell(table["caption"], state, item.number), []
+        elif row["locator"].startswith("r"):
+            cells = [row["locator"]]
+            states[row["locator"]] = state
+        else:
+            lines = {f"r{i}{row['locator']}": text for i, text in enumerate(row["text"].split("\n")) if text}
+            states |= {p: "used" if (row["evidence_id"], text) in quoted else "kept" for p, text in lines.items()}
+            cells = list(lines)
+        cell_numbers |= dict.fromkeys(cells[:1], item.number)
+    width = max([len(table["header"]), *(cell["column"] + 1 for cell in table["cells"])])
+    texts = {(0, j): text for j, text in enumerate(table["header"])}
+    texts |= {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
+    rows = [
+        [
+            GridCell(texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), cell_numbers.get(f"r{i}c{j}"))
+            for j in range(min(width, MAX_COLUMNS))
+        ]
+        for i in range(min(table["n_rows"] + 1, MAX_ROWS))
+    ]
+    return Grid(
+        table["table_id"], table["caption"], rows, width > MAX_COLUMNS or table["n_rows"] + 1 > MAX_ROWS, caption_cell
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.evidence_view import EvidenceView
@@ -20,19 +21,25 @@ MAX_TEXT, MAX_LINES = 300, 3
 """Maximum characters of a box's full text, which is its tooltip and its name for screen readers, and drawn lines."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Box:
-    """A box in a column, with its address if it links to a page, and its class of style."""
+    """A box in a column, with its address if it links to a page, and its class of style; then its place."""
 
     key: str
     column: int
     text: str
     address: str = ""
     style: str = ""
+    x: float = 0
+    y: float = 0
+    lines: Sequence[str] = ()
+
+    @property
+    def height(self) -> float:
+        return len(self.lines) * LINE + 2 * PADDING
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A curve from a box to a box of a later column."""
 
     start: str
@@ -41,24 +48,8 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class PlacedBox:
-    """A box with its position and its lines of text."""
-
-    box: Box
-    x: float
-    y: float
-    width: float
-    height: float
-    lines: list[str]
-
-    @property
-    def text(self) -> str:
-        return shorten(self.box.text, MAX_TEXT)
-
-
-@dataclass(frozen=True)
 class Drawing:
-    """Headings with their positions, boxes, and paths of the curves with their style.
+    """Headings with their positions, boxes of a width, and paths of the curves with their style.
 
     ``title`` and ``description`` are for screen readers.
     """
@@ -66,8 +57,9 @@ class Drawing:
     title: str
     description: str
     height: float
+    width: float
     headings: list[tuple[float, str]]
-    boxes: list[PlacedBox]
+    boxes: Sequence[Box]
     paths: list[tuple[str, str]]
 
 
@@ -76,38 +68,36 @@ def draw_layers(
 ) -> Drawing:
     """Place boxes in columns, centred vertically; curves to missing boxes are left out."""
     width = (WIDTH - GAP * (len(headings) - 1)) / len(headings)
-    lines = {box.key: _wrap(box.text, width - 2 * PADDING) for box in boxes}
-    heights = {key: len(text) * LINE + 2 * PADDING for key, text in lines.items()}
+    n_characters = int((width - 2 * PADDING) / CHARACTER)
+    for box in boxes:
+        box.text = shorten(box.text, MAX_TEXT)
+        box.lines = textwrap.wrap(box.text, n_characters, max_lines=MAX_LINES, placeholder=" …") or [""]
     columns = [[box for box in boxes if box.column == number] for number in range(len(headings))]
-    column_heights = [sum(heights[box.key] + SPACE for box in column) for column in columns]
-    placed: dict[str, PlacedBox] = {}
+    column_heights = [sum(box.height + SPACE for box in column) for column in columns]
     for number, column in enumerate(columns):
-        x, y = number * (width + GAP), HEADING + (max(column_heights) - column_heights[number]) / 2
+        y = HEADING + (max(column_heights) - column_heights[number]) / 2
         for box in column:
-            placed[box.key] = PlacedBox(box, x, y, width, heights[box.key], lines[box.key])
-            y += heights[box.key] + SPACE
+            box.x, box.y = number * (width + GAP), y
+            y += box.height + SPACE
+    placed = {box.key: box for box in boxes}
     return Drawing(
         title,
         description,
         HEADING + max(column_heights),
+        width,
         [(number * (width + GAP), heading) for number, heading in enumerate(headings)],
-        list(placed.values()),
+        boxes,
         [
-            (_path(placed[curve.start], placed[curve.end]), curve.style)
-            for curve in curves
-            if curve.start in placed and curve.end in placed
+            (_path(placed[start], placed[end], width), style)
+            for start, end, style in curves
+            if start in placed and end in placed
         ],
     )
 
 
-def _wrap(text: str, width: float) -> list[str]:
-    """Lines of a text that fit the width, truncated to the maximum; at least one."""
-    return textwrap.wrap(shorten(text, MAX_TEXT), int(width / CHARACTER), max_lines=MAX_LINES, placeholder=" …") or [""]
-
-
-def _path(start: PlacedBox, end: PlacedBox) -> str:
+def _path(start: Box, end: Box, width: float) -> str:
     """A curve from the right side of a box to the left side of another."""
-    x1, y1 = start.x + start.width, start.y + start.height / 2
+    x1, y1 = start.x + width, start.y + start.height / 2
     x2, y2 = end.x, end.y + end.height / 2
     middle = (x1 + x2) / 2
     return f"M {x1:.1f} {y1:.1f} C {middle:.1f} {y1:.1f} {middle:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
@@ -122,12 +112,12 @@ def draw_answer(answer: AnswerView, anchor: str) -> Drawing | None:
 
     ``anchor``: Prefix of the ids of the evidence on the page.
     """
-    if not answer.evidence:
+    if not answer.items:
         return None
-    evidence = sorted(answer.evidence, key=lambda item: not item.is_used)[:MAX_EVIDENCE]
+    evidence = sorted(answer.items, key=lambda item: not item.is_used)[:MAX_EVIDENCE]
     question = answer.question["text"] if answer.question else f"question {answer.prediction['question_id']}"
     text = f"Answer: {answer.name or answer.answer_text}" if answer.has_answer else answer.answer_text
-    boxes = [Box("question", 0, question), Box("answer", 0, text, "", "used" if answer.rows.used_ids else "shown")]
+    boxes = [Box("question", 0, question), Box("answer", 0, text, "", "used" if answer.used_ids else "shown")]
     curves, sources = [], dict[str, Box]()
     for item in evidence:
         style, key = "used" if item.is_used else "shown", f"evidence {item.number}"
@@ -139,7 +129,7 @@ def draw_answer(answer: AnswerView, anchor: str) -> Drawing | None:
             if source not in sources and len(sources) < MAX_SOURCES:
                 sources[source] = Box(source, 2, text, link("source", kind, identifier), style)
             curves.append(Curve(key, source, style))
-    n_used, n_all = sum(item.is_used for item in answer.evidence), len(answer.evidence)
+    n_used, n_all = sum(item.is_used for item in answer.items), len(answer.items)
     limit = f"; {len(evidence)} are drawn, used ones first" if n_all > len(evidence) else ""
     return draw_layers(
         "Question, evidence and sources of the answer",

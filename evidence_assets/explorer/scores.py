@@ -7,7 +7,6 @@ from typing import Any
 
 from evidence_assets.experiment.scores.input_version import INPUT_VERSIONS
 from evidence_assets.explorer.answers import Row
-from evidence_assets.lake.schemas import KINDS
 
 SCORES_QUERY = """
 WITH supported AS (
@@ -26,38 +25,16 @@ FROM scores LEFT JOIN supported USING (asset, scope_id)
 WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind <> 'relation'
 ORDER BY scope_id, metric, value DESC, variant
 """
-SOURCES = {kind: KINDS[kind] for kind in ("chunk", "table", "edge", "node")}
-_GONE_EVIDENCE = """
-SELECT string_split(asset, '/')[2] AS family, benchmark, selector FROM evidence
-WHERE source_kind = '{kind}' AND source_id NOT IN (
-    SELECT "{id}" FROM "{table}" WHERE "{id}" IN (SELECT source_id FROM evidence WHERE source_kind = '{kind}'))
-"""
-STALE_QUERY = " UNION ".join(
-    [
-        "SELECT string_split(asset, '/')[2] AS family, benchmark, selector FROM predictions "
-        "WHERE question_id NOT IN (SELECT question_id FROM questions)",
-        *(_GONE_EVIDENCE.format(kind=kind, id=schema.row_id, table=schema.name) for kind, schema in SOURCES.items()),
-    ]
-)
-"""Scores of answers whose questions or evidence are no longer in the lake."""
 CHANGED_QUERY = f"SELECT variant, benchmark FROM ({INPUT_VERSIONS}) WHERE version <> scored_version"
 """Scores whose evidence, answers or gold answers were materialized again since, as after a killed run."""
 HEADLINE_METRICS = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
 """Main metric of task families whose main metric is not accuracy."""
 
 
-def mark_stale(rows: Iterable[Row], stale_rows: Iterable[Row], changed_rows: Iterable[Row]) -> list[Row]:
+def mark_stale(rows: Iterable[Row], changed_rows: Iterable[Row]) -> list[Row]:
     """The scores with ``stale``: whether they rest on rows that have changed or are no longer in the lake."""
     changed_keys = {(row["variant"], row["benchmark"]) for row in changed_rows}
-    stale_keys = {(row["family"], row["benchmark"], row["selector"]) for row in stale_rows}
-    return [
-        row
-        | {
-            "stale": (row["family"], row["scope_id"], row["selector"]) in stale_keys
-            or (row["variant"], row["scope_id"]) in changed_keys
-        }
-        for row in rows
-    ]
+    return [row | {"stale": (row["variant"], row["scope_id"]) in changed_keys} for row in rows]
 
 
 def is_headline(row: Row) -> bool:

@@ -84,26 +84,6 @@ def test_impact_of_a_document_lists_the_answers_that_cite_it(tmp_path: Path) -> 
     assert "aligned" not in output
 
 
-def test_scores_whose_evidence_or_questions_are_gone_are_stale(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path)
-    for selector in "st":
-        scores = metric_rows("quiz", selector, "r", "m", {"accuracy": accuracy([True])})
-        lake.write(f"scores/mcqa/{selector}", "quiz", {"scores": scores})
-    lake.write(EVIDENCE, "quiz|0", {"evidence": [evidence(1, 1, "Ida won.")]})
-
-    def stale() -> list[str]:
-        output = CliRunner().invoke(app, ["scoreboard", "--lake", str(tmp_path)]).output
-        page = TestClient(application(lake.root), base_url="http://127.0.0.1").get("/scores").text
-        assert page.count(">stale<") == output.count("(stale)") and ("stale:" in output) == ("(stale)" in output)
-        return [name for name in "st" if f"{name} (stale)" in output]
-
-    assert stale() == ["s"], "its chunk is not in the lake"
-    lake.write("corpus/notes/chunks", "0", {"chunks": [chunk(1, "Ida won.")]})
-    assert stale() == []
-    lake.write("predictions/mcqa/t", "quiz|0", {"predictions": [prediction(2, "A", selector="t")]})
-    assert stale() == ["t"], "its question is not in the lake"
-
-
 def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path)
     rows = {"questions": question(1), "evidence": evidence(1, 1, "Ida won."), "predictions": prediction(1, "A")}
@@ -114,7 +94,10 @@ def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path)
         answers[table] = lake.read(table, asset)
 
     def is_stale() -> bool:
-        return "(stale)" in CliRunner().invoke(app, ["scoreboard", "--lake", str(tmp_path)]).output
+        output = CliRunner().invoke(app, ["scoreboard", "--lake", str(tmp_path)]).output
+        page = TestClient(application(lake.root), base_url="http://127.0.0.1").get("/scores").text
+        assert page.count(">stale<") == output.count("(stale)") == output.count("stale:")
+        return "(stale)" in output
 
     lake.write("corpus/notes/chunks", "0", {"chunks": [chunk(1, "Ida won.")]})
     inputs = {"questions": "questions/mcqa", "evidence": EVIDENCE, "predictions": "predictions/mcqa/s"}
@@ -124,7 +107,10 @@ def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path)
     scores = metric_rows("quiz", "s", "r", "m", {"accuracy": accuracy([True])})
     lake.write("scores/mcqa/s", "quiz", {"scores": [row | {"input_version": version} for row in scores]})
     assert not is_stale()
+    lake.delete("questions", "questions/mcqa")
+    assert is_stale(), "the questions are gone"
     for table, asset in inputs.items():
+        write(table, asset)
         write(table, asset, **({"gold": ["B"]} if table == "questions" else {"content_hash": "new"}))
         assert is_stale(), table
         write(table, asset)

@@ -107,7 +107,7 @@ def test_boxes_stay_in_the_drawing_and_never_overlap(items: list[tuple[int, str]
     assert len(drawing.paths) == len(curves)
     columns: dict[float, list[Any]] = {}
     for box in drawing.boxes:
-        assert box.x >= 0 and box.x + box.width <= WIDTH + 0.01
+        assert box.x >= 0 and box.x + drawing.width <= WIDTH + 0.01
         assert box.y > 0 and box.y + box.height <= drawing.height
         assert 1 <= len(box.lines) <= MAX_LINES
         columns.setdefault(box.x, []).append(box)

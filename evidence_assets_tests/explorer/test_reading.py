@@ -9,7 +9,6 @@ import pytest
 
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import AnswerView, view_answer
-from evidence_assets.explorer.answers import AnswerRows
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, WAS_SHOWN, edge
 from evidence_assets.lake.store import Lake
@@ -156,7 +155,7 @@ def test_only_the_evidence_behind_an_answer_without_chains_is_listed(lake: Lake)
         lake.write("predictions/mcqa/s", "quiz|0", rows)
         views.append(view_of(lake))
     unused, used = views
-    assert len(used.evidence) == 6 and [item.row["rank"] for item in used.key_evidence] == [3]
+    assert len(used.items) == 6 and [item.row["rank"] for item in used.key_evidence] == [3]
     assert not unused.key_evidence
 
 
@@ -182,4 +181,4 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     status: str, answer: str, others: list[str], expected: str
 ) -> None:
     row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
-    assert AnswerView(AnswerRows(row, None, [], [], [], None), []).answer_text == expected
+    assert AnswerView(row, None, [], [], [], None).answer_text == expected

@@ -10,14 +10,7 @@ from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENC
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import Page
-from evidence_assets.explorer.scores import (
-    CHANGED_QUERY,
-    SCORES_QUERY,
-    STALE_QUERY,
-    format_difference,
-    is_headline,
-    mark_stale,
-)
+from evidence_assets.explorer.scores import CHANGED_QUERY, SCORES_QUERY, format_difference, is_headline, mark_stale
 
 MAX_NOTABLE = 5
 """Maximum answers of each kind on the first page."""
@@ -123,7 +116,7 @@ def home(reader: LakeReader, query: Mapping[str, str]) -> Page:
 
 def read_scores(reader: LakeReader) -> list[Row]:
     """Headline scores, with whether they are stale."""
-    rows = mark_stale(reader.rows(SCORES_QUERY), reader.rows(STALE_QUERY), reader.rows(CHANGED_QUERY))
+    rows = mark_stale(reader.rows(SCORES_QUERY), reader.rows(CHANGED_QUERY))
     return [row for row in rows if is_headline(row)]
 
 

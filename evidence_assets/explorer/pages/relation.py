@@ -75,35 +75,17 @@ def draw_relation(
         ORIGINS.format(lineage=lineage, derived=DERIVED), origin=origin, ids=[row["triple_id"] for row in best]
     )
     prompt_ids = {row["prompt_id"] for row in rows}
-    columns = (
-        [
-            Box(row["seed_id"], 0, f"{row['head']} → {row['tail']}", link("source", "seed", row["seed_id"]))
-            for row in seeds
-        ],
-        [
-            Box(row["prompt_id"], 1, f"{row['text']} ({row['weight']:.2f})")
-            for row in prompts
-            if row["prompt_id"] in prompt_ids
-        ],
-        list(
-            {
-                row["candidate_id"]: Box(
-                    row["candidate_id"], 2, f"{row['head']}, {row['tail']} (rank {row['probability_rank']})"
-                )
-                for row in rows
-            }.values()
-        ),
-        [
-            Box(
-                row["triple_id"],
-                3,
-                f"{row['head']} → {row['tail']}{_score(row)}",
-                link("source", "triple", row["triple_id"]),
-                "used",
-            )
-            for row in best
-        ],
+    texts = (
+        {row["seed_id"]: f"{row['head']} → {row['tail']}" for row in seeds},
+        {row["prompt_id"]: f"{row['text']} ({row['weight']:.2f})" for row in prompts if row["prompt_id"] in prompt_ids},
+        {row["candidate_id"]: f"{row['head']}, {row['tail']} (rank {row['probability_rank']})" for row in rows},
+        {row["triple_id"]: f"{row['head']} → {row['tail']}{_score(row)}" for row in best},
     )
+    boxes = [
+        Box(key, column, text, link("source", kind, key) if kind else "", "used" if kind == "triple" else "")
+        for column, kind in enumerate(("seed", "", "", "triple"))
+        for key, text in [*texts[column].items()][:MAX_PER_COLUMN]
+    ]
     names = ("seed_id", "prompt_id", "candidate_id", "triple_id")
     curves = {Curve(row[start], row[end]): None for row in rows for start, end in pairwise(names)}
     return draw_layers(
@@ -111,7 +93,7 @@ def draw_relation(
         f"The best triples of {origin} with their scores, their tuples with ranks by likelihood, the prompts with "
         f"their weights, and the seeds; at most {MAX_PER_COLUMN} of each are drawn.",
         ("Seeds", "Prompts", "Tuples", "Triples"),
-        [box for column in columns for box in column[:MAX_PER_COLUMN]],
+        boxes,
         list(curves),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
-from evidence_assets.explorer.drawing import build_grid
+from evidence_assets.explorer.evidence_view import build_grid
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, link
 from evidence_assets.lake.row_locations import id_condition
@@ -67,7 +67,7 @@ def source(reader: LakeReader, query: Mapping[str, str], kind: str, identifier: 
         "kind": kind,
         "facts": [each for number, each in enumerate(facts) if each not in facts[:number]],
         "texts": [(row["chunk_id"], row["text"]) for row in rows] if table == "chunks" else [],
-        "grid": build_grid(row, [], ()) if kind == "table" else None,
+        "grid": build_grid(row, []) if kind == "table" else None,
         "links": _related_pages(kind, row, edges),
         "max_rows": MAX_ROWS,
     }
