@@ -19,13 +19,14 @@ import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli.ask import select_clearest, select_variants
 from evidence_assets.experiment import ad_hoc_questions as asked
-from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
+from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.scores.metrics import accuracy, exact_match
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.lake.catalogue import find_lake
@@ -36,7 +37,7 @@ from evidence_assets.text.negation import asks_for_exception
 MARGINS = (0.01, 0.03, 0.06, 0.10)
 
 
-def ask(lake: Lake, text: str, source: QuestionSource) -> AdHocAnswer:
+def ask(lake: Lake, text: str, source: QuestionSource) -> dict[str, Any]:
     """The first answer of the variants in turn, as the command has it."""
     question = asked.build_question(text, (), source)
     asked.store_question(lake, question)
@@ -95,7 +96,7 @@ def main() -> None:
                     split_questions = [q for q in every if q[0] == split]
                     right, among, statuses = [], [], Counter[str]()
                     for _, text, gold in split_questions:
-                        row = ask(copy, text, source).prediction
+                        row = ask(copy, text, source)
                         statuses[row["status"]] += 1
                         if row["status"] == "answered":
                             right.append(exact_match(row["answer"], gold))

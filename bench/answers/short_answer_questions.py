@@ -19,9 +19,10 @@ from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.records import QuestionRecord, question_rows
 from evidence_assets.cli.ask import select_variant
-from evidence_assets.experiment.ad_hoc_questions import BENCHMARK, AdHocContext, QuestionSource
+from evidence_assets.experiment.ad_hoc_questions import BENCHMARK, QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.experiment.scores.metrics import normalise_answer, token_f1
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.lake.store import Lake
 
@@ -111,7 +112,9 @@ def run_stages(
         for stage in build_stages(systems.load(variant.system), variant):
             if stage.table not in ("evidence", table):
                 continue
-            context = AdHocContext(lake, stage.table, stage.key, partition, print, print, source=source, task="kgqa")
+            context = StageContext(
+                lake, stage.table, stage.key, partition, print, print, ad_hoc_benchmark=source.benchmark("kgqa")
+            )
             output = stage.run(context)
             rows = {stage.table: output.rows, **output.other_tables}
             lineage = {} if output.lineage is None else {"lineage_edges": output.lineage}

@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from bench.peers.measuring import Used, in_new_process, measured, missing, versions
 from bench.retrieval.retrieval_collections import COLLECTIONS
-from evidence_assets.experiment.ad_hoc_questions import AdHocContext, QuestionSource
+from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.scores.measurement import paired_differences
 from evidence_assets.experiment.scores.retrieval_scores import passage_values
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
@@ -237,7 +238,12 @@ def run_ours(name: str, lake: Lake, collection: str, questions: pl.DataFrame) ->
     """Chunk ids by question as a variant selects them from the lake, and what opening and selecting used."""
     variant = next(v for v in variants() if v.key == f"retrieval/{name}")
     method = load(variant.system).method_of(variant)
-    context = AdHocContext(lake, "evidence", f"evidence/{variant.key}", source=QuestionSource(corpus=collection))
+    context = StageContext(
+        lake,
+        "evidence",
+        f"evidence/{variant.key}",
+        ad_hoc_benchmark=QuestionSource(corpus=collection).benchmark("mcqa"),
+    )
     get_encoder(context.profile.encoder).encode_sentences(["warm up"])
     selector, opening = measured(method.open_selector, context, method.settings_of(variant))
     question_list = build_questions(questions)

@@ -148,7 +148,7 @@ def opening(lake: Lake) -> dict[str, Any]:
 
 def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
-    from evidence_assets.experiment.ad_hoc_questions import AdHocContext, QuestionSource
+    from evidence_assets.experiment.ad_hoc_questions import QuestionSource
     from evidence_assets.experiment.evidence.selection import Question
     from evidence_assets.systems.uscrake.settings import UscrakeSettings
     from evidence_assets.systems.uscrake.system import SYSTEM
@@ -159,7 +159,13 @@ def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
         for n, text in enumerate(questions()[: QUESTIONS_BY_POOL[size]])
     ]
     with measure(results):
-        step = AdHocContext(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=QuestionSource(NAME))
+        step = StageContext(
+            lake,
+            "evidence",
+            "evidence/mcqa/uscrake",
+            "asked|scale",
+            ad_hoc_benchmark=QuestionSource(NAME).benchmark("mcqa"),
+        )
         selector = SYSTEM.methods["uscrake"].open_selector(step, UscrakeSettings(R=size, parts="chunks"))
         first_seconds, second_seconds = [], []
         for times in (first_seconds, second_seconds):

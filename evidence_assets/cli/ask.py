@@ -26,7 +26,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.text.spelling import closest_name
 
 if TYPE_CHECKING:
-    from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
+    from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
@@ -215,28 +215,26 @@ def _answer_and_print(
     _print_answer(lake, answer, time.monotonic() - start, as_json, show_all, bool(options))
 
 
-def select_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
-    """The first answer with status answered; else the first ambiguous one, else the last, which has read the texts."""
+def select_clearest(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The first prediction with status answered; else the first ambiguous one, else the last, which read the texts."""
     other_answers = []
     for answer in answers:
-        if answer.prediction["status"] == "answered":
+        if answer["status"] == "answered":
             return answer
         other_answers.append(answer)
-    return next((a for a in other_answers if a.prediction["status"] == "ambiguous"), other_answers[-1])
+    return next((a for a in other_answers if a["status"] == "ambiguous"), other_answers[-1])
 
 
 def _print_answer(
-    lake: Lake, answer: AdHocAnswer, seconds: float, as_json: bool, show_all: bool, has_options: bool
+    lake: Lake, prediction: dict[str, Any], seconds: float, as_json: bool, show_all: bool, has_options: bool
 ) -> None:
     with connect(lake.root, lazy=True) as connection:
-        view = view_answer(connection, answer.prediction["prediction_id"])
-    timings = {"seconds": round(seconds, 3), "seconds_by_stage": dict(answer.seconds)}
-    if print_if_json(as_json, view.as_dict() | timings, indent=None):
+        view = view_answer(connection, prediction["prediction_id"])
+    if print_if_json(as_json, view.as_dict() | {"seconds": round(seconds, 3)}, indent=None):
         return
     text = format_answer(view, options=has_options, everything=show_all)
     out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
     rest = 0 if show_all else len(view.other_evidence)
     if rest:
         out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
-    stages = ", ".join(f"{stage} {elapsed:.1f}" for stage, elapsed in answer.seconds.items() if elapsed >= 0.1)
-    out.print(f"{seconds:.1f} s" + (f" ({stages})" if stages else ""), style="dim")
+    out.print(f"{seconds:.1f} s", style="dim")

@@ -161,5 +161,6 @@ def _format(estimate: Estimate | None) -> str:
 
 
 def _format_difference(difference: Estimate) -> tuple[str, str, str]:
-    verdict = ("first" if difference.value > 0 else "second") if measurement.is_better(difference) else "undecided"
+    better = "first" if difference.value > 0 else "second"
+    verdict = "undecided" if difference.low <= 0 <= difference.high else better
     return f"{difference.value:+.3f}", f"{difference.low:+.3f} – {difference.high:+.3f}", verdict

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import polars as pl
 
@@ -41,31 +40,9 @@ class QuestionSource:
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in asdict(self).items() if value)
 
-
-@dataclass(frozen=True)
-class AdHocContext(StageContext):
-    """The stage context of a single question, with a benchmark built from its source."""
-
-    source: QuestionSource = field(default=QuestionSource(), kw_only=True)
-    task: Task = field(default="mcqa", kw_only=True)
-
-    @property
-    def benchmark(self) -> Benchmark:
-        """The benchmark ``asked`` with the source of the question."""
-        return Benchmark(name=BENCHMARK, task=self.task, corpus=self.source.corpus, graph=self.source.graph)
-
-    @property
-    def benchmark_name(self) -> str:
-        """Name under which the question's table is stored: the partition."""
-        return self.partition
-
-
-class AdHocAnswer(NamedTuple):
-    """The prediction of a single question, and seconds by stage."""
-
-    question_id: str
-    prediction: Mapping[str, Any]
-    seconds: Mapping[str, float]
+    def benchmark(self, task: Task) -> Benchmark:
+        """The benchmark ``asked`` with this source."""
+        return Benchmark(name=BENCHMARK, task=task, corpus=self.corpus, graph=self.graph)
 
 
 def build_question(
@@ -216,16 +193,15 @@ def store_question(lake: Lake, question: QuestionRecord, table: Table | None = N
 
 def answer_question(
     lake: Lake, question_id: str, task: Task, source: QuestionSource, stages: Iterable[Stage], inform: LogFunction
-) -> AdHocAnswer:
-    """Run the answering stages for this question only; rows with unchanged inputs are reused."""
-    partition, seconds = f"{BENCHMARK}|{question_id}", dict[str, float]()
+) -> dict[str, Any]:
+    """The prediction of the answering stages for this question only; rows with unchanged inputs are reused."""
+    partition = f"{BENCHMARK}|{question_id}"
 
     def run_stage(table: str, key: str, run: Callable[[StageContext], StageOutput]) -> None:
-        start = time.monotonic()
-        output = run(AdHocContext(lake, table, key, partition, inform, inform, source=source, task=task))
+        context = StageContext(lake, table, key, partition, inform, inform, ad_hoc_benchmark=source.benchmark(task))
+        output = run(context)
         rows = {table: output.rows, **output.other_tables}
         lake.write(key, partition, rows if output.lineage is None else {**rows, "lineage_edges": output.lineage})
-        seconds[table] = round(time.monotonic() - start, 3)
 
     answering_stages = [stage for stage in stages if stage.table in ANSWER_TABLES]
     if any(item.key == "subgraphs/mcqa" for stage in answering_stages for item in stage.inputs):
@@ -233,7 +209,7 @@ def answer_question(
     for stage in answering_stages:
         run_stage(stage.table, stage.key, stage.run)
     key = next(stage.key for stage in answering_stages if stage.table == "predictions")
-    return AdHocAnswer(question_id, lake.read("predictions", key, partition).row(0, named=True), seconds)
+    return lake.read("predictions", key, partition).row(0, named=True)
 
 
 def find_ad_hoc_assets(lake: Lake) -> set[str]:

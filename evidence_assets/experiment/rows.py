@@ -13,27 +13,9 @@ from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.schemas import TABLES
 
+LINEAGE = "lineage_edges"
 TASKS_PER_BATCH = 4096
 """Tasks per call of a reasoner. Large, because language models batch requests and replies are cached."""
-
-
-class _TypedRows:
-    """Rows of a table; those before a checkpoint are Arrow arrays."""
-
-    def __init__(self, table: str, reused: pl.DataFrame) -> None:
-        self._table, self.new = table, list[dict[str, Any]]()
-        schema = build_table(table, []).schema
-        self._typed = [reused.select(schema.names).to_arrow().cast(schema)]
-
-    def take_new(self) -> pa.Table:
-        """Rows added since the last call."""
-        block, self.new = build_table(self._table, self.new), []
-        self._typed.append(block)
-        return block
-
-    def all(self) -> pa.Table:
-        self.take_new()
-        return pa.concat_tables(self._typed)
 
 
 class RowWriter:
@@ -47,7 +29,7 @@ class RowWriter:
     """
 
     def __init__(self, table: str, previous: PreviousOutput | None, input_hashes: Mapping[str, str], by: str) -> None:
-        rows, edges = (pl.DataFrame(build_table(name, [])) for name in (table, "lineage_edges"))
+        rows, edges = (pl.DataFrame(build_table(name, [])) for name in (table, LINEAGE))
         stored_rows, lineage, self._blocks = previous or PreviousOutput(rows, edges)
         self._table, self._by, self._input_hashes, self._schema = table, by, input_hashes, TABLES[table]
         # Stored rows and checkpoints may share a key: the hash selects those of the current inputs.
@@ -59,9 +41,14 @@ class RowWriter:
         self.reused = reusable.height
         self.todo = [key for key in input_hashes if key not in reused_keys]
         """Values of ``by`` whose rows must be computed, in the order of ``input_hashes``."""
-        self._rows = _TypedRows(table, reusable)
         reused_ids = reusable[self._schema.row_id]
-        self._lineage = _TypedRows("lineage_edges", lineage.filter(pl.col("child_id").is_in(reused_ids.implode())))
+        reused_edges = lineage.filter(pl.col("child_id").is_in(reused_ids.implode()))
+        self._new: dict[str, list[dict[str, Any]]] = {table: [], LINEAGE: []}
+        self._stored: dict[str, list[pa.Table]] = {}
+        """Reused rows, and those before a checkpoint, as Arrow arrays."""
+        for name, frame in ((table, reusable), (LINEAGE, reused_edges)):
+            schema = build_table(name, []).schema
+            self._stored[name] = [frame.select(schema.names).to_arrow().cast(schema)]
 
     def add(self, *sources: object, **columns: Any) -> None:
         """Add a row: each column from ``columns``, else from the first source that has it, else null.
@@ -77,7 +64,7 @@ class RowWriter:
                     row.update({name: source[name]} if name in source else {})
                 elif hasattr(source, name):
                     row[name] = getattr(source, name)
-        self._rows.new.append(row | {"input_hash": self._input_hashes[row[self._by]]})
+        self._new[self._table].append(row | {"input_hash": self._input_hashes[row[self._by]]})
 
     def link(
         self,
@@ -90,20 +77,29 @@ class RowWriter:
         score: float | None = None,
     ) -> None:
         """Add a lineage edge of a row."""
-        self._lineage.new.append(
+        self._new[LINEAGE].append(
             edge(self._schema.kind, row_id, relation, parent_kind, parent_id, version, rank, score)
         )
 
     def checkpoint(self) -> None:
         """Mark a key complete; checkpoint if due."""
         if self._blocks is not None and self._blocks.is_due():
-            self._blocks.store({self._table: self._rows.take_new(), "lineage_edges": self._lineage.take_new()})
+            self._blocks.store(self._convert_new())
+
+    def _convert_new(self) -> dict[str, pa.Table]:
+        """Convert the rows added since the last call to Arrow, by table."""
+        blocks = {table: build_table(table, rows) for table, rows in self._new.items()}
+        for table, block in blocks.items():
+            self._stored[table].append(block)
+            self._new[table] = []
+        return blocks
 
     def finish(self, **metadata: Any) -> StageOutput:
         """All rows, reused and new, with the share of each status as metadata."""
-        rows = self._rows.all()
+        self._convert_new()
+        rows, lineage = (pa.concat_tables(self._stored[table]) for table in (self._table, LINEAGE))
         shares: dict[str, float] = {}
         if "status" in rows.column_names:
             statuses = rows.column("status").to_pylist()
             shares = {f"{s}_share": statuses.count(s) / len(statuses) for s in sorted(set(statuses))}
-        return StageOutput(rows, self._lineage.all(), {**shares, **metadata}, self.reused)
+        return StageOutput(rows, lineage, {**shares, **metadata}, self.reused)

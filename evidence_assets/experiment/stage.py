@@ -81,6 +81,8 @@ class StageContext:
     """Prompt texts and temperature."""
     question_id: str = ""
     """Restrict inputs to this question; empty for all questions of the partition."""
+    ad_hoc_benchmark: Benchmark | None = None
+    """The benchmark of a single question that belongs to no declared one; its tables are those of the partition."""
     language_models: list[LanguageModel] = field(default_factory=list, compare=False)
     """Language models opened in this materialization."""
     encoder_rows: list[dict[str, Any]] = field(default_factory=list, compare=False)
@@ -98,11 +100,11 @@ class StageContext:
 
     @property
     def benchmark(self) -> Benchmark:
-        return benchmarks()[self.benchmark_name]
+        return self.ad_hoc_benchmark or benchmarks()[self.benchmark_name]
 
     @property
     def benchmark_name(self) -> str:
-        return self.partition.split("|")[0]
+        return self.partition if self.ad_hoc_benchmark else self.partition.split("|")[0]
 
     @property
     def shard(self) -> int:
@@ -135,10 +137,6 @@ class StageContext:
         if not self.question_id or "question_id" not in rows.columns:
             return rows
         return rows.filter(pl.col("question_id") == self.question_id)
-
-    def read_partition(self, table: str, asset: str) -> pl.DataFrame:
-        """Rows of an upstream asset in this partition."""
-        return self.read(table, asset, self.partition)
 
     def previous_rows(self) -> pl.DataFrame:
         """Rows of the last complete write, merged with the checkpoints of an unfinished run.

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Family
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Family, benchmarks_of_family
 from evidence_assets.experiment import solvers
 from evidence_assets.experiment.answers.chains import (
     answer_citation_rows,
@@ -324,19 +324,23 @@ def family_stages(plan: Plan) -> Iterator[Stage]:
     questions, evidence, predictions = read("questions"), read("evidence"), read("predictions")
     if not variant.evidence:
         yield build_stage(plan, "evidence", select_evidence, "Evidence", questions + plan.sources)
-    scored = {"partitions": "benchmarks", "warning_check": check_recall_limit if plan.reads_chunks else None}
+    reads_chunks = "corpus" in plan.method.sources
+    scored = {"partitions": "benchmarks", "warning_check": check_recall_limit if reads_chunks else None}
+    searched = benchmarks_of_family(variant.family)
     if variant.family == "retrieval":
-        inputs = plan.read("questions", "evidence", partitions="benchmark") + plan.chunks
+        chunks = [StageInput(f"corpus/{name}/chunks", "every") for name in sorted({b.corpus for b in searched} - {""})]
+        inputs = plan.read("questions", "evidence", partitions="benchmark") + chunks
         yield build_stage(plan, "scores", score_passages, "Gold documents found", inputs, **scored)
         return
+    answer_inputs = questions + evidence + plan.answer_sources
     if plan.explains_options:
-        inputs = questions + evidence + plan.solver_inputs
-        yield build_stage(plan, "chains", explain_options, "One reasoning chain per option", inputs)
-        answer_inputs = questions + evidence + read("chains") + plan.solver_inputs
+        yield build_stage(plan, "chains", explain_options, "One reasoning chain per option", answer_inputs)
+        answer_inputs = questions + evidence + read("chains") + plan.answer_sources
         check, cited = check_chains, read("chains") + evidence
     else:
-        answer_inputs = questions + evidence + plan.answer_sources
-        check, cited = check_answers, predictions + evidence + plan.searched_nodes
+        graphs = sorted({b.graph for b in searched} - {""}) if variant.family == "search" else []
+        nodes = [StageInput(f"knowledge/{graph}/nodes") for graph in graphs]
+        check, cited = check_answers, predictions + evidence + nodes
     checks = {"check": check_failed_share, "warning_check": check_incomplete_share}
     yield build_stage(plan, "predictions", answer_questions, "One prediction per question", answer_inputs, **checks)
     yield build_stage(plan, "citations", check, "Citations, each checked", cited)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from evidence_assets.benchmarks.declared_benchmarks import benchmarks_of_family
 from evidence_assets.experiment.evidence.sources import source_inputs
 from evidence_assets.experiment.scores import graph_stages
 from evidence_assets.experiment.solvers import find_pool, prompts_version, reasoning_version
@@ -46,11 +45,6 @@ class Plan:
     def uses_graph(self) -> bool:
         """Whether options are compared by evidence from a graph."""
         return self.variant.family == "mcqa" and "graph" in self.method.sources
-
-    @property
-    def reads_chunks(self) -> bool:
-        """Whether evidence can come from the chunks of a corpus."""
-        return "corpus" in self.method.sources
 
     @property
     def style(self) -> PromptStyle:
@@ -100,28 +94,13 @@ class Plan:
         return source_inputs(self.variant.family, self.method.sources, self.vector_encoder) + self._prepared
 
     @property
-    def solver_inputs(self) -> list[StageInput]:
-        """Input assets of the method's own solver."""
-        return list(self.method.solver_inputs(self.variant, self.settings))
-
-    @property
     def answer_sources(self) -> list[StageInput]:
-        """Input assets of answers without options, beside questions and evidence."""
+        """Input assets of answers, beside questions, evidence and chains."""
+        if self.explains_options:
+            return list(self.method.solver_inputs(self.variant, self.settings))
         if self.method.open_answerer:
             return self.sources
         return self._prepared if self.method.preparation_problems else []
-
-    @property
-    def chunks(self) -> list[StageInput]:
-        """Chunks of all corpora with a retrieval collection."""
-        corpora = sorted({b.corpus for b in benchmarks_of_family("retrieval") if b.corpus})
-        return [StageInput(f"corpus/{corpus}/chunks", "every") for corpus in corpora]
-
-    @property
-    def searched_nodes(self) -> list[StageInput]:
-        """Nodes of the knowledge bases that a search ranks, for their names."""
-        searched = benchmarks_of_family("search") if self.variant.family == "search" else []
-        return [StageInput(f"knowledge/{graph}/nodes") for graph in sorted({b.graph for b in searched} - {""})]
 
     @property
     def scored_tables(self) -> list[str]:

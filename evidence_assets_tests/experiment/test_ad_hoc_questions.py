@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -15,7 +16,7 @@ from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli import app
 from evidence_assets.cli.ask import add_folder, select_clearest, select_variant
 from evidence_assets.experiment import ad_hoc_questions
-from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
+from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.explorer.answer_text import format_answer
@@ -48,7 +49,7 @@ def lake(tmp_path: Path, notes: Path) -> Lake:
     return lake
 
 
-def ask(lake: Lake, text: str, *options: str, table: Table | None = None, system: str = "") -> AdHocAnswer:
+def ask(lake: Lake, text: str, *options: str, table: Table | None = None, system: str = "") -> dict[str, Any]:
     """Ask a question as the command does."""
     source = ad_hoc_questions.resolve_source(lake, "", "", table.table_id if table else "")
     question = ad_hoc_questions.build_question(text, options, source, table)
@@ -58,22 +59,22 @@ def ask(lake: Lake, text: str, *options: str, table: Table | None = None, system
     return ad_hoc_questions.answer_question(lake, question.question_id, question.task, source, stages, discard)
 
 
-def view_of(lake: Lake, answer: AdHocAnswer) -> AnswerView:
+def view_of(lake: Lake, answer: dict[str, Any]) -> AnswerView:
     with connect(lake.root) as connection:
-        return view_answer(connection, answer.prediction["prediction_id"])
+        return view_answer(connection, answer["prediction_id"])
 
 
 def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
     answer = ask(lake, "Which animal purrs?", "Bee", "Cat")
-    assert (answer.prediction["answer"], answer.prediction["benchmark"]) == ("B", ad_hoc_questions.BENCHMARK)
+    assert (answer["answer"], answer["benchmark"]) == ("B", ad_hoc_questions.BENCHMARK)
     with connect(lake.root) as connection:
-        text = format_answer(view_answer(connection, answer.prediction["prediction_id"]))
+        text = format_answer(view_answer(connection, answer["prediction_id"]))
         assert "“cats” (cats.txt, characters 0–32)" in text
         assert "cites [1] (verified)" in text, "the evidence behind the answer comes first"
-        rows = distinct_ids(trace(connection, answer.prediction["prediction_id"]))
+        rows = distinct_ids(trace(connection, answer["prediction_id"]))
         chunk = next(row for row in lake.read("chunks").to_dicts() if row["doc_id"] == "cats.txt")["chunk_id"]
-        assert chunk in rows["chunk"] and answer.question_id in rows["question"]
-        assert answer.prediction["prediction_id"] in distinct_ids(impact(connection, chunk))["prediction"]
+        assert chunk in rows["chunk"] and answer["question_id"] in rows["question"]
+        assert answer["prediction_id"] in distinct_ids(impact(connection, chunk))["prediction"]
         for file in lake.files("lineage_edges"):
             assert not find_dangling_edges(connection, file)
     assert "evidence/mcqa/uscrake" in ad_hoc_questions.find_ad_hoc_assets(lake)
@@ -88,9 +89,9 @@ def test_without_options_the_answer_is_a_span_of_a_sentence_or_none(lake: Lake, 
     (notes / "bakery.txt").write_text("Maria Lopez founded the bakery in 1998. It sells bread.")
     build_corpus(lake, "notes", group_files(notes), discard)
     answer = ask(lake, "Who founded the bakery?")
-    assert (answer.prediction["answer"], answer.prediction["status"]) == ("Maria Lopez", "answered")
+    assert (answer["answer"], answer["status"]) == ("Maria Lopez", "answered")
     unanswered = ask(lake, "Who wrote the book of cats?")
-    assert (unanswered.prediction["answer"], unanswered.prediction["status"]) == (None, "insufficient")
+    assert (unanswered["answer"], unanswered["status"]) == (None, "insufficient")
     unanswered_text, view = format_answer(view_of(lake, unanswered)), view_of(lake, answer)
     assert "No answer found with confidence. Closest statement: “" in " ".join(unanswered_text.split())
     assert "\nevidence\n" not in unanswered_text, "no evidence is behind an answer that was not given"
@@ -106,14 +107,14 @@ def test_without_options_the_answer_is_a_span_of_a_sentence_or_none(lake: Lake, 
 def test_a_table_answers_with_options_without_them_and_for_a_claim(lake: Lake) -> None:
     table = ad_hoc_questions.with_content_id(CITIES)
     with_options = ask(lake, "What is the number of people of Rome?", "700", "2800", table=table)
-    assert with_options.prediction["answer"] == "B"
+    assert with_options["answer"] == "B"
     view = view_of(lake, ask(lake, "What is the number of people of Rome?", table=table))
     assert view.as_dict()["answer_text"] == "2800"
     text = format_answer(view, options=False)
     assert "cell r2c1" in text and "Oslo" not in text and "700" not in text, "only cells behind the answer are shown"
     assert "Oslo" in format_answer(view, everything=True)
     claim = ask(lake, "Rome has 2800 people.", table=table)
-    assert claim.prediction["answer"] == "SUPPORTS"
+    assert claim["answer"] == "SUPPORTS"
     other = ad_hoc_questions.with_content_id(Table("", "c.csv", "", ("City", "People"), (("Rome", "1"), ("Oslo", "2"))))
     assert other.table_id != table.table_id, "another file of the same name is another table"
 
@@ -161,7 +162,7 @@ SHEDS = Table(
 )
 def test_a_table_is_looked_up_and_counted(table: Table, question: str, expected: str, status: str, lake: Lake) -> None:
     answer = ask(lake, question, table=ad_hoc_questions.with_content_id(table))
-    assert (view_of(lake, answer).answer_text, answer.prediction["status"]) == (expected, status)
+    assert (view_of(lake, answer).answer_text, answer["status"]) == (expected, status)
 
 
 def test_a_table_without_the_answer_says_what_to_do_and_explains_no_cell(lake: Lake) -> None:
@@ -174,14 +175,14 @@ def test_a_table_without_the_answer_says_what_to_do_and_explains_no_cell(lake: L
 def test_asking_again_recomputes_only_what_changed(lake: Lake, notes: Path) -> None:
     first = ask(lake, "Which animal purrs?", "Bee", "Cat")
     second = ask(lake, "Which animal purrs?", "Bee", "Cat")
-    assert first.prediction == second.prediction
+    assert first == second
     (notes / "cats.txt").write_text("Bees purr when they are content, says the joke.")
     previous = lake.read("chunk_embeddings")
     assert build_corpus(lake, "notes", group_files(notes), discard) == {"chunks": 2, "reused": 1}
     assert len(set(previous["input_hash"]) & set(lake.read("chunk_embeddings")["input_hash"])) == 1
     third = ask(lake, "Which animal purrs?", "Bee", "Cat")
-    assert third.question_id == first.question_id
-    assert (first.prediction["answer"], third.prediction["answer"]) == ("B", "A")
+    assert third["question_id"] == first["question_id"]
+    assert (first["answer"], third["answer"]) == ("B", "A")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_asking_again_recomputes_only_what_changed(lake: Lake, notes: Path) -> N
     [(["insufficient", "answered"], 1), (["ambiguous", "insufficient"], 0), (["insufficient", "insufficient"], 1)],
 )
 def test_without_an_answer_the_variant_that_read_the_texts_is_shown(statuses: list[str], expected: int) -> None:
-    answers = [AdHocAnswer(str(number), {"status": status}, {}) for number, status in enumerate(statuses)]
+    answers = [{"status": status} for status in statuses]
     assert select_clearest(answers) is answers[expected]
 
 

@@ -14,6 +14,7 @@ from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import PreviousOutput
+from evidence_assets.experiment.stages import check_failed_share, check_incomplete_share
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.published_prompts import STYLES
@@ -154,6 +155,18 @@ def test_each_part_of_the_evidence_is_answered_once() -> None:
         "nothing cited gives no verdict"
     )
     assert len(requests) == len(set(requests)) == 2, "no request twice"
+
+
+def test_failed_and_incomplete_answers_are_reported_above_a_twentieth() -> None:
+    rows = as_stored("predictions", [prediction(n, "A") for n in range(19)])
+    failed = as_stored("predictions", [prediction(n, None, status="failed", error="no reply") for n in (19, 20)])
+    lacks = [{"kind": "missing", "part": "explanation of B", "reason": "cut"}]
+    incomplete = as_stored("predictions", [prediction(n, "A", omissions=lacks) for n in (19, 20)])
+    assert check_failed_share(pl.concat([rows, failed[:1]])) == check_incomplete_share(rows) == []
+    (problem,) = check_failed_share(pl.concat([rows, failed]))
+    assert problem.startswith("2 of 21 rows failed") and "no reply" in problem
+    (problem,) = check_incomplete_share(pl.concat([rows, incomplete]))
+    assert problem.startswith("2 of 21 predictions are incomplete: {'missing': 2}") and "explanation of B" in problem
 
 
 def test_an_exception_depends_on_the_citations_of_the_other_options() -> None:

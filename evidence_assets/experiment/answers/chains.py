@@ -47,9 +47,9 @@ def option_evidence(items: Items, question_id: str, label: str) -> tuple[Evidenc
     return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
 
 
-def build_choice_task(
-    question: Question, chains: tuple[Chain, ...], evidence: dict[str, tuple[EvidenceItem, ...]]
-) -> ChooseAnswer:
+def build_choice_task(question: Question, chains: tuple[Chain, ...], items: Items) -> ChooseAnswer:
+    """The choice among the options of a question, each with its evidence."""
+    evidence = {label: option_evidence(items, question.question_id, label) for label in question.labels}
     return ChooseAnswer(
         question.text, question.labels, question.options, chains, evidence, question.task, question.negated
     )

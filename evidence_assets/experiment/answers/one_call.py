@@ -15,7 +15,6 @@ from evidence_assets.experiment.answers.chains import (
     chain_from_row,
     evidence_items,
     omissions_of,
-    option_evidence,
 )
 from evidence_assets.experiment.answers.predictions import Answer, UsedRow
 from evidence_assets.experiment.evidence.selection import Question
@@ -44,16 +43,12 @@ class OneCallAnswerer:
         self.model_id = model.model_id
         self.version = content_id(VERSION, model.version, task.version_with(model.prompts))
 
-    def _task_of(self, question: Question) -> ChooseAnswer:
-        evidence = {label: option_evidence(self._evidence, question.question_id, label) for label in question.labels}
-        return build_choice_task(question, (), evidence)
-
     def chains(
         self, selector: str, questions: Sequence[Question], previous: PreviousOutput | None = None
     ) -> StageOutput:
         """One chain per question: the explanation of the option that the model chose."""
         slots = {slot.chain_id: slot for slot in (ChainSlot(q, selector, self) for q in questions)}
-        tasks = {chain_id: self._task_of(slot.question) for chain_id, slot in slots.items()}
+        tasks = {chain_id: build_choice_task(slot.question, (), self._evidence) for chain_id, slot in slots.items()}
         inputs = {chain_id: content_id(_input(task), self.version, LINEAGE) for chain_id, task in tasks.items()}
         writer = RowWriter("chains", previous, inputs, "chain_id")
         replies = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
@@ -83,7 +78,7 @@ class OneCallAnswerer:
                 yield Answer.failed(row["error"], used, omissions=omissions)
                 continue
             answer = row["hypothesis"] or None
-            task = replace(self._task_of(question), chains=(chain_from_row(row),))
+            task = build_choice_task(question, (chain_from_row(row),), self._evidence)
             choice = Choice(answer, (), "answered" if answer else "insufficient")
             signals = choice_signals(task, choice, {})
             supported = (answer,) if answer and signals["verified"] else ()

@@ -60,8 +60,7 @@ class OptionAnswerer:
 
     def _task(self, question: Question) -> ChooseAnswer:
         chains = tuple(chain_from_row(row) for row in self._chains_of(question) if row["status"] != "failed")
-        evidence = {label: option_evidence(self._evidence, question.question_id, label) for label in question.labels}
-        return build_choice_task(question, chains, evidence)
+        return build_choice_task(question, chains, self._evidence)
 
     def input_hash(self, question: Question) -> str:
         """Hash of the chains or, without chains, of the evidence and its scores."""

@@ -197,15 +197,12 @@ def counterfactual_rows(
         for question_id, row in by_question.items()
     }
     writer = RowWriter("counterfactuals", previous, inputs, "question_id")
-    tests = {question_id: _fact_subsets(facts[question_id], cited[question_id]) for question_id in writer.todo}
-    answers: dict[tuple[str, frozenset[str]], str] = {}
-    while pending := {q: subset for q, group in tests.items() for subset in group if (q, subset) not in answers}:
-        again = answer_again(pending)
-        answers |= {(question_id, subset): again[question_id] for question_id, subset in pending.items()}
+    only = {question_id: frozenset(cited[question_id].values()) for question_id in writer.todo if cited[question_id]}
+    without = {question_id: frozenset(facts[question_id].values()) - part for question_id, part in only.items()}
+    answers_without, answers_from_only = (answer_again(parts) if parts else {} for parts in (without, only))
     for question_id in writer.todo:
         row, cited_facts = by_question[question_id], list(dict.fromkeys(cited[question_id].values()))
-        again_answers: list[str | None] = [answers[question_id, subset] for subset in tests[question_id]]
-        without_cited, only_cited = again_answers or [None, None]
+        without_cited, only_cited = answers_without.get(question_id), answers_from_only.get(question_id)
         outcome = {
             "answer": row["answer"],
             "cited": cited_facts,
@@ -227,12 +224,6 @@ def counterfactual_rows(
         "sufficiency": citing_rows["sufficient"].mean(),
     }
     return output
-
-
-def _fact_subsets(facts: Mapping[str, str], cited: Mapping[str, str]) -> list[frozenset[str]]:
-    """The facts to answer from: without the cited, and only the cited. None without citations."""
-    cited_facts = frozenset(cited.values())
-    return [frozenset(facts.values()) - cited_facts, cited_facts] if cited_facts else []
 
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -20,6 +20,7 @@ from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
+from evidence_assets.profiles import GraphPaths
 
 VERSION = "5"
 """Bump when equal questions get other links or other subgraphs."""
@@ -104,15 +105,6 @@ def linked_nodes(phrases: Sequence[LinkedPhrase]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Expansion:
-    """Depth and size limits of the expansion; see ``systems.ugat.system.UgatSettings``."""
-
-    D: int
-    cap: int
-    max_nodes: int
-
-
-@dataclass(frozen=True)
 class QuestionSubgraph:
     """Links of a question, its vector, and the subgraph around the linked nodes."""
 
@@ -122,7 +114,7 @@ class QuestionSubgraph:
 
 
 def expand_questions(
-    questions: Sequence[Question], graph: KnowledgeGraph, expansion: Expansion
+    questions: Sequence[Question], graph: KnowledgeGraph, expansion: GraphPaths
 ) -> dict[str, QuestionSubgraph]:
     """Link each question and expand its subgraph, which always includes the nodes of its options."""
     vectors = graph.vectors.encode([q.text for q in questions])
@@ -150,7 +142,7 @@ def _add_nodes(arrays: GraphArrays, subgraph: Subgraph, targets: IntArray) -> Su
 def subgraph_rows(
     questions: Sequence[Question],
     graph: KnowledgeGraph,
-    expansion: Expansion,
+    expansion: GraphPaths,
     previous: PreviousOutput | None = None,
     encoder_id: str = "",
 ) -> StageOutput:

@@ -158,14 +158,6 @@ class NoEvidence:
         return [[] for _ in questions]
 
 
-def evidence_hash(question_id: str, name: str, version: str, *encoder_id: str) -> str:
-    """Hash of everything that determines the evidence of a question.
-
-    ``name``, ``version``: Name of the selector in the rows, and its version.
-    """
-    return content_id(question_id, name, version, *encoder_id)
-
-
 def evidence_rows(
     name: str,
     selector: Selector,
@@ -181,7 +173,7 @@ def evidence_rows(
     """
     model = [encoder_id] if encoder_id else []
     by_id = {question.question_id: question for question in questions}
-    inputs = {q: evidence_hash(q, name, selector.version, *model) for q in by_id}
+    inputs = {q: content_id(q, name, selector.version, *model) for q in by_id}
     writer = RowWriter("evidence", previous, inputs, "question_id")
     todo = [by_id[q] for q in writer.todo]
     for completed, (question, items) in enumerate(_select_in_batches(selector, todo), 1):

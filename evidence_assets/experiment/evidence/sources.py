@@ -10,7 +10,7 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks_of_family
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.records import Table, table_from_row
-from evidence_assets.experiment.evidence.question_concepts import Expansion, subgraph_rows
+from evidence_assets.experiment.evidence.question_concepts import subgraph_rows
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector, build_questions
 from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
 from evidence_assets.graphs import graph_store
@@ -121,11 +121,10 @@ def build_subgraphs(context: StageContext) -> StageOutput:
     name = context.benchmark.graph
     if not name:
         return StageOutput([], [], {"no_subgraphs": f"benchmark {context.benchmark_name} names no graph"})
-    settings = context.profile.ugat
     return subgraph_rows(
-        build_questions(context.read_partition("questions", "questions/mcqa")),
+        build_questions(context.read("questions", "questions/mcqa", context.partition)),
         open_benchmark_graph(context),
-        Expansion(settings.D, settings.cap, settings.max_nodes),
+        context.profile.ugat,
         context.previous_output,
         record_encoder(context),
     )

@@ -119,11 +119,6 @@ def count_changes(first: Sequence[float], second: Sequence[float]) -> tuple[int,
     return int((differences > 0).sum()), int((differences < 0).sum())
 
 
-def is_better(difference: Estimate) -> bool:
-    """Whether the interval of a difference excludes 0."""
-    return not difference.low <= 0 <= difference.high
-
-
 # Baselines ------------------------------------------------------------------------------------------------------------
 
 

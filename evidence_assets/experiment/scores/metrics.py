@@ -174,13 +174,6 @@ def paired_bootstrap(first: ArrayLike, second: ArrayLike) -> Estimate:
     return bootstrap(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
 
 
-def class_f1(gold: Sequence[str], predicted: Sequence[str | None], label: str) -> float:
-    """F1 of one class, ``2 · correct / (predicted + gold)``; None predicts no class; 0/0 is 0."""
-    correct = sum(g == p == label for g, p in zip(gold, predicted, strict=True))
-    total = sum(name == label for name in (*gold, *predicted))
-    return 2 * correct / total if total else 0.0
-
-
 MOST_CONFIDENT_PERCENT = (25, 50, 75)
 """Percentages of the most confident answers whose accuracy is reported."""
 BINS = 10

@@ -19,7 +19,6 @@ from evidence_assets.experiment.scores.gold_evidence import (
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
-    class_f1,
     confidence_metrics,
     exact_match,
     gains_of,
@@ -80,18 +79,19 @@ def set_accuracy(gold: Sequence[str], prediction: Mapping[str, Any]) -> float:
 
 def class_metrics(answers: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Estimate]:
     """Precision, recall and F1 per label of the graded claims; Wilson intervals for the first two."""
-    claims = [(q["gold"][0], p["answer"] if p["status"] != "failed" else None) for q, p in answers if _is_claim(q)]
-    gold, labels = [g for g, _ in claims], [label for _, label in claims]
+    claims = [
+        (question["gold"][0], None if prediction["status"] == "failed" else prediction["answer"])
+        for question, prediction in answers
+        if question["task"] == "verification" and len(question["gold"] or ()) == 1
+    ]
     metrics = {}
-    for label in sorted(set(gold)):
-        metrics[f"precision:{label}"] = accuracy([g == label for g, s in claims if s == label])
-        metrics[f"recall:{label}"] = accuracy([s == label for g, s in claims if g == label])
-        metrics[f"f1:{label}"] = without_interval(class_f1(gold, labels, label), gold.count(label))
+    for label in sorted({gold for gold, _ in claims}):
+        predicted = [gold == label for gold, answer in claims if answer == label]
+        relevant = [answer == label for gold, answer in claims if gold == label]
+        f1 = 2 * sum(predicted) / (len(predicted) + len(relevant))
+        metrics[f"precision:{label}"], metrics[f"recall:{label}"] = accuracy(predicted), accuracy(relevant)
+        metrics[f"f1:{label}"] = without_interval(f1, len(relevant))
     return metrics
-
-
-def _is_claim(question: Mapping[str, Any]) -> bool:
-    return question["task"] == "verification" and len(question["gold"] or ()) == 1
 
 
 def evidence_metrics(

@@ -220,7 +220,7 @@ class _Stages:
     def _make_harvest(self, context: StageContext) -> StageOutput:
         from evidence_assets.models.sequence_models import TextLikelihood  # imports torch, which planning does not need
 
-        relation = rows.build_relation(context.read_partition("relation_seeds", SEED_ASSET))
+        relation = rows.build_relation(context.read("relation_seeds", SEED_ASSET, context.partition))
         settings = self.settings.harvests
         if relation.collection not in self.settings.collections:
             collections = ", ".join(self.settings.collections)
@@ -237,11 +237,11 @@ class _Stages:
         input_hash = rows.hash_harvest_inputs(
             relation, model_id, encoder_id, settings, kinds, [*self._prompt_models, *self._causal_models]
         )
-        prompts = context.read_partition("prompts", context.asset)
+        prompts = context.read("prompts", context.asset, context.partition)
         is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
         if is_complete and prompts.height and set(prompts["input_hash"]) == {input_hash}:
             triples, lineage, _ = context.previous_output
-            candidates = context.read_partition("candidate_tuples", context.asset)
+            candidates = context.read("candidate_tuples", context.asset, context.partition)
             side_tables = {"prompts": prompts, "candidate_tuples": candidates}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
         models = add_masked(get_masked_lm(context.lake, context.profile.masked_model))

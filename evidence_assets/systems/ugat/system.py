@@ -57,7 +57,7 @@ CANDIDATES_PER_PASSAGE = 3
 
 @dataclass(frozen=True)
 class UgatSettings:
-    """Parameters of the stages; `question_concepts.Expansion` limits the stored subgraphs.
+    """Parameters of the stages; ``ugat`` of the profile limits the stored subgraphs.
 
     ``scorer``: Node scorer; `gat` is the published one. `none` keeps the raw subgraph: no node has a score, and shorter
         paths come first (the published ablation).

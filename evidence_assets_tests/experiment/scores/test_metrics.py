@@ -13,6 +13,7 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from evidence_assets.experiment.scores import metrics
+from evidence_assets.experiment.scores.scoring import class_metrics
 
 
 @given(st.lists(st.booleans(), max_size=25), st.integers(0, 3), st.sampled_from([1, 5, 10, 20]))
@@ -62,8 +63,13 @@ def test_wilson_interval_equals_scipy(right: int, n: int) -> None:
 @settings(max_examples=40, deadline=None)
 def test_f1_of_a_class_equals_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     gold, predicted = [g for g, _ in pairs], [p for _, p in pairs]
-    expected = f1_score(gold, predicted, labels=["a", "b", "c"], average=None, zero_division=0)
-    assert np.allclose([metrics.class_f1(gold, predicted, label) for label in "abc"], expected)
+    expected = f1_score(gold, predicted, labels=sorted(set(gold)), average=None, zero_division=0)
+    answers = [
+        ({"task": "verification", "gold": [g]}, {"status": "answered", "answer": p})
+        for g, p in zip(gold, predicted, strict=True)
+    ]
+    estimates = class_metrics(answers)
+    assert np.allclose([estimates[f"f1:{label}"].value for label in sorted(set(gold))], expected)
 
 
 def test_paired_bootstrap_is_close_to_scipy_and_deterministic() -> None:

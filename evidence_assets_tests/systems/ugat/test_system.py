@@ -11,12 +11,12 @@ import networkx
 import numpy as np
 import pytest
 
+from evidence_assets import profiles
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.evidence import question_concepts
 from evidence_assets.experiment.evidence.question_concepts import (
     MIN_DEPTH,
     UNREACHED_HOP,
-    Expansion,
     LinkedPhrase,
     QuestionConcepts,
     QuestionSubgraph,
@@ -268,7 +268,7 @@ THIRST = Question(
     "Which sign would fit the illness that metformin relieves?",
     ("excessive thirst", "fever", "zzyzx", "cell"),
 )
-WIDE = Expansion(3, 32, 300)
+WIDE = profiles.load().ugat.model_copy(update={"D": 3, "cap": 32, "max_nodes": 300})
 
 
 @pytest.fixture
@@ -338,7 +338,7 @@ def test_odd_questions_have_no_evidence(graph: KnowledgeGraph, text: str, option
 
 def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None:
     questions = [THIRST, Question("q2", "b", "mcqa", "Why so?", ("fever",))]
-    narrow = Expansion(3, 1, 3)
+    narrow = WIDE.model_copy(update={"cap": 1, "max_nodes": 3})
     first_output = subgraph_rows(questions, graph, narrow)
     rows = {row["question_id"]: row for row in as_stored("subgraphs", first_output.rows).to_dicts()}
     assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
@@ -360,4 +360,4 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
     second_output = subgraph_rows(questions, graph, narrow, before)
     assert second_output.reused == 2
     assert as_stored("subgraphs", second_output.rows).equals(as_stored("subgraphs", first_output.rows))
-    assert subgraph_rows(questions, graph, Expansion(MIN_DEPTH + 1, 1, 3), before).reused == 0
+    assert subgraph_rows(questions, graph, narrow.model_copy(update={"D": MIN_DEPTH + 1}), before).reused == 0
