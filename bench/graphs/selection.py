@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
-from evidence_assets.experiment.evidence.question_concepts import Expansion, expand_questions
+from evidence_assets.experiment.evidence.question_concepts import expand_questions
 from evidence_assets.experiment.evidence.selection import Question, Selector
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.knowledge_graph import GraphStructure, GraphVectors, KnowledgeGraph
@@ -197,7 +197,7 @@ def main() -> None:
     ]
     limits = profiles.load().ugat
     start = time.monotonic()
-    subgraphs = expand_questions(questions, graph, Expansion(limits.D, limits.cap, limits.max_nodes))
+    subgraphs = expand_questions(questions, graph, limits)
     print(f"linking and expanding all questions for UGAT: {time.monotonic() - start:.1f} s\n")
     settings = UgatSettings(**limits.model_dump(exclude={"cap", "max_nodes"}))
     selectors: dict[str, Selector] = {
