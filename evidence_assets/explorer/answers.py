@@ -65,10 +65,11 @@ class PartitionRows:
         condition, parameters = id_condition("child_id", ids)
         rows = self.connection.execute(
             f"SELECT child_id, parent_id, relation FROM {scan_sql('lineage_edges', self.files.lineage(kind))} "
-            f"WHERE {condition} AND child_kind = $child AND parent_kind = $parent AND relation IN ($used, $shown)",
+            f"WHERE {condition} AND child_kind = $child AND parent_kind = $parent AND relation IN ($used, $shown) "
+            "ORDER BY relation = $used",
             parameters | {"child": kind, "parent": parent_kind, "used": lineage.USED, "shown": lineage.WAS_SHOWN},
         ).fetchall()
-        for child, parent, relation in rows:
+        for child, parent, relation in rows:  # of a row that was shown and used, the latter is last
             parent_ids[child][parent] = relation
         return parent_ids
 
