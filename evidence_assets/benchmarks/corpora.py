@@ -61,10 +61,9 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     if not folder.is_dir():
         raise BadInput(f"this folder does not exist; create it and add {ACCEPTED_SUFFIXES} files", file=folder)
     lakes = {path.parent for path in folder.rglob("format.json") if _is_lake(path)}
-    paths = (path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))
-    all_files = sorted(
-        (p for p in paths if lakes.isdisjoint(p.parents)), key=lambda p: p.relative_to(folder).as_posix()
-    )
+    paths = (path for path in folder.rglob("*") if path.is_file() and lakes.isdisjoint(path.parents))
+    by_name = {path.relative_to(folder).as_posix(): path for path in paths}
+    all_files = [by_name[name] for name in sorted(by_name) if not f"/{name}".count("/.")]
     files = [path for path in all_files if path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES)]
     other_files = [path for path in all_files if path not in set(files)]
     if others is not None:
@@ -113,10 +112,6 @@ def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
 def _is_lake(description: Path) -> bool:
     """Whether a file describes a lake; files of other programs may have its name."""
     return '"frozen"' in description.read_text(encoding="utf-8", errors="replace")
-
-
-def _is_hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _reader_of(path: Path) -> Callable[[Path, str], Iterator[tuple[Row, Document]]]:

@@ -120,10 +120,6 @@ class DatasetInfo(BaseModel):
         files = ", ".join(" or ".join(pattern.split("|")) for pattern in self.files[split])
         return f"{self.title}, split {split}: {files} (download from {self.source}; licence: {self.licence})"
 
-    def no_questions_error(self, path: Path, split: str) -> BadInput:
-        """The error for a file or folder without questions of ``split``."""
-        return BadInput(f"contains no questions; expected {self.describe_files(split)}", file=path)
-
     def find_optional_file(self, folder: Path, pattern: str) -> Path | None:
         """Find a file that belongs to no split; None if it is missing."""
         return next(iter(_matching_files(folder, pattern)), None)

@@ -82,12 +82,6 @@ class Declaration:
                 hint = f"did you mean {closest_name(name, available)!r}? Available fields: {', '.join(available)}"
                 raise self.error(f"unknown field; {hint}", name)
 
-    def check_type(self) -> None:
-        """Raise BadInput unless its type is a component that users may declare."""
-        if self.component not in USER_COMPONENTS:
-            hint = f"did you mean {closest_name(self.component, USER_COMPONENTS)!r}?"
-            raise self.error(f"a lake or project cannot declare the component {self.component!r}; {hint}", "type")
-
 
 def user_folders(lake: Path | None = None) -> tuple[Path, ...]:
     """The folders of users' declarations: the lake's and the project's."""
@@ -100,8 +94,10 @@ def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
     folders = (PACKAGE_DEFS, *user_folders()) if folder is None else (folder,)
     documents = tuple(document for directory in folders for document in _read_folder(directory))
     for document in documents:
-        if not document.file.is_relative_to(PACKAGE_DEFS):
-            document.check_type()
+        if not document.file.is_relative_to(PACKAGE_DEFS) and document.component not in USER_COMPONENTS:
+            hint = f"did you mean {closest_name(document.component, USER_COMPONENTS)!r}?"
+            message = f"a lake or project cannot declare the component {document.component!r}; {hint}"
+            raise document.error(message, "type")
     return documents
 
 

@@ -81,7 +81,8 @@ def _read_checked(
     """Read questions; duplicate ids and having no questions are errors. Missing files are reported at once."""
     files = info.find_files(folder, split)
     location = files[0] if len(files) == 1 else folder
-    return require_items(unique_questions(read(info, folder, split)), lambda: info.no_questions_error(location, split))
+    missing = f"contains no questions; expected {info.describe_files(split)}"
+    return require_items(unique_questions(read(info, folder, split)), lambda: BadInput(missing, file=location))
 
 
 def check_passages(name: str) -> None:

@@ -78,14 +78,8 @@ def get(
         if benchmark not in sources:
             contents = data_sources(all_benchmarks()[benchmark])[benchmark] if benchmark in all_benchmarks() else ""
             suggestion = closest_name(benchmark, sources)
-            raise BadInput(
-                f"there is no download for {benchmark}"
-                + (
-                    f"; put the files in the lake yourself: {contents}"
-                    if contents
-                    else f"; did you mean {suggestion!r}?"
-                )
-            )
+            hint = f"put the files in the lake yourself: {contents}" if contents else f"did you mean {suggestion!r}?"
+            raise BadInput(f"there is no download for {benchmark}; {hint}")
         fetched = downloads.download_files(
             benchmark, LakeResource().open(), lambda text: out.print(text, markup=False, soft_wrap=True)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
+import sys
 from collections import Counter
 from typing import Annotated, Any, Literal
 
@@ -45,10 +45,7 @@ def query(
     if format == "json":
         print_if_json(True, [dict(zip(names, row, strict=True)) for row in rows])
     elif format == "csv":
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerows([names, *rows])
-        print(buffer.getvalue(), end="")
+        csv.writer(sys.stdout, lineterminator="\n").writerows([names, *rows])
     else:
         print_table(names, rows)
         out.print(f"{len(rows):,} rows")

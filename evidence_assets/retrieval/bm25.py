@@ -130,7 +130,7 @@ class TermIndexWriter:
             np.save(self._folder / f"{name}.npy", array)
         if self._postings and len(keys):
             self._write_postings()
-        metadata = {"version": VERSION, "texts": texts, "tokens": tokens, "postings": self._postings}
+        metadata = {"version": VERSION, "texts": texts, "tokens": tokens}
         (self._folder / "meta.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
 
     def _write_postings(self) -> None:
@@ -150,7 +150,7 @@ class TermIndex:
 
     def __init__(self, folder: Path) -> None:
         metadata = open_description(folder / "meta.json", VERSION, "")
-        self._folder, self._searchable = folder, metadata["postings"]
+        self._folder = folder
         self.texts, self.tokens = int(metadata["texts"]), int(metadata["tokens"])
         self.average = self.tokens / self.texts if self.texts else 0.0
         self._keys, self._document_frequencies, self._totals = (
@@ -202,8 +202,6 @@ class TermIndex:
 
         The score of a text is the sum over the query's tokens, including repeated ones.
         """
-        if not self._searchable:
-            raise ValueError("this index has no postings: it has term statistics but cannot be searched")
         numbers = self.find(query)
         if not (numbers >= 0).any():
             return np.zeros(0, np.int64), np.zeros(0, np.float32)

@@ -116,8 +116,7 @@ def write_index(
     nprobe, recall = (0, {}) if index_kind == "flat" else _tune_nprobe(index, vectors, neighbours)
     faiss().write_index(index, str(folder / INDEX))
     size = (folder / INDEX).stat().st_size
-    code = 2 * d if index_kind == "flat" else code_sizes(d)[index_kind.partition(",")[2]]
-    meta = IndexMeta(built_from, model_id, index_kind, n, vectors.d, code, size, memory, nprobe, recall)
+    meta = IndexMeta(built_from, model_id, index_kind, n, vectors.d, size, memory, nprobe, recall)
     (folder / META).write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta
 

@@ -25,7 +25,7 @@ class IndexMeta:
 
     ``built_from``: Version of the inputs (``retrieval.corpus.corpus_version``).
     ``kind``: ``flat`` is exact over the float16 vectors; ``ivf<lists>,<codes>`` searches ``nprobe`` lists of codes.
-    ``bytes``, ``memory``: Size and maximum size of the index; ``code_bytes``: size of a vector's code.
+    ``bytes``, ``memory``: Size and maximum size of the index.
     ``recall``: Recall at each k against exact search, for points halfway between two chunks.
     """
 
@@ -34,7 +34,6 @@ class IndexMeta:
     kind: str
     vectors: int
     dimensions: int
-    code_bytes: int
     bytes: int
     memory: int
     nprobe: int = 0

@@ -33,11 +33,8 @@ Triples = Iterator[TripleRecord]
 
 def named_columns(file: Path, *names: str) -> Iterator[tuple[int, list[str]]]:
     """Read the stripped fields of a tab-separated file without a header; empty ones are errors."""
-    for line, fields in delimited_rows(file, "\t", columns=len(names)):
-        texts = [field.strip() for field in fields]
-        if not all(texts):
-            raise BadInput("is empty; add a text", file=file, line=line, field=names[texts.index("")])
-        yield line, texts
+    for row in headed_rows(file, names, "\t", quoted=False, header=False):
+        yield row.line or 0, [row.text(name).strip() for name in names]
 
 
 def read_tab_separated(file: Path) -> Triples:

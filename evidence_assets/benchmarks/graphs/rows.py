@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format, named_columns
+from evidence_assets.benchmarks.graphs.formats import find_format, named_columns
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
@@ -23,6 +23,8 @@ RECORD_SCHEMA = {
     "head_type": pl.String,
     "tail_type": pl.String,
 }
+ROWS_PER_FRAME = 100_000
+"""Maximum triples in memory as Python objects."""
 
 
 class GraphSource(BaseModel):
@@ -48,13 +50,6 @@ def triple_id(head: str, relation: str, tail: str) -> str:
     return content_id("triple", head, relation, tail)
 
 
-def record_frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Iterator[pl.DataFrame]:
-    """Convert records to frames of at most ``rows`` rows, so that memory stays bounded."""
-    stream = iter(records)
-    while batch := list(islice(stream, rows)):
-        yield pl.DataFrame(batch, schema=RECORD_SCHEMA, orient="row")
-
-
 def read_names(file: Path) -> dict[str, str]:
     """Read the first name of each id; a name of several ids gets the id as suffix: ``Paris (m.05qtj)``."""
     names: dict[str, str] = {}
@@ -65,7 +60,7 @@ def read_names(file: Path) -> dict[str, str]:
 
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
-    """Rows of ``triples`` of one source, in frames."""
+    """Rows of ``triples`` of one source, in frames of bounded size."""
     files = source.files(raw)
     graph_format = find_format(source.format, files)
     triples = graph_format.read(*files)
@@ -74,7 +69,9 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
     if source.names:
         names = read_names(raw / source.names)
         triples = (t._replace(head=names.get(t.head, t.head), tail=names.get(t.tail, t.tail)) for t in triples)
-    for rows in record_frames(triples):
+    stream = iter(triples)
+    while batch := list(islice(stream, ROWS_PER_FRAME)):
+        rows = pl.DataFrame(batch, schema=RECORD_SCHEMA, orient="row")
         ids = [triple_id(*row) for row in rows.select("head", "relation", "tail").iter_rows()]
         location = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
         yield rows.select(
