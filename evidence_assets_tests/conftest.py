@@ -126,16 +126,9 @@ class World:
             "EVIDENCE_PROFILE": str(self.root / "small.yaml"),
         }
 
-    def run(self, *command: str, timeout: float = 480) -> subprocess.CompletedProcess[str]:
-        """Run the command line in a child process."""
-        return subprocess.run(
-            [sys.executable, "-m", "evidence_assets.cli", *command],
-            env={**os.environ, **self.environment},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+    def run(self, *command: str) -> str:
+        """Run the command line in a child process; returns its output."""
+        return run_python("-m", "evidence_assets.cli", *command, env=self.environment, timeout=600)
 
     def invoke(self, *command: str) -> Result:
         """Run the command line in this process."""
@@ -185,10 +178,8 @@ def made_world(tmp_path_factory: pytest.TempPathFactory) -> World:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (root / "first_run.txt").exists():
             shutil.rmtree(root, ignore_errors=True)
-            world = new_world(root)
-            result = world.run("demo", timeout=600)
-            assert result.returncode == 0, result.stdout + result.stderr
-            (root / "first_run.txt").write_text(result.stdout)
+            output = new_world(root).run("demo")
+            (root / "first_run.txt").write_text(output)
     return World(root)
 
 

@@ -14,105 +14,50 @@ from evidence_assets.lake.store import Lake
 Rows = Sequence[dict[str, Any]]
 
 
+ROW = {"benchmark": "quiz", "content_hash": "h", "input_hash": "i"}
+ANSWER = {**ROW, "reasoner": "r", "model_id": "m"}
+"""Fields that rows share."""
+
+
 def question(number: int, benchmark: str = "quiz", gold: str = "A", **overrides: Any) -> dict[str, Any]:
     """A multiple-choice question with two options."""
-    return {
-        "question_id": f"q{number}",
-        "benchmark": benchmark,
-        "source_id": str(number),
-        "split": "test",
-        "task": "mcqa",
-        "text": f"Question {number}?",
-        "options": ["yes", "no"],
-        "gold": [gold],
-        "gold_aliases": [],
-        "gold_evidence": [],
-        "table_id": None,
-        "topic_entities": [],
-        "negated": False,
-    } | overrides
+    names = {"question_id": f"q{number}", "source_id": str(number), "text": f"Question {number}?"}
+    kind = {"benchmark": benchmark, "split": "test", "task": "mcqa", "options": ["yes", "no"], "gold": [gold]}
+    others = {"gold_aliases": [], "gold_evidence": [], "table_id": None, "topic_entities": [], "negated": False}
+    return {**names, **kind, **others, **overrides}
 
 
 def prediction(
     number: int, answer: str | None, benchmark: str = "quiz", selector: str = "s", **overrides: Any
 ) -> dict[str, Any]:
     """The prediction of question ``number``."""
-    return {
-        "prediction_id": f"p-{selector}-{number}",
-        "question_id": f"q{number}",
-        "benchmark": benchmark,
-        "selector": selector,
-        "reasoner": "r",
-        "model_id": "m",
-        "answer": answer,
-        "ranked_answers": [],
-        "supported_answers": [answer] if answer else [],
-        "status": "answered" if answer else "insufficient",
-        "confidence": 0.5,
-        "error": None,
-        "content_hash": f"h{answer}",
-        "input_hash": "i",
-    } | overrides
+    names = {"prediction_id": f"p-{selector}-{number}", "question_id": f"q{number}", "benchmark": benchmark}
+    answers = {"answer": answer, "ranked_answers": [], "supported_answers": [answer] if answer else []}
+    verdict = {"status": "answered" if answer else "insufficient", "confidence": 0.5, "error": None}
+    return {**ANSWER, **names, "selector": selector, **answers, **verdict, "content_hash": f"h{answer}", **overrides}
 
 
 def chain(
     number: int, hypothesis: str, text: str, cited: list[str], selector: str = "s", **overrides: Any
 ) -> dict[str, Any]:
     """A chain of one step."""
-    return {
-        "chain_id": f"c-{selector}-{number}-{hypothesis}",
-        "question_id": f"q{number}",
-        "benchmark": "quiz",
-        "hypothesis": hypothesis,
-        "selector": selector,
-        "reasoner": "r",
-        "model_id": "m",
-        "steps": [{"text": text, "cited": cited, "quoted": []}],
-        "support": 0.5,
-        "prompt_hash": "",
-        "status": "answered",
-        "error": None,
-        "content_hash": "h",
-        "input_hash": "i",
-    } | overrides
+    names = {"chain_id": f"c-{selector}-{number}-{hypothesis}", "question_id": f"q{number}", "hypothesis": hypothesis}
+    steps = {"steps": [{"text": text, "cited": cited, "quoted": []}], "support": 0.5, "prompt_hash": ""}
+    return {**ANSWER, **names, "selector": selector, **steps, "status": "answered", "error": None, **overrides}
 
 
 def evidence(number: int, rank: int, text: str, selector: str = "s", **overrides: Any) -> dict[str, Any]:
     """A row of evidence from chunk ``k<number>``."""
-    return {
-        "evidence_id": f"e-{selector}-{number}-{rank}",
-        "question_id": f"q{number}",
-        "benchmark": "quiz",
-        "option": "A",
-        "selector": selector,
-        "kind": "chunk",
-        "source_kind": "chunk",
-        "source_id": f"k{number}",
-        "locator": "0:9",
-        "text": text,
-        "rank": rank,
-        "score": 1.0,
-        "why": None,
-        "content_hash": "h",
-        "input_hash": "i",
-    } | overrides
+    names = {"evidence_id": f"e-{selector}-{number}-{rank}", "question_id": f"q{number}", "option": "A"}
+    source = {"kind": "chunk", "source_kind": "chunk", "source_id": f"k{number}", "locator": "0:9", "text": text}
+    return {**ROW, **names, "selector": selector, **source, "rank": rank, "score": 1.0, "why": None, **overrides}
 
 
 def chunk(number: int, text: str, **overrides: Any) -> dict[str, Any]:
     """A chunk that is a whole document."""
-    return {
-        "chunk_id": f"k{number}",
-        "doc_id": f"d{number}",
-        "title": f"Title {number}",
-        "ordinal": 0,
-        "text": text,
-        "char_start": 0,
-        "char_end": len(text),
-        "n_tokens": 1,
-        "sentence_offsets": [],
-        "source": "f.txt",
-        "source_version": "v",
-    } | overrides
+    names = {"chunk_id": f"k{number}", "doc_id": f"d{number}", "title": f"Title {number}", "ordinal": 0}
+    size = {"char_start": 0, "char_end": len(text), "n_tokens": 1, "sentence_offsets": []}
+    return {**names, "text": text, **size, "source": "f.txt", "source_version": "v", **overrides}
 
 
 def node(node_id: str, name: str = "", **fields: Any) -> dict[str, Any]:
@@ -128,35 +73,15 @@ def graph_edge(edge_id: str, head_id: str, relation: str, tail_id: str, **fields
 
 def citation(chain_id: str, evidence_id: str, verdict: str, quoted: str = "") -> dict[str, Any]:
     """A citation of step 0."""
-    return {
-        "citation_id": f"{chain_id}:{evidence_id}",
-        "chain_id": chain_id,
-        "step": 0,
-        "evidence_id": evidence_id,
-        "quoted": quoted,
-        "verdict": verdict,
-    }
+    names = {"citation_id": f"{chain_id}:{evidence_id}", "chain_id": chain_id, "step": 0, "evidence_id": evidence_id}
+    return {**names, "quoted": quoted, "verdict": verdict}
 
 
 def counterfactual(cited: str) -> dict[str, Any]:
     """The first question's answer A, for which the evidence with this hash is necessary and sufficient."""
-    return {
-        "counterfactual_id": "f1",
-        "prediction_id": "p-s-1",
-        "question_id": "q1",
-        "benchmark": "quiz",
-        "selector": "s",
-        "reasoner": "r",
-        "model_id": "m",
-        "answer": "A",
-        "cited": [cited],
-        "without_cited": "insufficient",
-        "only_cited": "A",
-        "necessary": True,
-        "sufficient": True,
-        "content_hash": "h",
-        "input_hash": "i",
-    }
+    names = {"counterfactual_id": "f1", "prediction_id": "p-s-1", "question_id": "q1", "selector": "s"}
+    answers = {"answer": "A", "cited": [cited], "without_cited": "insufficient", "only_cited": "A"}
+    return {**ANSWER, **names, **answers, "necessary": True, "sufficient": True}
 
 
 def write_harvest(lake: Lake, triples: int, *, relation: str = "may_treat", suffix: str = "") -> None:

@@ -80,14 +80,10 @@ class DatasetInfo(BaseModel):
     def _as_tuples(cls, files: dict[str, Any]) -> dict[str, Any]:
         return {split: (paths,) if isinstance(paths, str) else paths for split, paths in files.items()}
 
-    @property
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self.files)
-
     def find_files(self, folder: Path, split: str) -> list[Path]:
         """Find the files of ``split`` below ``folder``; the error for a missing file says where to put it."""
         if split not in self.files:
-            raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}", field="split")
+            raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.files)}", field="split")
         files: list[Path] = []
         for pattern in self.files[split]:
             matches = _matching_files(folder, pattern)

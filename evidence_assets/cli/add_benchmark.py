@@ -103,11 +103,7 @@ def plan_benchmark(
     if plan.family == "table":
         _add_tables(plan, located_questions, questions, tables)
     elif tables is not None:
-        raise BadInput(
-            f"its questions are of task {plan.task}, but --tables is only for verification and table_qa: remove "
-            "--tables",
-            file=questions,
-        )
+        raise BadInput(f"{plan.task} questions need no tables: remove --tables", file=questions)
     _add_sources(plan, corpus, graph)
     return plan
 

@@ -143,11 +143,8 @@ def _print_training(benchmark: str) -> None:
 
     card = read_card(reader_folder(Lake(find_lake()), benchmark))
     rows = [(n, f"{e['loss']:.3f}", f"{e['held_out_accuracy']:.1%}") for n, e in enumerate(card["epochs"])]
-    print_table(("epoch", "loss", "held-out accuracy"), rows)
-    out.print(
-        f"trained on {card['questions'] - card['held_out']:,} questions of {benchmark}, {card['held_out']:,} held out; "
-        f"{card['bytes'] / 1e6:.1f} MB of weights"
-    )
+    title = f"{card['questions']:,} questions of {benchmark}, {card['held_out']:,} of them held out"
+    print_table(("epoch", "loss", "held-out accuracy"), rows, title=title)
 
 
 def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequence[Variant]) -> None:

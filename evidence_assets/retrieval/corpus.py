@@ -39,8 +39,7 @@ def find_invalid_vectors(rows: pl.DataFrame) -> list[str]:
 
 
 def _sorted_shards(lake: Lake, table: str, asset: str) -> list[str]:
-    stems = lake.partitions(table, asset)
-    return sorted(stems, key=lambda stem: (not stem.isdecimal(), int(stem) if stem.isdecimal() else 0, stem))
+    return sorted(lake.partitions(table, asset), key=int)
 
 
 def embeddings_key(name: str, encoder: str = "") -> str:

@@ -59,10 +59,8 @@ def fill_vectors(
         cached, new = block[rows[block] >= 0], block[rows[block] < 0]
         if len(cached):
             output[cached] = cache.vectors[rows[cached]]
-        distinct = list(dict.fromkeys(texts[i] for i in new))
-        number = {text: n for n, text in enumerate(distinct)}
-        if distinct:
-            output[new] = encode(distinct)[[number[texts[i]] for i in new]]
+        if len(new):
+            output[new] = encode([texts[i] for i in new])
     return hashes, int((rows >= 0).sum())
 
 

@@ -52,16 +52,14 @@ def build_store(
 ) -> StoreMeta:
     """Write the store of ``texts``, which are blocks of any size in the corpus's order."""
     split_tokens = cast(LocalEncoder, encoder).split_tokens
-    chunks = 0
     with replacing_folder(folder) as temporary:
         pieces = TermIndexWriter(temporary / "pieces", postings=False)
         flat = chain.from_iterable(texts)
         while block := list(islice(flat, TEXTS_PER_BLOCK)):
             pieces.add([pieces_of_text or ("",) for pieces_of_text in split_tokens(block)])
-            chunks += len(block)
         pieces.finish()
-        tokens = TermIndex(temporary / "pieces").tokens
-        meta = StoreMeta(source_version(chunks_version, model), model, chunks, tokens, encoder.dimensions)
+        index = TermIndex(temporary / "pieces")
+        meta = StoreMeta(source_version(chunks_version, model), model, len(index), index.tokens, encoder.dimensions)
         (temporary / "meta.json").write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta
 

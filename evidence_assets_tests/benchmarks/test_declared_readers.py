@@ -43,7 +43,7 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert (benchmark.reader in PAIRS) == (benchmark.family == "table"), name
         info = find_dataset(benchmark.reader)
         assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
-        assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
+        assert benchmark.split in info.files and benchmark.split not in info.hidden, name
         assert info.licence and info.source.startswith("https://"), name
         if benchmark.reader != "beir":  # a layout of many collections, each of its own size
             count = info.counts["test" if benchmark.split == "test-0.1" else benchmark.split]

@@ -14,9 +14,7 @@ import pytest
 from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table, question_rows
 from evidence_assets.benchmarks.user_benchmark import read_questions, read_table_file, read_tables
-from evidence_assets.graphs.merge import edge_id, edge_rows, node_rows
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.rows import decode_columns, prepare_rows
 from evidence_assets_tests.benchmarks.official.contract import json_lines
 
 
@@ -93,10 +91,8 @@ def test_forms_of_locators_and_aliases(tmp_path: Path) -> None:
         ({"gold": "A", "options": ["B", "A"]}, "gold: 'A' matches options A and B; use the number from 0"),
         ({"question_id": "q"}, "question_id: unknown field; did you mean 'source_id'"),
         ({"task": "quiz"}, "task: 'quiz' is not a task; use one of"),
-        ({"options": [], "gold": ...}, "options: no option"),
         ({"options": ["a", "b", "a"], "gold": "B"}, "options: 'a' occurs twice; remove one"),
         ({"task": "kgqa", "options": ..., "gold": ["u"], "aliases": [[], []]}, "aliases: 2 lists of aliases for 1"),
-        ({"optoins": []}, "optoins: unknown field; did you mean 'options'"),
         ({"negated": "yes"}, "negated: 'yes' is neither true nor false"),
         ({"gold_evidence": [{"kind": "chunk", "source": "s"}]}, r"gold_evidence\[0\].text: missing"),
         ({"gold_evidence": [{"kind": "page", "source": "s", "text": "t"}]}, r"gold_evidence\[0\].kind: 'page' is not"),
@@ -136,11 +132,11 @@ def test_tables_are_read_unchanged(tmp_path: Path) -> None:
     [
         ({"rows": ["x"]}, r"rows\[0\]: is not a list of cells"),
         ({"rows": [["x", {}]]}, r"rows\[0\]\[1\]: {} is not a cell"),
-        ({"title": "C"}, "title: unknown field; did you mean 'table_id'|title: unknown field"),
+        ({"title": "C"}, "title: unknown field"),
     ],
 )
 def test_faulty_tables(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadInput, match=rf"tables\.jsonl:1: (?:{message})"):
+    with pytest.raises(BadInput, match=rf"tables\.jsonl:1: {message}"):
         tables(tmp_path, {"table_id": "t", "header": [], "rows": []} | changes)
 
 
@@ -181,14 +177,6 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
         ("d2", "ibuprofen", [], "drug", ""),
     ]
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
-    nodes = node_rows(base.nodes, "mine", "folder/nodes.jsonl")
-    assert prepare_rows("kg_nodes", nodes).num_rows == 3 and set(nodes["source"]) == {"folder/nodes.jsonl"}
-    assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
-    edges = decode_columns(prepare_rows("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0")))
-    rows = {(row["head_id"], row["relation"], row["tail_id"]): row for row in edges.to_pylist()}
-    assert rows.keys() == {(f"mine:{head}", kind, f"mine:{tail}") for head, kind, tail in base.edges.rows()}
-    for triple, row in rows.items():
-        assert (row["edge_id"], row["sources"], row["licences"]) == (edge_id(*triple), ["folder/edges.tsv"], ["CC0"])
 
 
 @pytest.mark.parametrize(
@@ -199,15 +187,11 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
         ([{**NODES[0], "alias": []}], EDGES, "nodes.jsonl:1: alias: unknown field; did you mean 'aliases'"),
         (NODES, "head_id\ttype\ttail_id\nd1\ttreats\tnowhere\n", "edges.tsv:2: tail_id: 'nowhere' is not a node"),
         (NODES, "head_id\ttail_id\nd1\td2\n", "edges.tsv:1: the row has 2 fields; expected 3"),
+        (NODES[1:2], "", "no node has the answer type 'drug'; the types are disease"),
     ],
 )
 def test_faults_are_named_by_file_line_and_field(
     tmp_path: Path, nodes: list[object], edges: str, sentence: str
 ) -> None:
     with pytest.raises(BadInput, match=sentence):
-        read_knowledge_base(write_knowledge_base(tmp_path, nodes, edges))
-
-
-def test_an_unknown_answer_type(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no node has the answer type 'gene'; the types are drug, disease"):
-        read_knowledge_base(write_knowledge_base(tmp_path), frozenset({"gene"}))
+        read_knowledge_base(write_knowledge_base(tmp_path, nodes, edges), frozenset({"drug"}))

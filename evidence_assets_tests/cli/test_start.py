@@ -99,18 +99,14 @@ def test_the_documented_queries_count_tables_and_labels(made_world: World) -> No
     assert claims
     for row in sizes:
         tables_of_claims = [tables[claim["table_id"]] for claim in claims if claim["benchmark"] == row["benchmark"]]
-        columns, rows = (
-            [len(table["header"]) for table in tables_of_claims],
-            [table["n_rows"] for table in tables_of_claims],
-        )
         assert row["claims"] == len(tables_of_claims)
-        assert (row["max_column"], row["max_row"]) == (max(columns), max(rows))
-        assert (row["min_column"], row["min_row"]) == (min(columns), min(rows))
-        assert row["mode_column"] in statistics.multimode(columns) and row["mode_row"] in statistics.multimode(rows)
-        assert abs(row["average_column"] - statistics.mean(columns)) < 0.006
-        assert abs(row["average_row"] - statistics.mean(rows)) < 0.006
-    counts = Counter((claim["benchmark"], claim["gold"][0]) for claim in claims)
-    assert {(row["benchmark"], row["label"]): row["claims"] for row in labels} == counts
+        columns, rows = zip(*((len(table["header"]), table["n_rows"]) for table in tables_of_claims), strict=True)
+        for name, counts in (("column", columns), ("row", rows)):
+            assert (row[f"min_{name}"], row[f"max_{name}"]) == (min(counts), max(counts))
+            assert row[f"mode_{name}"] in statistics.multimode(counts)
+            assert abs(row[f"average_{name}"] - statistics.mean(counts)) < 0.006
+    claims_by_label = Counter((claim["benchmark"], claim["gold"][0]) for claim in claims)
+    assert {(row["benchmark"], row["label"]): row["claims"] for row in labels} == claims_by_label
 
 
 # ``evidence measure``: a table of variants with baselines; a signal ends it, and the next call finishes its wor

@@ -113,34 +113,26 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 SETTING = "1000tuples_20prompts_5seeds_maxsubwords2_maxrepeat5_temp1.0"
 
 
-@pytest.fixture
-def outputs(tmp_path: Path) -> Path:
+def test_harvests_are_counted_as_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tuples = json.dumps([[["teacher", "student"], -1.4], [["Teacher", "child"], -1.9]], indent=4)
-    return write_files(
-        tmp_path,
-        {
-            f"conceptnet/{SETTING}/bert-large-cased/HasSubEvent/ent_tuples.json": tuples,
-            f"conceptnet/{SETTING}/bert-large-cased/UsedFor/ent_tuples.json": json.dumps([[["pen", "student"], -1]]),
-            f"conceptnet/{SETTING}_initprompts/roberta-large/UsedFor/ent_tuples.json": tuples,
-            f"lama/{SETTING}/bert-large-cased/P37_official_language/ent_tuples.json": tuples,
-            f"lama/{SETTING}/bert-large-cased/P1303_instrument/ent_tuples.json": tuples,
-        },
-    )
-
-
-def test_harvests_are_counted_as_printed(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    multi, initial, lama = read_recorded_harvests(outputs)
-    assert set(multi.pairs) == {"HasSubevent", "UsedFor"} and set(lama.pairs) == {"P37"}, (
-        "others are not counted in print"
-    )
+    files = {
+        f"conceptnet/{SETTING}/bert-large-cased/HasSubEvent": tuples,
+        f"conceptnet/{SETTING}/bert-large-cased/UsedFor": json.dumps([[["pen", "student"], -1]]),
+        f"conceptnet/{SETTING}_initprompts/roberta-large/UsedFor": tuples,
+        f"lama/{SETTING}/bert-large-cased/P37_official_language": tuples,
+        f"lama/{SETTING}/bert-large-cased/P1303_instrument": tuples,  # not counted in print
+    }
+    write_files(tmp_path, {f"{name}/ent_tuples.json": text for name, text in files.items()})
+    multi, initial, lama = read_recorded_harvests(tmp_path)
+    assert set(multi.pairs) == {"HasSubevent", "UsedFor"} and set(lama.pairs) == {"P37"}
     assert multi.counts == {"tuples": 3, "fact_count": 6, "diversity": 5}
     printed = [harvest.printed("tuples") for harvest in (multi, initial, lama)]
-    assert [f and (f.system, f.variant, f.model, f.benchmark) for f in printed] == [
-        ("bertnet", "multi_prompts", "bert-large", "conceptnet"),
-        ("bertnet", "initial_prompt", "roberta-large", "conceptnet"),
-        ("bertnet", "multi_prompts", "bert-large", "lama"),
+    assert [f and (f.variant, f.model, f.benchmark) for f in printed] == [
+        ("multi_prompts", "bert-large", "conceptnet"),
+        ("initial_prompt", "roberta-large", "conceptnet"),
+        ("multi_prompts", "bert-large", "lama"),
     ]
-    main(outputs)
+    main(tmp_path)
     assert "tuples 2, printed 18,566" in capsys.readouterr().out
 
 

@@ -150,9 +150,7 @@ def _read_by_id(file: Path) -> Iterator[tuple[str, Row]]:
 def _read_judgements(file: Path) -> dict[str, dict[str, int]]:
     judgements: dict[str, dict[str, int]] = {}
     for row in headed_rows(file, ("query-id", "corpus-id", "score"), "\t", quoted=False):
-        scores = judgements.setdefault(row.text("query-id"), {})
-        if scores.setdefault(row.text("corpus-id"), row.number("score")) != row.number("score"):
-            raise row.error("the pair has two different judgements; remove one", "score")
+        judgements.setdefault(row.text("query-id"), {})[row.text("corpus-id")] = row.number("score")
     return judgements
 
 

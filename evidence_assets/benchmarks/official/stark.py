@@ -89,8 +89,6 @@ def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
 
 def _read_types(folder: Path, base: str, kind: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Read the type code of each node or edge, and the type names by code."""
-    if base not in ANSWER_TYPES:
-        raise BadInput(f"there is no STaRK knowledge base {base!r}; there are {', '.join(ANSWER_TYPES)}", field="base")
     codes, names = _load_tensor(folder / f"{kind}_types.pt"), _read_type_names(folder, base, f"{kind}_type_dict")
     if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
         raise BadInput(f"has a code outside of the {len(names)} types", file=folder / f"{kind}_types.pt")

@@ -109,8 +109,6 @@ def read_tabfact(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTa
     tables, (path,) = find_tabfact_tables(folder), info.find_files(folder, split)
     for line, table_id, entry in json_items(path):
         row = Row({}, path, line)
-        if not table_id:
-            raise row.error("is not a JSON object of statements by table file")
         is_valid = isinstance(entry, list) and len(entry) >= 2 and all(isinstance(part, list) for part in entry[:2])
         if not is_valid or len(entry[0]) != len(entry[1]):
             raise row.error("is not [[statements], [labels], caption] with one label per statement", table_id)

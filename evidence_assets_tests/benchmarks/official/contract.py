@@ -90,8 +90,8 @@ class ReaderContract:
         for name in self.NAMES:
             declared = find_dataset(name)
             assert declared.title and declared.licence and declared.source.startswith("http") and declared.files
-            assert set(declared.counts) <= set(declared.splits)
-            for split in declared.splits:
+            assert set(declared.counts) <= set(declared.files)
+            for split in declared.files:
                 with pytest.raises(BadInput) as caught:
                     read_questions(name, tmp_path, split)
                 first = declared.files[split][0].split("|")[0]

@@ -83,7 +83,6 @@ class TestTabfact(ReaderContract):
     FAULTY_FILES = tuple(
         ("test", {"data/all_csv/1.csv": "a#b\n", "test_examples.json": json.dumps(content)}, message)
         for content, message in (
-            ([["a"]], "JSON object"),
             ({"1.csv": [["a"], [1, 0], "c"]}, "one label per statement"),
             ({"2.csv": [["a"], [1], "c"]}, "is missing"),
             ({"1.csv": [["a"], [2], "c"]}, "not 0 or 1"),
