@@ -27,8 +27,8 @@ from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
-from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
-from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
+from evidence_assets.systems.four_step_focus.grading import NodeCard
+from evidence_assets.systems.four_step_focus.triplets import Schema
 
 FOLDER = Path(__file__).parent / "replies"
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
@@ -89,7 +89,7 @@ QUESTIONS: dict[str, Any] = {
         *("Colchicine", "Probenecid", "Allopurinol", "Naproxen"),
         passages=_DRUGS,
     ),
-    "node": GradeTask("Which drug eases pain?", NodeCard("aspirin", "drug", "It eases pain.", ())),
+    "node": ("Which drug eases pain?", NodeCard("aspirin", "drug", "It eases pain.", ())),
     "saw": "A saw is used for cutting wood.",
     "entities": NamesTask("What is the money of Switzerland called?", "entities"),
     "relations": NamesTask("What is the money of Switzerland called?", "relations"),
@@ -97,8 +97,9 @@ QUESTIONS: dict[str, Any] = {
     "facts": ShortTask("What is the capital of Australia?", _FACTS),
     "texts": ShortTask("What is the capital of Australia?", (), _CAPITAL),
     "year": ShortTask("Since when has Canberra been the capital of Australia?", (), _CAPITAL),
-    "gout drug": TripletTask(
-        "Which drugs that target TNF treat gout?", Schema(("drug", "disease", "gene/protein"), ("treats", "targets"))
+    "gout drug": (
+        "Which drugs that target TNF treat gout?",
+        Schema(("drug", "disease", "gene/protein"), ("treats", "targets")),
     ),
 }
 

@@ -26,8 +26,8 @@ from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
-from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
-from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
+from evidence_assets.systems.four_step_focus.grading import NodeCard
+from evidence_assets.systems.four_step_focus.triplets import Schema
 from evidence_assets.systems.kbloom.statement_judge import JUDGE
 from evidence_assets_tests.models.servers import strict_faults
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
@@ -100,7 +100,7 @@ EXAMPLES = {
         ("(Bern, capital of)", "Bern | capital of", "a | | c", "Sure, here you go, friend"),
     ),
     "grade": Example(
-        GradeTask(QUESTION, NodeCard("aspirin", "drug", "It eases pain.", ())),
+        (QUESTION, NodeCard("aspirin", "drug", "It eases pain.", ())),
         ("0.7", " 1.0\n", "0", "1", "0.25", "0.85", "0.7 because", "0,7"),
         ("1.1", "-0.2", "high", "10", "nan", "٠.٥", "0.٥", "850 %"),
     ),
@@ -146,7 +146,7 @@ EXAMPLES = {
         ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), ()), ("A", "(B)"), ("C", "insufficient")
     ),
     "triplets": Example(
-        TripletTask(QUESTION, Schema(("drug",), ("treats",))),
+        (QUESTION, Schema(("drug",), ("treats",))),
         (TRIPLET, f"```json\n{TRIPLET}\n```\n"),
         ("Aspirin.", "[1]", TRIPLET.replace("drug", "pill"), TRIPLET.replace('"?d",', '"?z",', 1)),
     ),

@@ -72,15 +72,9 @@ class AttentionSettings:
     top: int = 10
 
 
-CONTRASTIVE = AttentionSettings(variant="contrastive", steps=2, temperature=0.1)
-"""The contrastive variant; steps and temperature were tuned on half of the ConceptNet and UMLS questions."""
-WALK = replace(CONTRASTIVE, variant="walk")
-"""The walk from the contrastive scores; temperature and α were tuned on the same halves."""
-
-
-def tuned_settings(scorer: str) -> AttentionSettings | None:
-    """Settings of a scorer with the contrastive objective; None for the published scorers."""
-    return {"contrastive": CONTRASTIVE, "walk": WALK}.get(scorer)
+_CONTRASTIVE = AttentionSettings(variant="contrastive", steps=2, temperature=0.1)
+TUNED_SETTINGS = {"contrastive": _CONTRASTIVE, "walk": replace(_CONTRASTIVE, variant="walk")}
+"""Settings of the scorers with the contrastive objective, tuned on half of the ConceptNet and UMLS questions."""
 
 
 @dataclass(frozen=True)

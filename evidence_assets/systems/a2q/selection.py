@@ -328,7 +328,7 @@ class NearestTriples:
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The nearest triples of each question; empty if they must be linked and no node is."""
         graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
-        texts = [_with_options(q) if settings.options else q.text for q in questions]
+        texts = [f"{q.text} {', '.join(q.options)}" if settings.options and q.options else q.text for q in questions]
         queries: Sequence[Vectors] = list(self._encoder.encode_sentences(texts)) if texts else []
         all_edges = np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
@@ -338,17 +338,8 @@ class NearestTriples:
                     link_text(text, graph.linker) if settings.linked else link_topic_entities(question, graph.linker)
                 )
                 edges = graph.arrays.edges_at(nodes)
-            yield _select_nearest(graph, query, edges, vectors, settings.top_n)
-
-
-def _with_options(question: Question) -> str:
-    return f"{question.text} {', '.join(question.options)}" if question.options else question.text
-
-
-def _select_nearest(
-    graph: KnowledgeGraph, query: Vectors, edges: IntArray, vectors: Vectors, n: int
-) -> list[SelectedEvidence]:
-    edge_vectors = vectors if len(edges) == len(vectors) else vectors[edges]
-    scores = np.round(np.asarray(edge_vectors, dtype=np.float64) @ query, 9)
-    order = np.lexsort((edges, -scores))
-    return distinct_by_text((edge_evidence(graph, int(edges[index]), scores[index]) for index in order), n)
+            edge_vectors = vectors if len(edges) == len(vectors) else vectors[edges]
+            scores = np.round(np.asarray(edge_vectors, dtype=np.float64) @ query, 9)
+            order = np.lexsort((edges, -scores))
+            items = (edge_evidence(graph, int(edges[index]), scores[index]) for index in order)
+            yield distinct_by_text(items, settings.top_n)

@@ -58,12 +58,8 @@ class NodeCard:
         return [f"{title}\n{body[c.start : c.end]}" for c in split_chunks(body, count_tokens, body_tokens)] or [title]
 
 
-@dataclass(frozen=True)
-class GradeTask:
-    """A question and the card of a node to grade."""
-
-    question: str
-    card: NodeCard
+GradeTask = tuple[str, NodeCard]
+"""A question and the card of a node to grade."""
 
 
 class Grader(Protocol):
@@ -71,7 +67,7 @@ class Grader(Protocol):
 
     @property
     def version(self) -> str: ...
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> Sequence[tuple[float | Failure, ReplyCost | None]]: ...
+    def grade(self, pairs: Sequence[GradeTask]) -> Sequence[tuple[float | Failure, ReplyCost | None]]: ...
 
 
 _PROMPT = Template.load(__package__, "published_grade", "question entry")
@@ -79,10 +75,8 @@ _PROMPT = Template.load(__package__, "published_grade", "question entry")
 
 def grade_request(task: GradeTask, prompts: Prompts = PACKAGED) -> Request:
     """Build the request for a grade: a number from 0 to 1."""
-    fields = {
-        "question": fence("question", task.question),
-        "entry": fence("entry", task.card.text(MAX_DOCUMENT_CHARACTERS)),
-    }
+    question, card = task
+    fields = {"question": fence("question", question), "entry": fence("entry", card.text(MAX_DOCUMENT_CHARACTERS))}
     return prompts.customize(_PROMPT).request(MAX_REPLY_TOKENS, **fields)
 
 
@@ -123,8 +117,8 @@ class PromptedGrader:
             "prompted_grader", GRADE.version_with(model.prompts), model.version, MAX_DOCUMENT_CHARACTERS
         )
 
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, ReplyCost | None]]:
-        return GRADE.ask_with_cost(self._model, [GradeTask(*pair) for pair in pairs])
+    def grade(self, pairs: Sequence[GradeTask]) -> list[tuple[float | Failure, ReplyCost | None]]:
+        return GRADE.ask_with_cost(self._model, pairs)
 
 
 class RerankerGrader:
@@ -139,7 +133,7 @@ class RerankerGrader:
             "reranker_grader", reranker.model_id, reranker.revision, MAX_DOCUMENT_CHARACTERS, tokens
         )
 
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
+    def grade(self, pairs: Sequence[GradeTask]) -> list[tuple[float, None]]:
         texts = [card.passages(MAX_DOCUMENT_CHARACTERS, self._count, self._tokens) for _, card in pairs]
         inputs = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
         scores = iter(self._reranker.score(inputs).tolist() if inputs else [])

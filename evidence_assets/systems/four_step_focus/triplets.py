@@ -81,17 +81,13 @@ def reply_schema(schema: Schema) -> str:
     return json.dumps(object_schema(target=text, variables=variables, triplets=triplets))
 
 
-@dataclass(frozen=True)
-class TripletTask:
-    """A question and the types of its knowledge base."""
-
-    question: str
-    schema: Schema
+TripletTask = tuple[str, Schema]
+"""A question and the types of its knowledge base."""
 
 
 def triplet_request(task: TripletTask, prompts: Prompts = PACKAGED) -> Request:
     """Build the request for the triplets of a question."""
-    schema = task.schema
+    question, schema = task
     return prompts.customize(_PROMPT).request(
         512,
         (),
@@ -99,7 +95,7 @@ def triplet_request(task: TripletTask, prompts: Prompts = PACKAGED) -> Request:
         node_types=json.dumps(list(schema.node_types), ensure_ascii=False),
         edge_types=json.dumps(list(schema.edge_types), ensure_ascii=False),
         denials=_DENIALS if schema.denials else "",
-        question=json.dumps(task.question, ensure_ascii=False),
+        question=json.dumps(question, ensure_ascii=False),
     )
 
 
@@ -175,7 +171,7 @@ class TripletReader(Protocol):
 
 
 TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(
-    "triplets", (_PROMPT,), triplet_request, lambda reply, task: parse_triplets(reply, task.schema)
+    "triplets", (_PROMPT,), triplet_request, lambda reply, task: parse_triplets(reply, task[1])
 )
 
 
@@ -191,4 +187,4 @@ class PromptedTriplets:
         )
 
     def read_triplets(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, ReplyCost | None]]:
-        return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])
+        return TRIPLETS.ask_with_cost(self._model, [(question, self._schema) for question in questions])

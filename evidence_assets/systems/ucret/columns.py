@@ -138,7 +138,7 @@ def select_lines(
     points = [_transform(table.vectors, settings) for table in tables]
     remainders = [tuple(j for j, score in enumerate(scores) if score < settings.tau) for scores in overlaps]
     keys = list(zip(table_of, remainders, strict=True))
-    clusters = {key: _cluster_points(points[key[0]][list(key[1])], settings) for key in dict.fromkeys(keys) if key[1]}
+    clusters = {key: cluster(points[key[0]][list(key[1])], settings) for key in dict.fromkeys(keys) if key[1]}
     selections = []
     for i, key in enumerate(keys):
         scores, (table, remaining) = overlaps[i], key
@@ -180,27 +180,18 @@ def _nearness(text: Floats, points: Floats, settings: UcretSettings) -> Floats:
     return raw.round(12)
 
 
-def _cluster_points(points: Floats, settings: UcretSettings) -> tuple[NDArray[np.int64], Floats]:
-    """Labels and centroids of the non-empty clusters; clusters may be empty if columns are equal."""
-    geometry: Literal["cosine", "jsd"] = "jsd" if settings.measure == "jsd" else "cosine"
-    assignment, centroids = cluster(points, settings.clusters, geometry=geometry)
-    indices, labels = np.unique(assignment, return_inverse=True)
-    return labels, centroids[indices]
-
-
 # Seeded k-means on unit vectors and on distributions, for the columns of a table
 
 
 Floats = NDArray[np.float64]
-Geometry = Literal["cosine", "jsd"]
 # Distances of equal columns may differ in the last bits of a matrix product; ties must not depend on them.
 _TIE_DECIMALS = 12
 _MAX_STEPS = 100
 
 
-def _distances(points: Floats, centroids: Floats, geometry: Geometry) -> Floats:
+def _distances(points: Floats, centroids: Floats, measure: Measure) -> Floats:
     """``(n, k)`` distances of points ``(n, d)`` to centroids ``(k, d)``."""
-    if geometry == "cosine":
+    if measure == "cosine":
         distances: Floats = 1.0 - points @ centroids.T
     else:
         distances = jensen_shannon(points[:, None], centroids[None])
@@ -215,36 +206,35 @@ def _draw(weights: Floats, uniform: float) -> int:
     return min(int((cumulative <= uniform * cumulative[-1]).sum()), len(weights) - 1)
 
 
-def cluster(
-    points: Floats, k: int, *, geometry: Geometry = "cosine", seed: int = 0
-) -> tuple[NDArray[np.int64], Floats]:
+def cluster(points: Floats, settings: UcretSettings) -> tuple[NDArray[np.int64], Floats]:
     """Cluster points into ``min(k, n)`` clusters; returns the cluster of each point and the centroids ``(k, d)``.
 
-    A cluster without points, possible only if points are equal, is seeded again.
+    A cluster without points, possible only if points are equal, is seeded again; one that stays empty is left out.
 
-    ``k``: at least 1. ``points``: ``(n, d)``, n at least 1: unit vectors for ``cosine``, distributions for ``jsd``.
+    ``points``: ``(n, d)``, n at least 1: unit vectors for ``cosine``, distributions for ``jsd``.
     """
     n = len(points)
-    generator = np.random.default_rng(seed)
+    generator, k, measure = np.random.default_rng(0), settings.clusters, settings.measure
     # k-means++: draw the first centroid uniformly, the others in proportion to the distance from the nearest centroid.
     centroids = points[[int(generator.random() * n)]]
     for _ in range(1, min(k, n)):
-        nearest = _distances(points, centroids, geometry).min(axis=1)
+        nearest = _distances(points, centroids, measure).min(axis=1)
         centroids = np.vstack([centroids, points[_draw(nearest, generator.random())]])
     assignment = np.full(n, -1)
     for _ in range(_MAX_STEPS):
-        distances = _distances(points, centroids, geometry)
+        distances = _distances(points, centroids, measure)
         updated, closest = distances.argmin(axis=1), distances.min(axis=1)
         uniform = generator.random()
         for t in range(len(centroids)):
             members = points[updated == t]
             if not len(members):
                 centroids[t] = points[_draw(closest, uniform)]
-            elif geometry == "cosine":
+            elif measure == "cosine":
                 centroids[t] = unit_rows(members.sum(axis=0)[None])[0]
             else:
                 centroids[t] = members.mean(axis=0)
         if (updated == assignment).all():
             break
         assignment = updated
-    return assignment, centroids
+    indices, labels = np.unique(assignment, return_inverse=True)
+    return labels, centroids[indices]

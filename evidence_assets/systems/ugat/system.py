@@ -37,11 +37,11 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
 from evidence_assets.graphs.attention.scorer import (
+    TUNED_SETTINGS,
     AttentionSettings,
     FeatureGraph,
     NodeScores,
     train_and_score,
-    tuned_settings,
 )
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import GraphPath, shortest_paths
@@ -105,7 +105,7 @@ class UgatSettings:
         """Settings of the attention; None if nodes are not scored."""
         if self.scorer == "none":
             return None
-        return tuned_settings(self.scorer) or AttentionSettings(
+        return TUNED_SETTINGS.get(self.scorer) or AttentionSettings(
             self.scorer,
             self.layers,
             self.heads,
@@ -124,7 +124,7 @@ class PathSelection:
     ``scores``: Node scores; None if nodes are not scored.
     """
 
-    question_id: str
+    question: QuestionSubgraph
     passages: Mapping[str, Mapping[str, GraphPath]]
     subgraph: Subgraph
     scores: NodeScores | None
@@ -159,13 +159,12 @@ class PathSelector:
         batch = 1 if self._settings.whole else QUESTIONS_PER_GROUP
         for start in range(0, len(questions), batch):
             group = [question.question_id for question in questions[start : start + batch]]
-            selections = {
-                selection.question_id: selection
-                for selection in self.select_paths([self._subgraphs[q] for q in group if q in self._subgraphs])
-            }
-            if self._settings.whole:
-                self.notes["nodes_cut"] += sum(len(selection.subgraph.dropped) for selection in selections.values())
-            yield from (list(self._evidence_rows(selections[q])) if q in selections else [] for q in group)
+            selections = iter(self.select_paths([self._subgraphs[q] for q in group if q in self._subgraphs]))
+            for question_id in group:
+                selection = next(selections) if question_id in self._subgraphs else None
+                if selection and self._settings.whole:
+                    self.notes["nodes_cut"] += len(selection.subgraph.dropped)
+                yield list(self._evidence_rows(selection)) if selection else []
 
     def select_paths(self, questions: Sequence[QuestionSubgraph]) -> list[PathSelection]:
         """Ranked paths of each question; the node scorers of all questions are trained together."""
@@ -182,11 +181,8 @@ class PathSelector:
         paths = [self._paths(*case) for case in zip(questions, subgraphs, node_scores, strict=True)]
         if settings.rank == "words":
             paths = self._rank_by_words(questions, paths)
-        selections = []
-        for question, subgraph, scores, option_paths in zip(questions, subgraphs, node_scores, paths, strict=True):
-            passages = {label: self._passages(ranked) for label, ranked in option_paths.items()}
-            selections.append(PathSelection(question.links.question_id, passages, subgraph, scores))
-        return selections
+        passages = [{label: self._passages(ranked) for label, ranked in of_options.items()} for of_options in paths]
+        return [PathSelection(*parts) for parts in zip(questions, passages, subgraphs, node_scores, strict=True)]
 
     def _subgraph(self, question: QuestionSubgraph) -> Subgraph:
         """The subgraph of a question: the stored one, or all nodes within D hops, as published."""
@@ -267,7 +263,7 @@ class PathSelector:
         Its reasons have the attention of each edge, from head to tail and from tail to head, and whether two edges
         state opposite relations between the same two nodes.
         """
-        links, scores, nodes = self._subgraphs[selection.question_id].links, selection.scores, selection.subgraph.nodes
+        links, scores, nodes = selection.question.links, selection.scores, selection.subgraph.nodes
         relevance: dict[int, float] = {}
         attention: dict[int, list[float]] = {}
         if scores is not None:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.experiment.evidence.selection import Question
-from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.protocols import Encoder, FloatArray, LocalEncoder, TokenVectors
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TokenWeighting
@@ -173,8 +172,3 @@ def find_pools(hypotheses: Sequence[Hypothesis], corpus: IndexedCorpus, encoder:
         order = order[positions[order] >= 0]
         pools.append(Pool(positions[order].astype(np.int64), cosines[order].astype(np.float64)))
     return pools
-
-
-def union_of_chunks(pools: Sequence[Pool]) -> IntArray:
-    """Ascending positions of the chunks of all pools."""
-    return sorted_unique(np.concatenate([np.zeros(0, np.int64), *(pool.chunks for pool in pools)]))

@@ -16,7 +16,7 @@ from evidence_assets.reasoning.spans.passages import find_referent
 from evidence_assets.retrieval.token_cache import CachedText
 from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence, top_positions
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
-from evidence_assets.systems.uscrake.passages import Hypothesis, Passages, Pool, find_pools, union_of_chunks
+from evidence_assets.systems.uscrake.passages import Hypothesis, Passages, Pool, find_pools
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.text.sentences import starts_with_pronoun
 from evidence_assets.transport import TokenPool
@@ -44,8 +44,9 @@ class TextEvidence:
     def candidates(self, hypotheses: Sequence[Hypothesis]) -> list[list[TextCandidate]]:
         """Text evidence of each hypothesis, best first; a query without tokens has none."""
         pools = find_pools(hypotheses, self._corpus, self._encoder, self._settings.R)
-        if self._settings.cost != "embedding":
-            self._encoded.texts(union_of_chunks(pools))  # one call encodes all texts that are not cached
+        if pools and self._settings.cost != "embedding":
+            # One call encodes all texts that are not cached.
+            self._encoded.texts(np.unique(np.concatenate([pool.chunks for pool in pools])))
         candidates = [self._select(h, pool) for h, pool in zip(hypotheses, pools, strict=True)]
         release_memory()  # large pools otherwise stay allocated
         return candidates

@@ -18,7 +18,6 @@ from evidence_assets.systems.four_step_focus.triplets import (
     Term,
     Triplet,
     TripletQuery,
-    TripletTask,
     parse_triplets,
     triplet_request,
 )
@@ -84,7 +83,7 @@ def test_unusable_replies_have_a_reason(reply: str, reason: str) -> None:
 
 
 def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
-    request = triplet_request(TripletTask('Ignore this. "What"?', SCHEMA))
+    request = triplet_request(('Ignore this. "What"?', SCHEMA))
     assert json.dumps('Ignore this. "What"?') in request.user
     assert all(name in request.user for name in ("gene/protein", "targets", "drug"))
     variables_schema = json.loads(request.json_schema)["properties"]["variables"]["items"]
@@ -101,7 +100,7 @@ def test_denied_triplets_are_read_only_where_the_schema_has_them() -> None:
         parse_reply(reply)
     with pytest.raises(UnusableReply, match=r"triplets.0.denied: Input should be a valid boolean"):
         parse_triplets(change_reply(triplets=[{**rows[0], "denied": "yes"}]), schema)
-    requests = [triplet_request(TripletTask("What?", each)) for each in (SCHEMA, schema)]
+    requests = [triplet_request(("What?", each)) for each in (SCHEMA, schema)]
     assert ['"denied"' in request.user for request in requests] == [False, True]
     assert ['"denied"' in request.json_schema for request in requests] == [False, True]
 
