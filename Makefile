@@ -84,7 +84,7 @@ audit: $(VENV)/.audit
 	$(BIN)/python tools/audit.py --bom build/sbom.json
 
 SPEED := $(addprefix retrieval.,bm25 encoder pool scale transport) $(addprefix harvest.,triple_scoring tuple_memory tuple_search) \
-  $(addprefix graphs.,attention conceptnet entity_linking paths selection stark substitution) \
+  $(addprefix graphs.,attention conceptnet paths selection stark substitution) \
   $(addprefix platform.,ask explorer readers served tick trace)
 
 bench: $(VENV)/.dev

@@ -38,7 +38,6 @@ BENCHES = {
     "graphs.attention": Bench(
         "--questions 2 --steps 20 2 --repeats 2", r"ratio of the best ([\d.]+)", "torch-geometric, in a loop"
     ),
-    "graphs.entity_linking": Bench("--names 400000 --concepts 10", r"ratio ([\d.]+)", "rapidfuzz over all names"),
     "retrieval.encoder": Bench(
         "--texts 60 --rounds 3",
         r"clauses\S* \S+ +float32(?: +\d+){4} +([\d.]+)",

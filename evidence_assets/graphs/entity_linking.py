@@ -134,15 +134,6 @@ class EntityLinker:
             next_free = last
         return spans
 
-    def fuzzy(self, concept: str) -> tuple[float, list[int]]:
-        """The best similarity above the threshold and the keys with that similarity; otherwise (0, [])."""
-        key, threshold = name_key(concept), MIN_SIMILARITY
-        if not key or not len(self.keys):
-            return 0.0, []
-        matches = process.extract(key, self._key_list, scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None)
-        best = matches[0][1] if matches else 0.0
-        return best / 100, [position for _, score, position in matches if score == best]
-
     def _find_keys(self, keys: Sequence[str]) -> list[int]:
         """Number of each key; −1 for keys that no name has."""
         numbers: list[int] = find_positions(self.keys, pl.Series(keys, dtype=pl.String)).tolist()
@@ -155,9 +146,11 @@ class EntityLinker:
         for key_id in self._find_keys([key, *variant_keys(concept)]):
             if key_id >= 0:
                 return self._resolve(concept, key_id)
-        score, ids = self.fuzzy(concept)
-        if ids:
-            return self._link(concept, "fuzzy", score, np.concatenate([self._rows_of(i) for i in ids]))
+        matches = process.extract(key, self._key_list, scorer=fuzz.ratio, score_cutoff=100 * MIN_SIMILARITY, limit=None)
+        if matches:
+            best = matches[0][1]
+            rows = [self._rows_of(position) for _, score, position in matches if score == best]
+            return self._link(concept, "fuzzy", best / 100, np.concatenate(rows))
         return Link(concept, "none", 0.0, (), ())
 
     def _resolve(self, concept: str, key_id: int) -> Link:

@@ -19,10 +19,8 @@ from evidence_assets.models.vectors import unit_rows
 
 
 def _split_heads(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
-    """Split unit vectors into ``heads`` slices: heads × n × d/heads."""
+    """Split unit vectors into ``heads`` slices: heads × n × d/heads; ``heads`` must divide d."""
     unit = unit_rows(np.asarray(vectors, dtype=np.float64))
-    if heads < 1 or unit.shape[-1] % heads:
-        raise ValueError(f"{heads} heads do not divide vectors of {unit.shape[-1]} dimensions; choose a divisor")
     return unit.reshape(len(unit), heads, -1).transpose(1, 0, 2)
 
 
@@ -91,8 +89,6 @@ def expand(
     The start has score 1.
     """
     theta, max_neighbours = settings.theta, settings.max_neighbours
-    if theta < 1 or max_neighbours < 1:
-        raise ValueError("theta and max_neighbours must be at least 1")
     scores = {start: 1.0}
     queue, n_expanded, max_distance = [(-1.0, 0, start)], 0, 0
     while queue and (max_distance if settings.theta_counts == "layers" else n_expanded) < theta:

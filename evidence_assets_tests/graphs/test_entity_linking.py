@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rapidfuzz import fuzz, process
+from rapidfuzz import fuzz
 
-from evidence_assets.graphs.entity_linking import MIN_SIMILARITY, EntityLinker, NameVectors
+from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
 from evidence_assets.graphs.keyphrases import candidate_phrases, extract_concepts
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.words import name_key, words_with_offsets
@@ -54,20 +54,6 @@ def test_rules_are_tried_in_order_and_recorded() -> None:
     assert anagram.score == pytest.approx(1.0)
     assert linker.link("silent").rule == "none"
     assert linker.link("zzz").rule == "none"
-
-
-@given(st.lists(SHORT_WORDS, min_size=1, max_size=25), SHORT_WORDS)
-@settings(max_examples=80, deadline=None)
-def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str) -> None:
-    linker = EntityLinker(names)
-    keys = list(dict.fromkeys(key for key in map(name_key, names) if key))
-    query = name_key(concept)
-    matches = (
-        process.extract(query, keys, scorer=fuzz.ratio, score_cutoff=100 * MIN_SIMILARITY, limit=None) if query else []
-    )
-    best = sorted(name for name, score, _ in matches if score == matches[0][1])
-    score, ids = linker.fuzzy(concept)
-    assert (score, sorted(linker.keys.gather(ids))) == (matches[0][1] / 100 if matches else 0.0, best)
 
 
 @given(
@@ -168,13 +154,3 @@ def test_choice_equals_a_slow_reference() -> None:
     results = extract_concepts([text], encode, top_n=6)[0]
     assert [concept.text for concept in results] == expected
     assert [concept.score for concept in results] == pytest.approx([cosine(p, text) for p in expected], abs=1e-6)
-
-
-def test_many_texts_are_encoded_once_in_one_call_and_do_not_depend_on_each_other() -> None:
-    texts = ["A red dog barks", "", "What is it?", "A red dog barks", "The red dog sleeps"]
-    encode = CountingEncoder()
-    joint = extract_concepts(texts, encode, top_n=5)
-    assert len(encode.calls) == 1
-    assert len(encode.calls[0]) == len(set(encode.calls[0]))
-    assert joint == [extract_concepts([text], CountingEncoder(), top_n=5)[0] for text in texts]
-    assert joint[1] == joint[2] == []

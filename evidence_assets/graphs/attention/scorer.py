@@ -118,13 +118,9 @@ def train_and_score(
 ) -> list[NodeScores]:
     """Train and score subgraphs with separate parameters, so scores do not depend on the other questions.
 
-    On a CPU, questions are trained in parallel on torch's threads.
-    Raises ValueError if the width is not a multiple of the number of heads.
+    On a CPU, questions are trained in parallel on torch's threads. The width must be a multiple of the number of heads.
     """
     settings, torch_device = settings or AttentionSettings(), torch.device(device)
-    width = graphs[0].features.shape[1] if graphs else 0
-    if width % settings.heads:
-        raise ValueError(f"{width} columns cannot be split into {settings.heads} heads; choose a divisor of {width}")
 
     def score(graph_and_query: tuple[FeatureGraph, FloatArray]) -> NodeScores:
         graph, query = graph_and_query

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, paired_bootstrap, without_interval
 from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple, judge_relevance
 from evidence_assets.systems.kbloom.scores import HarvestedRelations, Row, size_metrics
@@ -63,16 +61,6 @@ def measure_control(
     total = sum(weights.values())
     chance = sum(weights[fact] for fact in harvested_set & unstated) / total if total else 0.0
     return Control(len(harvested_set & held_out_set), len(held_out_set), chance)
-
-
-def recovery_p_value(controls: Sequence[Control]) -> float:
-    """P(at least as many recovered facts | chance) over all relations together (sum of binomial counts)."""
-    from scipy.stats import binom  # as slow to import as torch
-
-    pmf = np.ones(1)
-    for control in controls:
-        pmf = np.convolve(pmf, binom.pmf(np.arange(control.n_held_out + 1), control.n_held_out, control.chance))
-    return float(min(1.0, pmf[sum(control.n_recovered for control in controls) :].sum()))
 
 
 def build_sample_rows(
@@ -142,5 +130,4 @@ def _control_metrics(controls: Sequence[Control]) -> dict[str, Estimate]:
     return {
         "held_out_recall": _share(n_recovered, n_held_out),
         "held_out_chance": without_interval(sum(c.n_held_out * c.chance for c in controls) / n_held_out, n_held_out),
-        "held_out_p": without_interval(recovery_p_value(controls), n_held_out),
     }

@@ -18,7 +18,6 @@ from evidence_assets.experiment.stage import Stage, StageContext, StageInput, St
 from evidence_assets.experiment.system import CustomStages, NoSettings, ScoreTarget, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MiningModels
-from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.models.registry import (
     MASKED_LM_ASSET,
     SAMPLE_MASKED_LM,
@@ -122,7 +121,7 @@ class _Stages:
         reads = [StageInput(SEED_ASSET), StageInput(self.variant.with_models(MASKED_LM_ASSET, ["masked_model"]))]
         reads += [StageInput(settings.kinds)] if settings.kinds else []
         about = "Triples of one relation, with their prompts and candidate tuples."
-        code = f"{VERSION}:{settings.harvests}:{[*self._prompt_models, *self._causal_models]}"
+        code = f"{VERSION}:{settings.harvests}:{self._other_models}"
         tags = ("parquet", "pytorch")
         options: dict[str, Any] = {"partitions": "relations", "kinds": tags, "pool": "gpu"}
         stages = [Stage(self.harvest_asset, "triples", self._make_harvest, about, reads, code, **options)]
@@ -135,7 +134,7 @@ class _Stages:
         if settings.truth:
             about = "Scores of the harvest against the facts that the sample corpus states, without the seeds."
             stages.append(
-                self._stage("", self._score_on_sample, about, [*reads, StageInput("raw/sample")], f"{VERSION}:2")
+                self._stage("", self._score_on_sample, about, [*reads, StageInput("raw/sample")], f"{VERSION}:3")
             )
         else:
             about = "Size and diversity of the harvest of each collection."
@@ -171,36 +170,37 @@ class _Stages:
         return Stage(key, "scores", make, about, reads, version, partitions="", kinds=tags, pool=pool)
 
     @property
-    def _prompt_models(self) -> list[str]:
-        """Models other than the masked one that write prompts, as far as they are known without loading them."""
-        harvesting = self.variant.profile.harvesting
-        writers = [model for model in (harvesting.writer, harvesting.substitution) if model is not None]
-        models = [f"{model.name}@{model.revision}" for model in writers]
-        if self.settings.baseline and harvesting.paraphraser == "generator":
-            models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=self.variant.prompt_settings))
-        return models if self.settings.prompts != "initial" else []
+    def _other_models(self) -> list[str]:
+        """Models other than the masked one and the encoder, as far as they are known without loading them."""
+        harvesting, models = self.variant.profile.harvesting, list[str]()
+        if self.settings.prompts != "initial":
+            writers = [model for model in (harvesting.writer, harvesting.substitution) if model is not None]
+            models += [f"{model.name}@{model.revision}" for model in writers]
+            if self._rewords:
+                prompts = self.variant.prompt_settings
+                models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=prompts))
+        causal = harvesting.causal
+        return models + ([f"{causal.name}@{causal.revision}"] if causal else [])
 
     @property
-    def _causal_models(self) -> list[str]:
-        """The causal model that rates the fluency, if the profile names one."""
-        causal = self.variant.profile.harvesting.causal
-        return [f"{causal.name}@{causal.revision}"] if causal else []
+    def _rewords(self) -> bool:
+        """Whether the language model rewords prompts for the baseline."""
+        return self.settings.baseline and self.variant.profile.harvesting.paraphraser == "generator"
 
-    def _models(self, context: StageContext) -> Callable[[MaskedLM], MiningModels]:
-        """The models for prompt mining but the masked one."""
+    def _open_mining_models(self, context: StageContext) -> MiningModels:
         from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # imports torch
 
         harvesting = context.profile.harvesting
-        models = partial(MiningModels, encoder=get_encoder(context.profile.encoder))
+        masked = get_masked_lm(context.lake, context.profile.masked_model)
+        models = MiningModels(masked, get_encoder(context.profile.encoder))
         if self.settings.prompts == "initial":
             return models
         writer = get_sequence_model(SentenceWriter, harvesting.writer) if harvesting.writer else None
         proposer = get_sequence_model(PermutedLM, harvesting.substitution) if harvesting.substitution else None
         paraphrase = None
-        if self.settings.baseline and harvesting.paraphraser == "generator":
+        if self._rewords:
             paraphrase = partial(reword_statements, open_language_model(context, context.profile.generator))
-        write = writer.write if writer else None
-        return partial(models, write=write, propose=proposer, paraphrase=paraphrase)
+        return replace(models, write=writer.write if writer else None, propose=proposer, paraphrase=paraphrase)
 
     def _read_harvest(self, context: StageContext, collection: str = "") -> scores.HarvestedRelations:
         """The harvest of one collection, or of all."""
@@ -229,14 +229,9 @@ class _Stages:
                 f"{collections}, or add it to `collections` of the variant"
             )
         kinds = rows.read_entity_kinds(context.read("triples", self.settings.kinds)) if self.settings.kinds else None
-        add_masked = self._models(context)
-        harvesting = context.profile.harvesting
-        causal = get_sequence_model(TextLikelihood, harvesting.causal) if harvesting.causal else None
         model_id = masked_lm_key(context.lake, context.profile.masked_model)
         encoder_id = model_key(get_encoder(context.profile.encoder))
-        input_hash = rows.hash_harvest_inputs(
-            relation, model_id, encoder_id, settings, kinds, [*self._prompt_models, *self._causal_models]
-        )
+        input_hash = rows.hash_harvest_inputs(relation, model_id, encoder_id, settings, kinds, self._other_models)
         prompts = context.read("prompts", context.asset, context.partition)
         is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
         if is_complete and prompts.height and set(prompts["input_hash"]) == {input_hash}:
@@ -244,7 +239,8 @@ class _Stages:
             candidates = context.read("candidate_tuples", context.asset, context.partition)
             side_tables = {"prompts": prompts, "candidate_tuples": candidates}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
-        models = add_masked(get_masked_lm(context.lake, context.profile.masked_model))
+        models, harvesting = self._open_mining_models(context), context.profile.harvesting
+        causal = get_sequence_model(TextLikelihood, harvesting.causal) if harvesting.causal else None
         check_seeds(relation, models.masked)
         check_kinds(relation, kinds)
         first = mine_relation_prompts(relation, models, settings[0])
@@ -275,10 +271,8 @@ class _Stages:
 
     def _score_on_reference(self, reference: Reference, context: StageContext) -> StageOutput:
         pairs = reference.read_pairs(context.lake.fetch_raw(*reference.paths))
-        encode, harvest = (
-            get_encoder(context.profile.encoder).encode_sentences,
-            self._read_harvest(context, reference.collection),
-        )
+        encode = get_encoder(context.profile.encoder).encode_sentences
+        harvest = self._read_harvest(context, reference.collection)
         return self._with_published(scores.build_reference_rows(harvest, reference.name, pairs, encode))
 
     def _score_by_models(self, context: StageContext) -> StageOutput:

@@ -18,7 +18,6 @@ from evidence_assets.graphs.attention.scorer import (
     AttentionSettings,
     FeatureGraph,
     NodeScores,
-    contrastive_loss,
     random_walk_scores,
     train_and_score,
 )
@@ -116,14 +115,6 @@ def test_gcn_weighs_all_neighbours_alike() -> None:
     np.testing.assert_allclose(results.attention, [[1 / 3, 1 / 2], [1 / 3, 1 / 2]], atol=1e-6)
 
 
-def test_cosine_is_the_cosine() -> None:
-    graph, query = problem("cosine", 5, 4)
-    results = train(graph, query, AttentionSettings(variant="cosine"))
-    norms = np.linalg.norm(graph.features, axis=1) * np.linalg.norm(query)
-    np.testing.assert_allclose(results.scores, graph.features @ query / norms, atol=1e-6)
-    assert results.attention.shape == (0, 2)
-
-
 def test_relevance_is_a_threshold_unless_the_scores_have_collapsed() -> None:
     settings = AttentionSettings(threshold=0.5, least_spread=0.05, top=2)
     nodes, spread, rule = scorer.relevant_nodes(np.array([0.9, 0.5, 0.1, 0.6], np.float32), settings)
@@ -144,11 +135,6 @@ def test_small_and_odd_graphs() -> None:
     assert np.isfinite(train(nameless, query).scores).all()
 
 
-def test_heads_that_do_not_divide_the_width_are_refused() -> None:
-    with pytest.raises(ValueError, match="8 columns cannot be split into 3 heads"):
-        train(*problem("bad", 4, 3), AttentionSettings(heads=3))
-
-
 RNG = np.random.default_rng(0)
 PROJECTED, FEATURES = torch.tensor(RNG.standard_normal((2, 5, 3)))
 QUERY = torch.nn.functional.normalize(torch.tensor(RNG.standard_normal(3)), dim=0)
@@ -157,12 +143,6 @@ QUERY = torch.nn.functional.normalize(torch.tensor(RNG.standard_normal(3)), dim=
 def cosines(vectors: torch.Tensor) -> np.ndarray:
     rows = vectors.numpy()
     return rows @ QUERY.numpy() / np.linalg.norm(rows, axis=1)
-
-
-def test_the_contrastive_loss_is_the_cross_entropy_over_the_nodes() -> None:
-    message, target = np.exp(cosines(PROJECTED) / 0.2), np.exp(cosines(FEATURES) / 0.2)
-    expected = -float(target / target.sum() @ np.log(message / message.sum()))
-    assert contrastive_loss(PROJECTED, FEATURES, QUERY, 0.2).item() == pytest.approx(expected)
 
 
 Case = tuple[np.ndarray, np.ndarray, np.ndarray]
