@@ -37,7 +37,6 @@ class Link:
     rule: Rule
     score: float
     nodes: tuple[int, ...]
-    names: tuple[str, ...]
 
     @property
     def is_linked(self) -> bool:
@@ -142,7 +141,7 @@ class EntityLinker:
     def _by_name(self, concept: str) -> Link:
         key = name_key(concept)
         if not key:
-            return Link(concept, "none", 0.0, (), ())
+            return Link(concept, "none", 0.0, ())
         for key_id in self._find_keys([key, *variant_keys(concept)]):
             if key_id >= 0:
                 return self._resolve(concept, key_id)
@@ -151,7 +150,7 @@ class EntityLinker:
             best = matches[0][1]
             rows = [self._rows_of(position) for _, score, position in matches if score == best]
             return self._link(concept, "fuzzy", best / 100, np.concatenate(rows))
-        return Link(concept, "none", 0.0, (), ())
+        return Link(concept, "none", 0.0, ())
 
     def _resolve(self, concept: str, key_id: int) -> Link:
         """Select the exact forms of a key; otherwise those that differ only in case; otherwise all."""
@@ -168,8 +167,7 @@ class EntityLinker:
         return np.asarray(self._rows[self._starts[key_id] : self._starts[key_id + 1]])
 
     def _link(self, concept: str, rule: Rule, score: float, rows: NDArray[np.int64]) -> Link:
-        nodes = tuple(sorted_unique(self._owners[rows]).tolist())
-        return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows.tolist()})))
+        return Link(concept, rule, score, tuple(sorted_unique(self._owners[rows]).tolist()))
 
     @cached_property
     def _key_list(self) -> list[str]:

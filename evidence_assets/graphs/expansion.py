@@ -51,14 +51,6 @@ def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
-    """Nodes reached from one start and their scores, in the order of the search."""
-
-    nodes: IntArray
-    score: FloatArray
-
-
-@dataclass(frozen=True)
 class ExpansionSettings:
     """Parameters of the expansion: ``penalty`` is λ, ``theta`` is θ, ``theta_counts`` its unit.
 
@@ -82,8 +74,10 @@ class ExpansionSettings:
 
 def expand(
     graph: GraphArrays, start: int, phrase: FloatArray, node_vectors: FloatArray, settings: ExpansionSettings
-) -> Neighbourhood:
-    """Best-first expansion around the node of a phrase; ``node_vectors`` has one row per graph node.
+) -> dict[int, float]:
+    """Score of each node of a best-first expansion around the node of a phrase, in the order of the search.
+
+    ``node_vectors`` has one row per graph node.
 
     Neighbours are scored ``s = α − λ·distance``; the best node that is not expanded yet is next, until θ is reached.
     The start has score 1.
@@ -109,15 +103,7 @@ def expand(
         for node, weight in zip(new_nodes.tolist(), (alpha - settings.penalty * (distance + 1)).tolist(), strict=True):
             scores[node] = weight
             heapq.heappush(queue, (-weight, distance + 1, node))
-    size = len(scores)
-    return Neighbourhood(np.fromiter(scores, np.int64, size), np.fromiter(scores.values(), np.float64, size))
-
-
-def union_nodes(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:
-    """All nodes of the neighbourhoods, ascending."""
-    if not neighbourhoods:
-        return np.zeros(0, dtype=np.int64)
-    return sorted_unique(np.concatenate([n.nodes for n in neighbourhoods]))
+    return scores
 
 
 def node_attention(
@@ -140,11 +126,6 @@ def node_attention(
         for option in nonempty_options
     ]
     return np.asarray((weight + np.mean(by_option, axis=0)) / 2, dtype=np.float64)
-
-
-def top_nodes(nodes: IntArray, weights: FloatArray, n: int) -> IntArray:
-    """The n nodes with the largest weights, ascending; ties go to the smaller node."""
-    return np.sort(nodes[np.lexsort((nodes, -np.round(weights, 12)))[:n]])
 
 
 def find_bridges(

@@ -22,12 +22,11 @@ MAX_PHRASE_WORDS = 3
 
 @dataclass(frozen=True)
 class Concept:
-    """A phrase ``text[start:end]`` (its first occurrence) and its cosine to the text."""
+    """A phrase ``text[start:end]``, its first occurrence."""
 
     text: str
     start: int
     end: int
-    score: float
 
 
 def candidate_phrases(text: str) -> list[tuple[str, int, int]]:
@@ -82,7 +81,7 @@ def extract_concepts(texts: Sequence[str], encode: Encode, *, top_n: int) -> lis
         phrase_vectors = vectors[[row[phrase] for phrase, _, _ in phrases]]
         relevance = phrase_vectors @ vectors[row[text]]
         order = _marginal_relevance(relevance, phrase_vectors @ phrase_vectors.T, top_n)
-        concepts.append([Concept(*phrases[i], score=float(relevance[i])) for i in order])
+        concepts.append([Concept(*phrases[i]) for i in order])
     return concepts
 
 

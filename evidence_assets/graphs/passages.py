@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -123,19 +124,13 @@ def passage_table(
 
 def passage_lineage(table: pa.Table, encoded_by: str = "") -> pa.Table:
     """Lineage of passages: from their node or edge and, with ``encoded_by``, from that encoder."""
-    owners, model = table.column("owner_id"), pa.repeat(encoded_by, len(table))
-    parents = [(DERIVED, table.column("owner_kind"), owners)]
+    repeat = partial(pa.repeat, size=len(table))
+    child = {"child_kind": repeat("passage"), "child_id": table.column("passage_id")}
+    parents = [(DERIVED, table.column("owner_kind"), table.column("owner_id"))]
     if encoded_by:
-        parents.append((GENERATED, pa.repeat("model", len(table)), model))
+        parents.append((GENERATED, repeat("model"), repeat(encoded_by)))
     edges = [
-        {
-            "child_kind": pa.repeat("passage", len(table)),
-            "child_id": table.column("passage_id"),
-            "relation": pa.repeat(relation, len(table)),
-            "parent_kind": kind,
-            "parent_id": parent,
-            "parent_version": parent,
-        }
-        for relation, kind, parent in parents
+        {**child, "relation": repeat(name), "parent_kind": kind, "parent_id": parent, "parent_version": parent}
+        for name, kind, parent in parents
     ]
     return pa.concat_tables([build_table("lineage_edges", columns) for columns in edges])

@@ -41,13 +41,13 @@ class Exact:
 def test_rules_are_tried_in_order_and_recorded() -> None:
     surfaces = ["Paris", "paris", "food court", "make bread", "swimming pool", "listen"]
     linker, near = EntityLinker(surfaces), NameVectors(Exact(surfaces), letter_vectors)
-    assert linker.link("Paris") == linker.link(" Paris ").__class__("Paris", "exact", 1.0, (0,), ("Paris",))
+    assert linker.link("Paris") == linker.link(" Paris ").__class__("Paris", "exact", 1.0, (0,))
     assert (linker.link("PARIS").rule, linker.link("PARIS").nodes) == ("normalised", (0, 1))
     assert (linker.link("Food Courts").rule, linker.link("Food Courts").nodes) == ("normalised", (2,))
     assert linker.link("the food-court").nodes == (2,)
     assert (linker.link("making bread").rule, linker.link("making bread").nodes) == ("normalised", (3,))
     fuzzy = linker.link("swiming poool")
-    assert (fuzzy.rule, fuzzy.nodes, fuzzy.names) == ("fuzzy", (4,), ("swimming pool",))
+    assert (fuzzy.rule, fuzzy.nodes) == ("fuzzy", (4,))
     assert fuzzy.score == pytest.approx(fuzz.ratio("swiming poool", "swimming pool") / 100)
     (anagram,) = linker.link_many(["silent"], near)
     assert (anagram.rule, anagram.nodes) == ("embedding", (5,))
@@ -153,4 +153,3 @@ def test_choice_equals_a_slow_reference() -> None:
         )
     results = extract_concepts([text], encode, top_n=6)[0]
     assert [concept.text for concept in results] == expected
-    assert [concept.score for concept in results] == pytest.approx([cosine(p, text) for p in expected], abs=1e-6)

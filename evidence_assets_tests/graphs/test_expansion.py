@@ -50,9 +50,8 @@ VECTORS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
 
 def test_expansion_follows_the_best_score_and_pays_for_distance() -> None:
     results = expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.1, theta=3, heads=1))
-    scores = dict(zip(results.nodes.tolist(), results.score.tolist(), strict=True))
-    assert scores == pytest.approx({0: 1.0, 1: 0.7, 2: 0.4, 3: 0.5, 5: 0.7})
-    assert expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(theta=1, heads=1)).nodes.tolist() == [0, 1, 2]
+    assert results == pytest.approx({0: 1.0, 1: 0.7, 2: 0.4, 3: 0.5, 5: 0.7})
+    assert expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(theta=1, heads=1)).keys() == {0, 1, 2}
 
 
 def test_theta_counts_layers_or_expanded_nodes() -> None:
@@ -63,8 +62,8 @@ def test_theta_counts_layers_or_expanded_nodes() -> None:
         )
         for counts in ("nodes", "layers")
     }
-    assert by["nodes"].nodes.tolist() == [0, 1, 2, 3, 4]
-    assert by["layers"].nodes.tolist() == [0, 1, 2, 3, 4, 5]
+    assert by["nodes"].keys() == {0, 1, 2, 3, 4}
+    assert by["layers"].keys() == {0, 1, 2, 3, 4, 5}
 
 
 def test_softmax_scores_are_attention_over_the_step() -> None:
@@ -72,7 +71,7 @@ def test_softmax_scores_are_attention_over_the_step() -> None:
         LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.1, theta=1, heads=1, score="softmax")
     )
     weights = np.exp(np.array([0.8, 0.5]) / np.sqrt(2))
-    assert results.score[1:] == pytest.approx(weights / weights.sum() - 0.1)
+    assert [*results.values()][1:] == pytest.approx(weights / weights.sum() - 0.1)
 
 
 def test_question_and_options_attend_jointly() -> None:

@@ -24,11 +24,6 @@ from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import Array
 
 
-def published_loss(projected: Tensor, query: Tensor) -> Tensor:
-    """mean_v (1 − cos(p_v, q)); `query` has unit length."""
-    return (1 - normalize(projected, dim=1) @ query).mean()
-
-
 def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, temperature: float) -> Tensor:
     """Cross-entropy between the node distributions of the network and of the encoder.
 
@@ -40,7 +35,6 @@ def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, tempera
 
 
 Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
-CONTRASTIVE_VARIANTS = ("contrastive", "walk")
 RelevanceRule = Literal["threshold", "top"]
 
 
@@ -181,10 +175,10 @@ def _train_and_score_graph(
     optimiser = torch.optim.Adam([*weights, projection], lr=settings.learning_rate, fused=True)
     for _ in range(settings.steps):
         projected, _ = forward()
-        if settings.variant in CONTRASTIVE_VARIANTS:
+        if settings.variant in TUNED_SETTINGS:
             loss = contrastive_loss(projected, features, unit, settings.temperature)
         else:
-            loss = published_loss(projected, unit)
+            loss = (1 - normalize(projected, dim=1) @ unit).mean()  # as published: the mean of 1 − cos(p_v, q)
         optimiser.zero_grad(set_to_none=False)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()

@@ -24,7 +24,7 @@ from evidence_assets.experiment.evidence.selection import (
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.expansion import ExpansionSettings, Neighbourhood
+from evidence_assets.graphs.expansion import ExpansionSettings
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
@@ -197,14 +197,15 @@ class A2Q:
 
     def _neighbourhoods(
         self, question: str, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]
-    ) -> list[Neighbourhood]:
+    ) -> list[IntArray]:
+        """The nodes around each start of the phrases, beginning with the start."""
         neighbourhoods = []
         for phrase in phrases:
             vector = vectors[self._text_to_encode(phrase)]
             for start in self._start_nodes(phrase, vector):
-                neighbourhood = graph_expansion.expand(self._graph.arrays, start, vector, self._nodes, self._settings)
-                is_best = np.isin(neighbourhood.nodes, self._nodes_of_best(question, neighbourhood.nodes, [start]))
-                neighbourhoods.append(Neighbourhood(neighbourhood.nodes[is_best], neighbourhood.score[is_best]))
+                scores = graph_expansion.expand(self._graph.arrays, start, vector, self._nodes, self._settings)
+                nodes: IntArray = np.fromiter(scores, np.int64)
+                neighbourhoods.append(nodes[np.isin(nodes, self._nodes_of_best(question, nodes, [start]))])
         return neighbourhoods
 
     def _nodes_of_best(self, question: str, nodes: IntArray, starts: Sequence[int]) -> IntArray:
@@ -228,13 +229,13 @@ class A2Q:
         settings, graph = self._settings, self._graph.arrays
         neighbourhoods = self._neighbourhoods(question, phrases, vectors)
         query = np.stack([vectors[question], *(vectors[self._text_to_encode(phrase)] for phrase in phrases)])
-        nodes = graph_expansion.union_nodes(neighbourhoods)
+        nodes = _union(neighbourhoods)
         weights = graph_expansion.node_attention(query, nodes, self._nodes, heads=settings.heads)
         kept_nodes = self._keep_nodes(nodes, weights, neighbourhoods)
         by_option = [self._neighbourhoods(question, option, vectors) for option in options]
         if any(by_option):
-            kept_nodes = self._nodes_of_best(question, kept_nodes, [int(n.nodes[0]) for n in neighbourhoods])
-            option_nodes = [graph_expansion.union_nodes(option) for option in by_option]
+            kept_nodes = self._nodes_of_best(question, kept_nodes, [int(n[0]) for n in neighbourhoods])
+            option_nodes = [_union(option) for option in by_option]
             nodes = sorted_unique(np.concatenate([kept_nodes, *option_nodes]))
             weights = graph_expansion.node_attention(
                 query, nodes, self._nodes, options=option_nodes, heads=settings.heads
@@ -256,11 +257,12 @@ class A2Q:
         return {edge: (mean_attention(edge), stage) for edge, stage in stages.items()}
 
     def _keep_nodes(
-        self, nodes: IntArray, weights: NDArray[np.float64], neighbourhoods: Sequence[Neighbourhood]
+        self, nodes: IntArray, weights: NDArray[np.float64], neighbourhoods: Sequence[IntArray]
     ) -> IntArray:
         """The nodes with the highest attention, and the start nodes of the phrases."""
-        starts = np.array([n.nodes[0] for n in neighbourhoods], dtype=np.int64)
-        return np.union1d(graph_expansion.top_nodes(nodes, weights, self._settings.kept_nodes), starts)
+        starts = np.array([n[0] for n in neighbourhoods], dtype=np.int64)
+        order = np.lexsort((nodes, -np.round(weights, 12)))
+        return np.union1d(nodes[order[: self._settings.kept_nodes]], starts)
 
     def _find_bridges(self, nodes: IntArray) -> list[int]:
         """Edges of the shortest paths between the parts of the subgraph on these nodes."""
@@ -298,6 +300,11 @@ class A2Q:
             bridges = [edge_evidence(graph, edge, 0.0, stage="bridge") for edge in self._find_bridges(ends)]
             evidence = distinct_by_text([*evidence, *bridges], len(evidence) + len(bridges))
         return evidence
+
+
+def _union(neighbourhoods: Sequence[IntArray]) -> IntArray:
+    """All nodes of the neighbourhoods, ascending."""
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *neighbourhoods]))
 
 
 def attend_to_grades(grades: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -46,10 +46,6 @@ class TripleCandidates:
     triples: list[TripleCandidate]
     total: int
 
-    @property
-    def dropped(self) -> int:
-        return self.total - len(self.triples)
-
 
 @dataclass(frozen=True, eq=False)
 class _StartNode:
@@ -186,7 +182,7 @@ class GraphEvidence:
         requests = [(h.pieces, [*map(JudgedText, t)]) for (h, _), t in zip(group, triples_by_sentence, strict=True)]
         all_scores = self._judge.score(requests)
         for (hypothesis, candidates), triples, scores in zip(group, triples_by_sentence, all_scores, strict=True):
-            counts = {"found": candidates.total, "dropped": candidates.dropped}
+            counts = {"found": candidates.total, "dropped": candidates.total - len(candidates.triples)}
             best = best_first(list(triples.items()), scores)[: self._s]
             yield [self._row(hypothesis.label, triple, text, score, **counts) for (text, triple), score in best]
 

@@ -303,7 +303,7 @@ def test_key_phrases_gate_the_concepts_of_published_variants(
     text = "Which sign would fit the diabetes that metformin relieves?"
     question = Question("q", "b", "mcqa", text, ("excessive thirst",))
     start = text.index("metformin")
-    phrase = Concept("metformin", start, start + len("metformin"), 0.9)
+    phrase = Concept("metformin", start, start + len("metformin"))
     monkeypatch.setattr(question_concepts, "extract_concepts", lambda texts, encode, top_n: [[phrase] for _ in texts])
     stored = expand_questions([question], graph, WIDE)
     assert {each.phrase for each in stored["q"].links.concepts} >= {"metformin", "diabetes"}
