@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
@@ -243,17 +243,6 @@ def passages(graph: KnowledgeGraph, previous: pl.DataFrame | None = None) -> tup
     rows = as_stored("kg_passages", table)
     assert len(passage_lineage(table)) == rows.height
     return rows, reused, encoder
-
-
-def test_only_changed_texts_are_encoded_again() -> None:
-    before, _, _ = passages(BASE)
-    documents = pl.Series([*BASE.documents[:6], "Gout is old."])
-    changed = replace(BASE, node_column=lambda name: documents if name == "document" else BASE.node_column(name))
-    after, reused, encoder = passages(changed, before)
-    assert reused == before.height - 1
-    assert encoder.encoded_texts == ["gout (disease): Gout is old."]
-    fresh, _, _ = passages(changed)
-    assert after.equals(fresh)
 
 
 def test_vectors_encoded_before_a_fault_are_reused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

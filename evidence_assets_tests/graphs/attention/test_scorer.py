@@ -135,16 +135,6 @@ def test_small_and_odd_graphs() -> None:
     assert np.isfinite(train(nameless, query).scores).all()
 
 
-RNG = np.random.default_rng(0)
-PROJECTED, FEATURES = torch.tensor(RNG.standard_normal((2, 5, 3)))
-QUERY = torch.nn.functional.normalize(torch.tensor(RNG.standard_normal(3)), dim=0)
-
-
-def cosines(vectors: torch.Tensor) -> np.ndarray:
-    rows = vectors.numpy()
-    return rows @ QUERY.numpy() / np.linalg.norm(rows, axis=1)
-
-
 Case = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 

@@ -98,16 +98,6 @@ def rank_nodes(system: FourStepFocus, *texts: str) -> list[NodeRanking]:
 PARSER = FormParser(FORMS, BASE.type_names)
 
 
-def test_nodes_that_satisfy_the_triplets_rank_above_the_others() -> None:
-    ranking = rank_nodes(make_ranker(PARSER), "Which drug is at once a remedy for fever and a remedy for gout?")[0]
-    assert ranking.status == "answered"
-    assert ranking.nodes[0].node_id == "n1"
-    assert [node.filtered for node in ranking.nodes] == [True] + [False] * 6
-    assert ranking.supported == ("n1",)
-    similarities = [node.similarity for node in ranking.nodes[1:]]
-    assert similarities == sorted(similarities, reverse=True)
-
-
 def test_evidence_shows_edges_and_passages() -> None:
     settings = FocusSettings(evidence_nodes=1)
     ranking = rank_nodes(

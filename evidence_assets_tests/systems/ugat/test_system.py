@@ -227,13 +227,6 @@ def test_published_paths_do_not_leave_the_subgraph_of_d_hops() -> None:
     }
     assert passages[1, "subgraph"] == passages[2, "subgraph"] == 0 < passages[3, "subgraph"]
     assert passages[1, "graph"] and passages[2, "graph"]
-    graph = drawn_graph(300, 500)
-    reached = graph.arrays.neighbourhood([3, 8], 3).nodes.tolist()
-    many = make_question_subgraph("q", [3, 8], {"A": tuple(reached[::2]), "B": (299, 7)}, graph)
-    for D in (1, 2, 3):
-        selection = relevant_paths(many, replace(PUBLISHED, D=D, threshold=-1.0), graph)
-        used = {node for ranked in selection.passages.values() for path in ranked.values() for node in path.nodes}
-        assert used and used <= set(selection.subgraph.nodes.tolist())
 
 
 def test_without_node_filtering_all_nodes_of_the_raw_subgraph_anchor_paths() -> None:
