@@ -98,10 +98,6 @@ class PassageFiles:
             open_array(folder / f"{name}.npy") for name in ("owners", "order", "bounds", "vectors")
         )
 
-    def __len__(self) -> int:
-        """Number of nodes."""
-        return len(self._bounds) - 1
-
     @cached_property
     def _means(self) -> tuple[VectorIndex, NDArray[np.float16]]:
         folder = self._folder / "means"

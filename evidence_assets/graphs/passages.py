@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import islice
 
@@ -32,18 +32,18 @@ def accept_all(owner_id: str) -> bool:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text for a node or an edge; ``start`` is −1 if it is not part of the node's document."""
+    """A text for a node or an edge; ``char_start`` is −1 if it is not part of the node's document."""
 
     owner_kind: str
     owner_id: str
     ordinal: int
-    start: int
-    end: int
+    char_start: int
+    char_end: int
     text: str
 
     @property
     def passage_id(self) -> str:
-        return content_id("passage", self.owner_kind, self.owner_id, self.start, self.end, self.text)
+        return content_id("passage", self.owner_kind, self.owner_id, self.char_start, self.char_end, self.text)
 
 
 def fact_passages(graph: KnowledgeGraph, accepts: OwnerFilter = accept_all) -> Iterator[Passage]:
@@ -101,14 +101,9 @@ def passage_table(
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
         hashes, block_reused = fill_vectors([p.text for p in block], model_id, cache, encoder.encode_sentences, vectors)
         reused += block_reused
+        names = ("passage_id", *(field.name for field in fields(Passage)))
         columns = {
-            "passage_id": [p.passage_id for p in block],
-            "owner_kind": [p.owner_kind for p in block],
-            "owner_id": [p.owner_id for p in block],
-            "ordinal": [p.ordinal for p in block],
-            "char_start": [p.start for p in block],
-            "char_end": [p.end for p in block],
-            "text": [p.text for p in block],
+            **{name: [getattr(passage, name) for passage in block] for name in names},
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), encoder.dimensions).cast(
                 pa.list_(pa.float32())
             ),

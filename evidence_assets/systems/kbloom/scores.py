@@ -33,8 +33,9 @@ from evidence_assets.harvest.triple_metrics import (
     sampled_precision,
 )
 from evidence_assets.lake.input_files import read_yaml_mapping
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.statement_judge import PromptedJudge, StatementForm, verbalise_triple
+from evidence_assets.systems.kbloom.statement_judge import JUDGE, StatementForm, verbalise_triple
 from evidence_assets.text.words import name_key
 
 if TYPE_CHECKING:  # it imports torch
@@ -224,7 +225,7 @@ def _pool_accuracies(parts: Sequence[tuple[int, Spread]]) -> Estimate:
     return normal(mean, deviation, total)
 
 
-def build_judgement_rows(harvest: HarvestedRelations, judges: Sequence[PromptedJudge]) -> list[Row]:
+def build_judgement_rows(harvest: HarvestedRelations, judges: Sequence[LanguageModel]) -> list[Row]:
     """Judge the statements of each collection, without seeds, by language models.
 
     By judge: ``precision`` and ``noisy_percent`` are means over 200 experiments of 100 tuples per relation, with the
@@ -237,7 +238,7 @@ def build_judgement_rows(harvest: HarvestedRelations, judges: Sequence[PromptedJ
         statements = list(dict.fromkeys(chain.from_iterable(texts)))
         judgements: list[dict[str, bool]] = []
         for judge in judges if statements else ():
-            verdicts = zip(statements, judge.judge(statements), strict=True)
+            verdicts = zip(statements, JUDGE.ask(judge, statements), strict=True)
             judgements.append({text: verdict for text, verdict in verdicts if isinstance(verdict, bool)})
             by_relation = [[judgements[-1][t] for t in of_relation if t in judgements[-1]] for of_relation in texts]
             if any(by_relation):
@@ -269,7 +270,7 @@ def _precision_estimates(spread: Spread, n: int) -> dict[str, Estimate]:
 
 
 def build_inspection_rows(
-    harvest: HarvestedRelations, judges: Sequence[PromptedJudge], likelihood: TextLikelihood | None
+    harvest: HarvestedRelations, judges: Sequence[LanguageModel], likelihood: TextLikelihood | None
 ) -> list[Row]:
     """Judge the ten best tuples of ``UsedFor``, without seeds, as scores of its collection.
 
@@ -284,7 +285,7 @@ def build_inspection_rows(
         for origin in harvest.selectors:
             texts = harvest.verbalise(relation, harvest.non_seed_pairs(origin, relation)[:INSPECTED_TUPLES])
             if texts and judges:
-                n_correct = sum(verdict is True for verdict in judges[0].judge(texts))
+                n_correct = sum(verdict is True for verdict in JUDGE.ask(judges[0], texts))
                 estimates = {
                     f"correct_of_{INSPECTED_TUPLES}:{INSPECTED_RELATION}": without_interval(n_correct, len(texts))
                 }

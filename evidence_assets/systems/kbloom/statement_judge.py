@@ -9,7 +9,6 @@ from typing import Literal
 
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import parse_answer
-from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import as_sentence, fill_prompt
@@ -29,17 +28,6 @@ JUDGE: PromptedTask[str, bool] = PromptedTask(
     ),
     lambda reply, _: VERDICTS[parse_answer(reply, tuple(VERDICTS), tuple(VERDICTS))],
 )
-
-
-class PromptedJudge:
-    """Judges with a language model whether statements are correct."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model, self.model_id = model, model.model_id
-
-    def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
-        """Verdicts in the order of the statements."""
-        return JUDGE.ask(self._model, statements)
 
 
 def parse_rewordings(reply: str) -> list[str]:

@@ -39,13 +39,7 @@ from evidence_assets.systems.kbloom.harvesting import (
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, read_entity_names
 from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, read_facts
 from evidence_assets.systems.kbloom.scores import Reference, load_references
-from evidence_assets.systems.kbloom.statement_judge import (
-    JUDGE,
-    REWORD,
-    PromptedJudge,
-    StatementForm,
-    reword_statements,
-)
+from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, StatementForm, reword_statements
 
 SEED_ASSET, SEED_FOLDER_ASSET = "knowledge/seeds", "raw/seeds"
 """Assets of the seeds of each relation and of the folder of seed files."""
@@ -279,7 +273,7 @@ class _Stages:
         from evidence_assets.models.sequence_models import TextLikelihood  # imports torch, which planning does not need
 
         settings, harvest = context.profile.harvesting.likelihood, self._read_harvest(context)
-        judges = [PromptedJudge(open_language_model(context, generator)) for generator in _judge_settings()]
+        judges = [open_language_model(context, generator) for generator in _judge_settings()]
         likelihood = None if settings is None else get_sequence_model(TextLikelihood, settings)
         judgements = scores.build_judgement_rows(harvest, judges)
         return self._with_published([*judgements, *scores.build_inspection_rows(harvest, judges, likelihood)])

@@ -20,9 +20,8 @@ from evidence_assets.reasoning.tables.cells import parse_cell, parse_values
 from evidence_assets.reasoning.tables.questions import rate_match
 from evidence_assets.systems.ucret.columns import KeptLine, Rule, Selection
 
-# An option column matches the options at least this well relative to the best column, or it has at least so many of
-# them word for word and half as many as any other column.
-_MIN_RELATIVE_MATCH, _MIN_EXACT_OPTIONS = 0.9, 2
+# An option column matches the options at least this well relative to the best column.
+_MIN_RELATIVE_MATCH = 0.9
 # A text in more rows, and in more than a quarter of all, is not a row name.
 _MAX_NAMED_ROWS = 3
 
@@ -81,10 +80,8 @@ def score_option_columns(words: TableWords, options: Sequence[str]) -> dict[int,
     """Columns whose cells match the options, with the mean Dice overlap of the options' best cells."""
     overlaps = [words.overlaps(option_words) for option in options if (option_words := collect_words(option))]
     scores = {j: sum(best) / len(overlaps) for j, best in enumerate(zip(*overlaps, strict=True))}
-    n_exact = {j: sum(best[j] == 1.0 for best in overlaps) for j in scores}
     min_score = _MIN_RELATIVE_MATCH * max(scores.values(), default=0.0)
-    min_exact = max(_MIN_EXACT_OPTIONS, max(n_exact.values(), default=0) / 2)
-    return {j: score for j, score in scores.items() if score > 0 and (score >= min_score or n_exact[j] >= min_exact)}
+    return {j: score for j, score in scores.items() if score > 0 and score >= min_score}
 
 
 def _select_name_columns(rows: dict[int, set[int]], height: int) -> dict[int, set[int]]:

@@ -19,7 +19,7 @@ from evidence_assets.systems.kbloom.scores import (
     load_references,
 )
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, Relation, collection_folder, read_seed_folder
-from evidence_assets_tests.systems.kbloom.test_scores import WordJudge, make_triples
+from evidence_assets_tests.systems.kbloom.test_scores import make_triples, word_judge
 
 COUNTS = {"conceptnet": 20, "lama": 20, "umls": 15}
 EATS, NEAR = (
@@ -138,7 +138,7 @@ def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
 
     harvest = HarvestedRelations([EATS, used_for], pl.concat([kbloom, bertnet]), SELECTORS)
     scorer: Any = LengthScorer()
-    rows = build_inspection_rows(harvest, [WordJudge("judge", "bed", unsure="Barn")], scorer)
+    rows = build_inspection_rows(harvest, [word_judge("judge", "Bed", unsure="Barn")], scorer)
     kbloom_scores, bertnet_scores = values_by_metric(rows, "k"), values_by_metric(rows, "b")
     assert (kbloom_scores["correct_of_10:UsedFor"], bertnet_scores["correct_of_10:UsedFor"]) == (1, 0)
     seed_lengths = np.array([len("Saw for wood."), len("Pen for ink.")]) / 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from dataclasses import replace
 
 import polars as pl
@@ -11,12 +11,14 @@ import pytest
 from evidence_assets.harvest.triple_metrics import sampled_precision
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, measure_control
 from evidence_assets.systems.kbloom.scores import HarvestedRelations, build_judgement_rows
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.statement_judge import PromptedJudge, verbalise_triple
+from evidence_assets.systems.kbloom.statement_judge import verbalise_triple
 from evidence_assets_tests.lake_rows import as_stored
+from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 EATS = Relation("eats", "zoo", "<HEAD> eats <TAIL>", (("Fox", "hen"),), "<HEAD> eats <TAIL>")
 
@@ -92,23 +94,23 @@ def test_a_collection_is_compared_with_the_baseline_over_its_relations() -> None
 # Judgements ---------------------------------------------------------------------------------------------------------
 
 
-class WordJudge(PromptedJudge):
+def word_judge(model_id: str, likes: str, unsure: str = "~") -> LanguageModel:
     """A judge that accepts statements with a certain word, and fails on statements with another."""
 
-    def __init__(self, model_id: str, likes: str, unsure: str = "~") -> None:
-        self.model_id, self._likes, self._unsure = model_id, likes, unsure
+    def reply(request: Request) -> str:
+        (statement,) = re.findall(r"Statement: (.*)", request.user)
+        return "unsure" if unsure in statement else "correct" if likes in statement else "wrong"
 
-    def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
-        return [Failure("unsure") if self._unsure in text else self._likes in text for text in statements]
+    return LanguageModel(ScriptedGenerator(reply, model_id=model_id))
 
 
 def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> None:
     kbloom = make_triples([("fox", "hen"), ("owl", "mouse"), ("cat", "mouse"), ("cow", "moon")])
     bertnet = make_triples([("owl", "mouse"), ("dog", "moon")], "bertnet")
-    judges = [WordJudge("first", "mouse", unsure="dog"), WordJudge("second", "owl")]
+    judges = [word_judge("first", "mouse", unsure="dog"), word_judge("second", "owl")]
     harvest = HarvestedRelations([EATS], pl.concat([kbloom, bertnet]), {"kbloom": "own", "bertnet": "bertnet"})
     rows = build_judgement_rows(harvest, judges)
-    scores = {(r["selector"], r["reasoner"], r["metric"]): (r["value"], r["n"]) for r in rows}
+    scores = {(r["selector"], r["reasoner"].removesuffix("@1"), r["metric"]): (r["value"], r["n"]) for r in rows}
     assert scores["own", "first", "precision"] == (pytest.approx(2 / 3), 3)
     assert scores["own", "first", "noisy_percent"] == (pytest.approx(1 / 3), 3)
     assert scores["own", "second", "precision"] == (pytest.approx(1 / 3), 3)
@@ -120,21 +122,13 @@ def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> 
     assert prepare_rows("scores", rows).num_rows == len(rows)
 
 
-class RecordingJudge(WordJudge):
-    """Accepts tuples with an odd number, and records the statements."""
-
-    def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
-        self.statements = list(statements)
-        return [int(text.split()[0][1:]) % 2 == 1 for text in statements]
-
-
 def test_published_judges_see_the_initial_prompt_over_200_experiments() -> None:
     relation = replace(EATS, template="one sees <HEAD> eat <TAIL>")
     triples = make_triples([(f"x{number}", "hen") for number in range(300)])
-    judge = RecordingJudge("judge", "")
+    generator = ScriptedGenerator(lambda r: "correct" if re.search(r'"x\d*[13579] ', r.user) else "wrong")
     harvest = HarvestedRelations([relation], triples, {"kbloom": "own"}, "prompt")
-    rows = build_judgement_rows(harvest, [judge])
-    assert judge.statements[0] == "x0 eats hen."
+    rows = build_judgement_rows(harvest, [LanguageModel(generator)])
+    assert any('"x0 eats hen."' in request.user for request in generator.requests)
     assert verbalise_triple(relation, "x0", "hen") == "one sees x0 eat hen."
     scores = {row["metric"]: row for row in rows}
     spread = sampled_precision([[number % 2 == 1 for number in range(300)]])

@@ -168,13 +168,6 @@ def test_fallback_columns_stay_only_if_nothing_else_is_kept() -> None:
     }
 
 
-def test_a_column_with_several_exact_options_is_an_option_column() -> None:
-    columns = [["iron ore", "tin ore", "zinc ore"], ["iron", "tin", "clay"], ["red", "grey", "blue"]]
-    words = TableWords.of(["Ore", "Metal", "Colour"], columns)
-    assert {0, 1} <= set(score_option_columns(words, ["iron", "tin", "zinc ore", "lead ore"]))
-    assert 2 not in score_option_columns(words, ["iron", "tin", "zinc ore", "lead ore"])
-
-
 def test_a_text_in_many_rows_does_not_restore_its_column() -> None:
     columns = [[f"lake {i}" for i in range(20)], ["north"] * 15 + ["south"] * 5]
     words = TableWords.of(["Lake", "Side"], columns)
