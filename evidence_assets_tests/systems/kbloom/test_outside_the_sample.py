@@ -138,7 +138,7 @@ def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
 
     harvest = HarvestedRelations([EATS, used_for], pl.concat([kbloom, bertnet]), SELECTORS)
     scorer: Any = LengthScorer()
-    rows = build_inspection_rows(harvest, [word_judge("judge", "Bed", unsure="Barn")], scorer)
+    rows = build_inspection_rows(harvest, [word_judge("judge", "bed", unsure="Barn")], scorer)
     kbloom_scores, bertnet_scores = values_by_metric(rows, "k"), values_by_metric(rows, "b")
     assert (kbloom_scores["correct_of_10:UsedFor"], bertnet_scores["correct_of_10:UsedFor"]) == (1, 0)
     seed_lengths = np.array([len("Saw for wood."), len("Pen for ink.")]) / 100
