@@ -96,6 +96,8 @@ def build_harvest_rows(
         ids = [content_id("prompt", relation.id, harvest.variant, prompt.text) for prompt in harvest.prompts]
         kept_positions = [number for number, prompt in enumerate(harvest.prompts) if prompt.kept]
         shared = {"relation_id": relation.id, "variant": harvest.variant}
+        origins = {"relation": relation.id, "relation_id": relation.id, "origin": harvest.variant, "model_id": model}
+        origins |= {"source": source, "licence": LICENCE}
         for prompt_id, prompt in zip(ids, harvest.prompts, strict=True):
             columns = _columns(prompt, "text", "weight", "bert_score", "ibleu", "certainty", "kept")
             prompts.append(shared | columns | {"prompt_id": prompt_id, "input_hash": input_hash})
@@ -114,19 +116,7 @@ def build_harvest_rows(
             candidate_id = candidate_ids[triple.head, triple.tail]
             triple_id = content_id("triple", triple.head, relation.id, triple.tail)
             columns = _columns(triple, "head", "tail", "semantic", "fluency", "score", "rank", "agreement")
-            triples.append(
-                columns
-                | {
-                    "triple_id": triple_id,
-                    "relation": relation.id,
-                    "origin": harvest.variant,
-                    "flags": list(triple.flags),
-                    "model_id": model,
-                    "relation_id": relation.id,
-                    "source": source,
-                    "licence": LICENCE,
-                }
-            )
+            triples.append(columns | origins | {"triple_id": triple_id, "flags": list(triple.flags)})
             prompt_positions = triple.found_by or kept_positions
             lineage += [edge("candidate", candidate_id, DERIVED, "prompt", ids[n], ids[n]) for n in prompt_positions]
             lineage.append(
