@@ -70,7 +70,9 @@ def format_table(ratios: Mapping[str, Sequence[float]]) -> str:
 
 def read_table(page: str) -> dict[str, tuple[float, float]]:
     """The lowest and highest recorded ratio of each bench, by its name."""
-    rows = re.findall(r"^\| `python -m bench\.([\w.]+).*?` \|.*?\| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|$", page, re.MULTILINE)
+    rows = re.findall(
+        r"^\| `python -m bench\.([\w.]+).*?` \|.*?\| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|$", page, re.MULTILINE
+    )
     return {name: (float(low), float(high)) for name, low, high in rows}
 
 

@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequenceClassification, set_seed
 
-from bench.retrieval.encoder import texts_of
 from bench.graphs.attention import random_problem
+from bench.retrieval.encoder import texts_of
 from evidence_assets.graphs.attention.scorer import AttentionSettings, train_and_score
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.inference import find_minilm_folder

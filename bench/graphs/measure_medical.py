@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from bench.differences import format_difference
 from bench.answers.measure_variants import materialize_scores, project
+from bench.differences import format_difference
 
 ASSOCIATED, CAUSES, SUBTYPE, VECTOR = "6", "2", "3", "18"
 DEFINED = {  # phrase of the Disease Ontology's definitions: relation, whether the disease is its tail

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from bench.retrieval.scale import resident
 from bench.retrieval.in_stages import keep, run
+from bench.retrieval.scale import resident
 from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.merge import edge_rows, node_rows

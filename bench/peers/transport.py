@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from bench.retrieval.transport import K, bm25, real_pool
 from bench.peers.measuring import Used, in_new_process, measured, missing, versions
 from bench.retrieval.token_encoding import encode
+from bench.retrieval.transport import K, bm25, real_pool
 from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
 
 Array = NDArray[np.float64]

@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bench.tables.claim_data import Claim, read_scitab, read_tabfact
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.reasoning.tables.claims import ClaimFeatures, Weights, check_claim, label_probabilities
+from evidence_assets.reasoning.tables.claims import ClaimCheck, Weights, check_claim, label_probabilities
 from evidence_assets.reasoning.tables.table import TableView
 
 # Sample weights of a SCITAB claim (truth) and a TabFact statement (NOT ENOUGH INFORMATION); 1 for the other benchmark.
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
     """A claim with its features and the index of its gold label."""
 
     claim: Claim
-    features: ClaimFeatures
+    features: ClaimCheck
     gold: int
 
     @property
@@ -56,7 +56,7 @@ def build_samples(claims: Sequence[Claim]) -> list[Sample]:
     for claim in claims:
         table = claim.table
         view = TableView.of(table.table_id, table.caption, table.header, table.rows)
-        features = check_claim(view, claim.question.text).features
+        features = check_claim(view, claim.question.text)
         samples.append(Sample(claim, features, CLAIM_LABELS.index(claim.question.gold[0])))
     return samples
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.differences import format_difference
-from bench.tables.measure_tables import VARIANTS, answer_question, locate_gold_cell, to_question
 from bench.minilm import MiniLm
+from bench.tables.measure_tables import VARIANTS, answer_question, locate_gold_cell, to_question
 from evidence_assets import profiles
 from evidence_assets.benchmarks.readers import read_pairs, read_passages, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table

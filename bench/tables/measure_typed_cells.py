@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-from bench.tables.claim_data import read_scitab, read_tabfact
 from bench.differences import format_difference
+from bench.tables.claim_data import read_scitab, read_tabfact
 from bench.tables.fit_claim_weights import Sample, build_samples, fit
 from evidence_assets.experiment.scores.metrics import accuracy, paired_bootstrap
 from evidence_assets.reasoning.tables import cells, table

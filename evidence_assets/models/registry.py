@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.inference import resolve_device
+from evidence_assets.models.inference import WEIGHTS_FILE, kernel_name, resolve_device
 from evidence_assets.models.protocols import (
     Encoder,
     FloatArray,
@@ -93,10 +94,9 @@ def masked_lm_key(lake: Lake, settings: ModelSettings) -> str:
     """The `model_key` of `get_masked_lm`; a model trained in this lake is not loaded."""
     if settings.name != SAMPLE_MASKED_LM:
         return model_key(get_masked_lm(lake, settings))
-    from evidence_assets.models.masked import masked_lm_revision
-
     folder, _ = _find_trained_model(lake, MASKED_LM_ASSET)
-    return f"{settings.name}@{masked_lm_revision(Path(folder), resolve_device(settings.device))}"
+    kernels = kernel_name(resolve_device(settings.device).partition(":")[0])
+    return f"{settings.name}@{file_id(Path(folder) / WEIGHTS_FILE)}-{kernels}"
 
 
 def get_tuned_classifier(lake: Lake) -> Reranker:
@@ -110,7 +110,7 @@ def _find_trained_model(lake: Lake, asset: str) -> tuple[str, int]:
 
 
 def _weights_time(folder: Path, remedy: str) -> int:
-    weights = folder / "model.safetensors"
+    weights = folder / WEIGHTS_FILE
     if not weights.exists():
         raise ModelUnavailable(f"the model is not trained yet. {remedy}")
     return weights.stat().st_mtime_ns

@@ -1,8 +1,8 @@
 """Confidence: the probability that an answer is correct, by logistic regression on signals of its prediction.
 
 Each family of questions and each model has its own fit, because signals of another model have another scale. A
-prediction without a fit keeps the raw share. ``confidence.yaml`` has the packaged fits (``bench/answers/fit_confidence.py``);
-``evidence train confidence`` fits the answers of a lake.
+prediction without a fit keeps the raw share. ``confidence.yaml`` has the packaged fits, which
+``bench/answers/fit_confidence.py`` made; ``evidence train confidence`` fits the answers of a lake.
 """
 
 from __future__ import annotations

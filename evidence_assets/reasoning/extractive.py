@@ -45,7 +45,7 @@ NON_FINDING_WEIGHT = 0.1
 """Weight of a statement that is not a finding; a finding has weight 1."""
 MIN_FINDINGS = 2
 """Minimum findings of a document that say yes or no: a note on other matters has one at most, by chance."""
-# Log odds against yes, fitted on the first half of PubMedQA's development questions; bench/answers/measure_answers.py --fit.
+# Log odds against yes, fitted on the first half of PubMedQA's development questions by measure_answers.py --fit.
 LOG_ODDS_OFFSETS = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
 LOG_ODDS_SLOPES = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
 MIN_SHARE = 0.50
@@ -132,7 +132,7 @@ VERSION = "13"
 
 TEXT_KINDS = ("chunk", "sentence")
 
-# Log odds, fitted on the first halves by id of OpenBookQA, ARC and CommonsenseQA: bench/answers/measure_answers.py --fit.
+# Log odds, fitted on the first halves by id of OpenBookQA, ARC and CommonsenseQA by measure_answers.py --fit.
 STATEMENT_WEIGHT = 3.2
 """Weight of the cosine of the most similar statement, for questions with texts in their evidence."""
 FACT_WEIGHT = 6.0

@@ -149,7 +149,9 @@ class FaultyServer:
             case "trickle":
                 return _trickle
             case "empty body" | "malformed body":
-                return Response(b'{"choices": [{' if behaviour == "malformed body" else b"", media_type="application/json")
+                return Response(
+                    b'{"choices": [{' if behaviour == "malformed body" else b"", media_type="application/json"
+                )
             case "other body":
                 return JSONResponse({"result": "B"})
             case "slow":

@@ -97,12 +97,9 @@ class TestCrossEncoder(RerankerContract):
             reranker.score([("pain", "pain " * 140)])
 
 
-def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_with_several_outputs_is_no_reranker(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="has 3 outputs, but a reranker has one"):
         CrossEncoderReranker(str(make_cross_encoder(tmp_path / "three", outputs=3)))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelUnavailable, match="cannot be loaded"):
-        CrossEncoderReranker("nobody/no-such-reranker")
 
 
 QUERIES = ("what treats fever", "what treats pain", "what lowers glucose")

@@ -34,30 +34,34 @@ TEXTS = (
 )
 
 
+MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def word_pieces(vocabulary: Sequence[str] = (), *, cased: bool = False, **options: Any) -> PreTrainedTokenizerFast:
+    """A tokenizer of word pieces with this vocabulary, or with one that is learned from ``TEXTS``."""
+    model = models.WordPiece({piece: i for i, piece in enumerate([*MARKS, *vocabulary])}, unk_token="[UNK]")
+    tokenizer = Tokenizer(model if vocabulary else models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    if not vocabulary:
+        tokenizer.train_from_iterator(TEXTS, trainers.WordPieceTrainer(vocab_size=200, special_tokens=MARKS))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special, **options)
+
+
 def make_encoder(folder: Path, seed: int = 0, positions: int = 128) -> Path:
     """A two-layer BERT with a lower-casing word-piece tokenizer, saved in the Hugging Face layout; it reads
     ``positions``.
     """
     set_seed(seed)
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(TEXTS, trainers.WordPieceTrainer(vocab_size=200, special_tokens=special))
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        model_max_length=positions,
-    )
-    fast.save_pretrained(folder)
+    tokenizer = word_pieces(model_max_length=positions)
+    tokenizer.save_pretrained(folder)
     config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(),
+        vocab_size=len(tokenizer),
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=2,
@@ -127,19 +131,9 @@ SMALL: dict[str, Any] = {
 def word_piece(seed: int = 0, *, cased: bool = False, model_id: str = "tiny-bert") -> HFMaskedLM:
     """BERT with WordPiece pieces; only some words are whole."""
     words = ["the", "river", "sea", "iron", "copper", "town", "is", "near", "a", "42", "!"]
-    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
-    vocabulary = [*marks, *words, "har", "##bour", "##s", "flow", "."]
-    tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(vocabulary)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    fast = word_pieces(["[unused1]", *words, "har", "##bour", "##s", "flow", "."], cased=cased)
     torch.manual_seed(seed)
-    config = BertConfig(vocab_size=len(vocabulary), max_position_embeddings=24, **SMALL)
+    config = BertConfig(vocab_size=len(fast), max_position_embeddings=24, **SMALL)
     return HFMaskedLM(BertForMaskedLM(config), fast, model_id=model_id, batch_size=5)
 
 

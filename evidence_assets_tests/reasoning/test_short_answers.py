@@ -62,7 +62,6 @@ def test_two_facts_are_joined_if_the_question_asks_for_both() -> None:
         ("What is a web made by?", ()),
         ("", FACTS),
         ("Who rules the sea?", FACTS),
-        ("web", ()),
         ("Tell me a joke about oranges and a web, please, quickly, my dear old friend from the south!", FACTS[2:3]),
     ],
 )

@@ -111,7 +111,6 @@ class TestTopScore(SolverContract):
             ((0.1, 0.3, 0.2), "Which one?", ("B", ("B",), "answered")),
             ((0.3, 0.3, 0.2), "Which one?", ("A", ("A", "B"), "ambiguous")),
             ((0.3, 0.1, 0.2), "Which is NOT a fruit?", ("B", ("B",), "answered")),
-            ((0.3, None, 0.2), "Which is NOT a fruit?", ("B", ("B",), "answered")),
             ((None, -0.5, None), "Which one?", ("B", ("B",), "answered")),
             ((None, None, None), "Which one?", (None, (), "insufficient")),
         ],

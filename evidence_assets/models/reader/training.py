@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -92,52 +92,40 @@ def is_held_out(question_id: str, share: float) -> bool:
 
 
 @dataclass(frozen=True)
-class TrainingData:
-    """Questions as inputs of the network; ``rows`` are the positions of each question's options in the others."""
+class Example:
+    """A question with the weights and lower states of its options, and the position of the right one."""
 
-    questions: Sequence[TrainingQuestion]
-    rows: Sequence[range]
+    question_id: str
     weights: FloatArray
     states: Sequence[HalfArray]
-
-    def select(self, numbers: Iterable[int]) -> TrainingData:
-        """The questions at these positions."""
-        chosen = list(numbers)
-        questions, rows = [self.questions[n] for n in chosen], [self.rows[n] for n in chosen]
-        return TrainingData(questions, rows, self.weights, self.states)
-
-    @cached_property
-    def lengths(self) -> list[int]:
-        """Number of tokens of each question's longest option."""
-        return [max(len(self.states[row]) for row in rows) for rows in self.rows]
-
-    @property
-    def gold(self) -> list[int]:
-        """Position of the right option of each question."""
-        return [question.gold for question in self.questions]
-
-    def logits(self, network: ReaderNetwork, numbers: Sequence[int]) -> list[torch.Tensor]:
-        """Scores of the options of each of these questions, with gradients."""
-        rows = [row for number in numbers for row in self.rows[number]]
-        scores = network.train_scores([self.states[row] for row in rows], self.weights[rows])
-        return list(torch.split(scores, [len(self.rows[number]) for number in numbers]))
-
-    def predict(self, network: ReaderNetwork) -> list[FloatArray]:
-        """Scores of the options of each question, without gradients."""
-        with torch.inference_mode():
-            return [
-                scores.float().cpu().numpy()
-                for start in range(0, len(self.rows), _QUESTIONS_PER_BATCH)
-                for scores in self.logits(network, range(len(self.rows))[start : start + _QUESTIONS_PER_BATCH])
-            ]
+    gold: int
 
 
-def prepare_data(network: ReaderNetwork, questions: Sequence[TrainingQuestion]) -> TrainingData:
+def prepare_examples(network: ReaderNetwork, questions: Sequence[TrainingQuestion]) -> list[Example]:
     """Compute the lower states of all options."""
     inputs = [option for question in questions for option in question.options]
-    ends = np.cumsum([len(question.options) for question in questions]).tolist()
-    rows = [range(end - len(q.options), end) for q, end in zip(questions, ends, strict=True)]
-    return TrainingData(questions, rows, weights_of(inputs), network.lower_states(network.encode(inputs)))
+    states = iter(network.lower_states(network.encode(inputs)))
+    return [
+        Example(each.question_id, weights_of(each.options), list(islice(states, len(each.options))), each.gold)
+        for each in questions
+    ]
+
+
+def score_examples(network: ReaderNetwork, examples: Sequence[Example]) -> list[torch.Tensor]:
+    """Scores of the options of each example, with gradients."""
+    states = [state for example in examples for state in example.states]
+    scores = network.train_scores(states, np.concatenate([example.weights for example in examples]))
+    return list(torch.split(scores, [len(example.states) for example in examples]))
+
+
+def predict(network: ReaderNetwork, examples: Sequence[Example]) -> list[FloatArray]:
+    """Scores of the options of each example, without gradients."""
+    with torch.inference_mode():
+        return [
+            scores.float().cpu().numpy()
+            for start in range(0, len(examples), _QUESTIONS_PER_BATCH)
+            for scores in score_examples(network, examples[start : start + _QUESTIONS_PER_BATCH])
+        ]
 
 
 def weights_of(inputs: Sequence[OptionInput]) -> FloatArray:
@@ -145,22 +133,22 @@ def weights_of(inputs: Sequence[OptionInput]) -> FloatArray:
     return np.array([each.weight for each in inputs], np.float32)
 
 
-def start_from_weights(network: ReaderNetwork, data: TrainingData) -> float:
+def start_from_weights(network: ReaderNetwork, examples: Sequence[Example]) -> float:
     """Let the head multiply the options' weights by a fitted scale and ignore the layers; returns its mean loss.
 
     A head that starts at random hardly uses the weights, because a step changes a parameter by about the rate.
     """
-    weights = [data.weights[rows.start : rows.stop] for rows in data.rows]
-    scale = fit_scale(weights, data.gold)
+    weights, gold = [example.weights for example in examples], [example.gold for example in examples]
+    scale = fit_scale(weights, gold)
     with torch.no_grad():
         network.head.weight.zero_()
         network.head.bias.zero_()
         network.head.weight[0, -1] = scale
-    return mean_loss([scale * each for each in weights], data.gold)
+    return mean_loss([scale * each for each in weights], gold)
 
 
 def fit_reader(
-    network: ReaderNetwork, data: TrainingData, settings: TrainingSettings, inform: Callable[[str], None]
+    network: ReaderNetwork, examples: Sequence[Example], settings: TrainingSettings, inform: Callable[[str], None]
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Train the upper layers and the head; returns their averaged weights in half precision and the report.
 
@@ -168,14 +156,14 @@ def fit_reader(
     the best held-out accuracy is kept, and its scores are multiplied by the factor that makes the held-out answers
     most likely.
     """
-    folds = [is_held_out(question.question_id, settings.held_out) for question in data.questions]
-    held_out = data.select(n for n, is_out in enumerate(folds) if is_out)
-    training = data.select(n for n, is_out in enumerate(folds) if not is_out)
-    if len(held_out.rows) < MIN_HELD_OUT or len(training.rows) < settings.batch:
+    held_out = [each for each in examples if is_held_out(each.question_id, settings.held_out)]
+    training = [each for each in examples if not is_held_out(each.question_id, settings.held_out)]
+    if len(held_out) < MIN_HELD_OUT or len(training) < settings.batch:
         raise BadInput(
-            f"{len(folds)} questions are too few to train a reader: {len(training.rows)} for training (at least "
-            f"{settings.batch}) and {len(held_out.rows)} held out (at least {MIN_HELD_OUT}). Add graded questions"
+            f"{len(examples)} questions are too few to train a reader: {len(training)} for training (at least "
+            f"{settings.batch}) and {len(held_out)} held out (at least {MIN_HELD_OUT}). Add graded questions"
         )
+    lengths, gold = [max(map(len, each.states)) for each in training], [each.gold for each in held_out]
     loss = start_from_weights(network, training)
     optimizer = torch.optim.AdamW(network.trained.parameters(), lr=settings.rate)
     average = AveragedModel(network.trained, avg_fn=_average)
@@ -184,12 +172,12 @@ def fit_reader(
     weights: dict[str, torch.Tensor] = {}
     for number in range(settings.epochs + 1):
         if number:  # epoch 0 is the answers without the reader
-            order = torch.randperm(len(training.rows), generator=generator).tolist()
-            batches = similar_length_batches(order, training.lengths, settings.batch)
+            order = torch.randperm(len(training), generator=generator).tolist()
+            batches = similar_length_batches(order, lengths, settings.batch)
             loss = _train_epoch(network, training, batches, optimizer, average)
         last_step = deepcopy(network.trained.state_dict())
         network.trained.load_state_dict(average.module.state_dict())
-        right = [int(s.argmax()) == g for s, g in zip(held_out.predict(network), held_out.gold, strict=True)]
+        right = [int(s.argmax()) == g for s, g in zip(predict(network, held_out), gold, strict=True)]
         epochs.append({"loss": round(loss, 4), "held_out_accuracy": round(float(np.mean(right)), 4)})
         inform(f"reader: epoch {number} of at most {settings.epochs}: {epochs[-1]}")
         if epochs[-1]["held_out_accuracy"] < max(epoch["held_out_accuracy"] for epoch in epochs):
@@ -197,12 +185,12 @@ def fit_reader(
         weights = {name: value.detach().half().cpu().clone() for name, value in network.trained.state_dict().items()}
         network.trained.load_state_dict(last_step)
     network.trained.load_state_dict(weights)
-    scale = fit_scale(held_out.predict(network), held_out.gold)
+    scale = fit_scale(predict(network, held_out), gold)
     for name in ("head.weight", "head.bias"):
         weights[name] = (weights[name].float() * scale).half()
     report = {
-        "questions": len(folds),
-        "held_out": len(held_out.rows),
+        "questions": len(examples),
+        "held_out": len(held_out),
         "epochs": epochs,
         "held_out_accuracy": max(epoch["held_out_accuracy"] for epoch in epochs),
         "scale": round(scale, 4),
@@ -217,7 +205,7 @@ def _average(average: torch.Tensor, weights: torch.Tensor, step: torch.Tensor | 
 
 def _train_epoch(
     network: ReaderNetwork,
-    data: TrainingData,
+    examples: Sequence[Example],
     batches: Iterable[list[int]],
     optimizer: torch.optim.Optimizer,
     average: AveragedModel,
@@ -226,16 +214,16 @@ def _train_epoch(
     network.upper.train()
     total = 0.0
     for batch in batches:
-        logits = zip(batch, data.logits(network, batch), strict=True)
-        losses = [torch.logsumexp(scores, 0) - scores[data.questions[n].gold] for n, scores in logits]
-        loss = torch.stack(losses).mean()
+        chosen = [examples[number] for number in batch]
+        scored = zip(chosen, score_examples(network, chosen), strict=True)
+        loss = torch.stack([torch.logsumexp(scores, 0) - scores[example.gold] for example, scores in scored]).mean()
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
         average.update_parameters(network.trained)
         total += float(loss.detach()) * len(batch)
     network.upper.eval()
-    return total / len(data.rows)
+    return total / len(examples)
 
 
 def train_reader(
@@ -250,9 +238,7 @@ def train_reader(
     Equal inputs give equal weights on one machine with one number of threads.
     """
     network = build_network(base, settings)
-    data = prepare_data(network, questions)
-    inform(f"reader: {sum(map(len, data.states)):,} tokens of {len(questions):,} questions")
-    weights, report = fit_reader(network, data, settings, inform)
+    weights, report = fit_reader(network, prepare_examples(network, questions), settings, inform)
     save_file(weights, folder / WEIGHTS_FILE)
     report["bytes"] = (folder / WEIGHTS_FILE).stat().st_size
     card = {"version": VERSION, "encoder": asdict(base), "settings": asdict(settings), **report}

@@ -104,10 +104,6 @@ class QuestionFocus:
         later = {word.lower for word in self.words[self.wh + 2 :]}
         return self.wh >= 0 and not later & LISTS["compound"] and len(self.content) <= MAX_QUESTION_WORDS
 
-    def admits(self, kind: str) -> bool:
-        """Whether a span of this kind can be the answer: "how many" asks for a number."""
-        return kind in _ADMITTED.get(self.kind, CANDIDATE_KINDS)
-
     @property
     def is_subject(self) -> bool:
         """Whether the answer is the subject: the question word and head are followed by no auxiliary verb."""
@@ -244,4 +240,5 @@ def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionF
         return False  # a name joined to a date, such as "Ida Holm in 1894"
     if focus.kind == "place" and any(word.lower in _UNITS for word in span):
         return False
-    return focus.admits(candidate_kind(span, is_start=not first)) and is_whole_answer(words, first, last, focus)
+    is_admitted = candidate_kind(span, is_start=not first) in _ADMITTED.get(focus.kind, CANDIDATE_KINDS)
+    return is_admitted and is_whole_answer(words, first, last, focus)

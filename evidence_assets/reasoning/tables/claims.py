@@ -26,27 +26,30 @@ WEIGHTS: Weights = {
 
 
 @dataclass(frozen=True)
-class ClaimFeatures:
-    """Features of a claim by name: for its truth, and for NOT ENOUGH INFORMATION."""
+class ClaimCheck:
+    """What a table says about a claim, with the features of its truth and of NOT ENOUGH INFORMATION by name."""
 
     truth: Mapping[str, float]
     not_enough: Mapping[str, float]
     settled_as: bool | None = None  # true or false by an operation; None if no operation settles the claim
     is_unmeasured: bool = False  # no cell is related to it, or no column measures its comparison
+    outcome: Outcome | None = None  # of an operation, else the row with most words of the claim
+    is_true: bool = False  # what the outcome indicates
+    unknown_words: tuple[str, ...] = ()  # content words that are neither in the table nor in its caption
 
 
-def label_probabilities(features: ClaimFeatures, weights: Weights = WEIGHTS) -> tuple[float, float, float]:
+def label_probabilities(check: ClaimCheck, weights: Weights = WEIGHTS) -> tuple[float, float, float]:
     """Probabilities of SUPPORTS, REFUTES and NOT ENOUGH INFORMATION.
 
     For an unsettled claim with features ``t`` of truth, ``n`` of NOT ENOUGH INFORMATION and weights ``a`` and ``b``:
     P(NOT ENOUGH INFORMATION) = σ(b·n) and P(SUPPORTS | enough information) = 0.5 + 0.4·(σ(a·t) − 0.5).
     """
-    if features.settled_as is not None:
+    if check.settled_as is not None:
         rest = (1 - _SETTLED_PROBABILITY) / 2
-        return (_SETTLED_PROBABILITY, rest, rest) if features.settled_as else (rest, _SETTLED_PROBABILITY, rest)
-    p_true = 0.5 + 2 * _MAX_SHIFT * (_logistic(features.truth, weights["truth"]) - 0.5)
-    p_not_enough = _logistic(features.not_enough, weights["not enough"])
-    p_not_enough = max(p_not_enough, _MIN_UNMEASURED_PROBABILITY) if features.is_unmeasured else p_not_enough
+        return (_SETTLED_PROBABILITY, rest, rest) if check.settled_as else (rest, _SETTLED_PROBABILITY, rest)
+    p_true = 0.5 + 2 * _MAX_SHIFT * (_logistic(check.truth, weights["truth"]) - 0.5)
+    p_not_enough = _logistic(check.not_enough, weights["not enough"])
+    p_not_enough = max(p_not_enough, _MIN_UNMEASURED_PROBABILITY) if check.is_unmeasured else p_not_enough
     return (1 - p_not_enough) * p_true, (1 - p_not_enough) * (1 - p_true), p_not_enough
 
 
@@ -61,16 +64,6 @@ def is_settled(support: Mapping[str, float]) -> bool:
     best = max(support, key=lambda label: support[label])
     rival = support.get(REFUTES if best == SUPPORTS else SUPPORTS, 0.0)
     return best != NOT_ENOUGH and support[best] > (0.5 + _MAX_SHIFT + 1e-9) * (support[best] + rival)
-
-
-@dataclass(frozen=True)
-class ClaimCheck:
-    """What a table says about a claim."""
-
-    outcome: Outcome | None  # of an operation, else the row with most words of the claim
-    is_true: bool  # what the outcome indicates
-    features: ClaimFeatures
-    unknown_words: tuple[str, ...]  # content words that are neither in the table nor in its caption
 
 
 def check_claim(view: TableView, text: str) -> ClaimCheck:
@@ -96,16 +89,15 @@ def check_claim(view: TableView, text: str) -> ClaimCheck:
     is_unmeasured = n_names > 1 and has_order and not is_comparable
     is_unmeasured |= outcome is None and not analysis.mentions
     settled_as = is_true if settling else None
-    features = ClaimFeatures(truth, not_enough, settled_as, is_unmeasured)
-    return ClaimCheck(outcome, is_true, features, tuple(unknown_words))
+    return ClaimCheck(truth, not_enough, settled_as, is_unmeasured, outcome, is_true, tuple(unknown_words))
 
 
 @lru_cache(maxsize=64)  # called for each label of a claim
 def explain_claim(view: TableView, text: str) -> tuple[TableChain, ...]:
     """A chain for each label of a claim, with the label's probability as its support."""
     check = check_claim(view, text)
-    p_true, p_false, p_not_enough = label_probabilities(check.features)
-    has_outcome = check.features.settled_as is not None
+    p_true, p_false, p_not_enough = label_probabilities(check)
+    has_outcome = check.settled_as is not None
     reason = "The cells settle the claim." if has_outcome else "No operation on the cells settles the claim."
     if not has_outcome and check.unknown_words:
         reason += f" The cells and the caption do not mention {', '.join(f'“{word}”' for word in check.unknown_words)}."

@@ -23,7 +23,7 @@ from evidence_assets.models.reader.training import (
     fit_scale,
     train_reader,
 )
-from evidence_assets_tests.models.tiny import make_encoder
+from evidence_assets_tests.models.tiny import make_causal, make_encoder
 
 THINGS = ("aspirin", "ibuprofen", "insulin", "glucose", "pain", "fever")
 SETTINGS = TrainingSettings(layers=1, epochs=3, batch=8, rate=1e-2, held_out=0.2)
@@ -134,8 +134,6 @@ def test_invalid_trainings_are_explained(
 
 
 def test_another_kind_of_network_is_refused(tmp_path: Path) -> None:
-    from evidence_assets_tests.models.tiny import make_causal
-
     with pytest.raises(ModelUnavailable, match="needs a BERT, RoBERTa or MPNet"):
         ReaderNetwork(str(make_causal(tmp_path)))
 

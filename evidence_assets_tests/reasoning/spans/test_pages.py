@@ -126,11 +126,9 @@ def test_a_pronoun_stands_for_the_subject_before_it_and_the_title() -> None:
     [
         ("How many pear trees are there?", "17", "It has 17 apple trees and three pear trees.", False),
         ("How many pear trees are there?", "three", "It has 17 apple trees and three pear trees.", True),
-        ("How many trees are there?", "17", "It has 17 apple trees.", True),
         ("How many seats are there?", "120 passengers", "It carries 120 passengers.", False),
         ("How many seats are there?", "120", "The number of seats is 120.", True),
         ("How much does it cost?", "12", "It costs 12 euros.", False),
-        ("How much does it cost?", "12 euros", "It costs 12 euros.", True),
         ("What does it cost?", "12", "It costs $12.", False),
         ("What share is it?", "12", "It is 12% of all.", False),
     ],

@@ -10,7 +10,7 @@ from evidence_assets.reasoning.tables.claims import (
     NOT_ENOUGH,
     REFUTES,
     SUPPORTS,
-    ClaimFeatures,
+    ClaimCheck,
     is_settled,
     label_probabilities,
 )
@@ -144,21 +144,17 @@ def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[s
     assert odds == pytest.approx({k: w - forced.choice.weights["REFUTES"] for k, w in forced.choice.weights.items()})
 
 
-_FEATURES = st.dictionaries(
-    st.sampled_from(["intercept", "negation", "number", "comparison", "word row"]), st.floats(-9, 9)
-)
-
-
-@given(_FEATURES, st.floats(-9, 9), st.booleans())
-def test_probabilities_show_whether_a_claim_is_settled(truth: dict[str, float], weight: float, is_true: bool) -> None:
-    weights = {"truth": dict.fromkeys(("intercept", "negation", "number", "comparison"), weight), "not enough": {}}
-    for settled_as in (None, is_true):
-        probabilities = label_probabilities(ClaimFeatures(truth, {}, settled_as), weights)
-        assert sum(probabilities) == pytest.approx(1.0)
-        support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities, strict=True))
-        for labels in (support, {label: support[label] for label in (SUPPORTS, REFUTES)}):
-            assert is_settled(labels) == (settled_as is not None)
-    assert max(support, key=lambda label: support[label]) == (SUPPORTS if is_true else REFUTES)
+@pytest.mark.parametrize("settled_as", [None, True, False])
+@given(st.floats(-9, 9), st.floats(-9, 9))
+def test_probabilities_show_whether_a_claim_is_settled(settled_as: bool | None, value: float, weight: float) -> None:
+    weights = {"truth": {"intercept": weight, "negation": weight}, "not enough": {}}
+    probabilities = label_probabilities(ClaimCheck({"negation": value}, {}, settled_as), weights)
+    assert sum(probabilities) == pytest.approx(1.0)
+    support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities, strict=True))
+    for labels in (support, {label: support[label] for label in (SUPPORTS, REFUTES)}):
+        assert is_settled(labels) == (settled_as is not None)
+    if settled_as is not None:
+        assert max(support, key=lambda label: support[label]) == (SUPPORTS if settled_as else REFUTES)
 
 
 def test_an_empty_cell_is_not_replaced_by_another_cell() -> None:

@@ -16,15 +16,6 @@ DIET = TableView.of(
         ["A(n)", "Raccoon", "is a(n)", "omnivore"],
     ],
 )
-MOON = TableView.of(
-    "moon",
-    "",
-    ["", "PHASE", "", "VISIBLE PART", ""],
-    [
-        ["During a", "full moon", ",", "the entire moon", "is visible"],
-        ["During a", "new moon", ",", "no part of the moon", "is visible"],
-    ],
-)
 LABELS = ("A", "B", "C", "D")
 
 
@@ -105,21 +96,10 @@ def test_a_count_cites_all_counted_cells_if_rows_have_numeric_names() -> None:
     assert answer.answer == "A" and count_step.cells == ((1, 1), (2, 1), (3, 1), (5, 1))
 
 
-def test_a_cloze_question_is_answered_from_its_cell() -> None:
-    answer = answer_choice(
-        MOON, "During a new moon, _______ is visible.", LABELS[:2], ["the entire moon", "no part of the moon"]
-    )
-    assert answer.answer == "B"
-    assert answer.chain("B").steps[-1].cells == ((0, 3), (2, 3))
-
-
 def test_unrelated_options_are_insufficient() -> None:
     for options in (["granite", "basalt"], ["", " "]):
         answer = answer_choice(DIET, "Which rock is volcanic?", LABELS[:2], options)
         assert (answer.status, answer.supported) == ("insufficient", ()), "an answer without support"
-
-
-def test_an_option_in_an_unrelated_row_is_answered_but_not_supported() -> None:
     answer = answer_choice(DIET, "Xyzzy?", LABELS[:2], ["granite", "omnivore"])
     assert (answer.answer, answer.status) == ("B", "insufficient")
 
