@@ -78,11 +78,11 @@ def build_embeddings(context: StageContext, name: str) -> StageOutput:
     table, reused = embed(
         texts,
         context.previous_rows(),
-        model,
+        partial(encode_texts, inner) if context.encoder else inner.encode_sentences,
         model_key(model),
+        model.dimensions,
         checkpoint,
         context.progress("chunks encoded"),
-        partial(encode_texts, inner) if context.encoder else inner.encode_sentences,
     )
     ids = table.column("chunk_id").to_pylist()
     lineage = [_edges(ids, DERIVED, "chunk", ids)]

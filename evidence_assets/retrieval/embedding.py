@@ -13,7 +13,7 @@ import pyarrow as pa
 from evidence_assets.lake.array_files import find_key_positions
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import build_table
-from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.protocols import FloatArray
 
 CHUNKS_PER_CALL = 1024
 """Chunks encoded in one call. They have similar lengths, so that few batches need much padding."""
@@ -67,35 +67,31 @@ def fill_vectors(
 def embed(
     chunks: pl.DataFrame,
     previous: pl.DataFrame,
-    encoder: Encoder,
+    encode: Encode,
     model_id: str,
-    save_block: Callable[[pa.Table], None] = lambda rows: None,
-    progress: Callable[[int, int], None] = lambda n_encoded, total: None,
-    encode: Encode | None = None,
+    dimensions: int,
+    save_block: Callable[[pa.Table], None],
+    progress: Callable[[int, int], None],
 ) -> tuple[pa.Table, int]:
     """Rows of chunk embeddings, and the number of reused vectors.
 
     ``save_block``: Called with the rows of each block.
     ``progress``: Called with the numbers of encoded and of all new chunks.
-    ``encode``: Used instead of the encoder's method.
     """
     ids, hashes = chunks["chunk_id"].to_list(), hash_inputs(chunks["text"], model_id)
     cache = VectorCache.of(previous)
     rows = cache.rows(hashes)
-    vectors = np.zeros((len(ids), encoder.dimensions), np.float16)
+    vectors = np.zeros((len(ids), dimensions), np.float16)
     reused = np.flatnonzero(rows >= 0)
     vectors[reused] = cache.vectors[rows[reused]]
     order = np.argsort(-chunks["n_tokens"].to_numpy(), kind="stable")
-    pending = order[rows[order] < 0].tolist()
-    n_encoded = 0
-    blocks = [pending[start : start + CHUNKS_PER_CALL] for start in range(0, len(pending), CHUNKS_PER_CALL)]
-    encode = encode or encoder.encode_sentences
-    for block in blocks:
+    new = order[rows[order] < 0].tolist()
+    for start in range(0, len(new), CHUNKS_PER_CALL):
+        block = new[start : start + CHUNKS_PER_CALL]
         vectors[block] = encode([chunks["text"][i] for i in block]).astype(np.float16)
-        n_encoded += len(block)
         block.sort()
         save_block(_rows([ids[i] for i in block], vectors[block], model_id, hashes[block]))
-        progress(n_encoded, len(pending))
+        progress(start + len(block), len(new))
     return _rows(ids, vectors, model_id, hashes), len(reused)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.protocols import FloatArray
 from evidence_assets.retrieval import embedding
 from evidence_assets.retrieval.embedding import embed
 
@@ -18,7 +17,7 @@ from evidence_assets.retrieval.embedding import embed
 class Letters:
     """An encoder that computes a vector from a text's letters, and records the encoded texts."""
 
-    model_id, revision, dimensions, max_tokens = "letters", "1", 26, 512
+    dimensions = 26
 
     def __init__(self, stops_at: str = "no such text") -> None:
         self.encoded_texts: list[str] = []
@@ -57,8 +56,9 @@ def embed_chunks(
     encoder: Letters, previous: pl.DataFrame = NOTHING, saved: list[pa.Table] | None = None
 ) -> tuple[pa.Table, int]:
     blocks = [] if saved is None else saved
-    letters = cast(Encoder, encoder)
-    return embed(chunks(), previous, letters, "letters@1", blocks.append)
+    return embed(
+        chunks(), previous, encoder.encode_sentences, "letters@1", encoder.dimensions, blocks.append, lambda *_: None
+    )
 
 
 def test_vectors_are_half_precision_and_match_their_texts() -> None:

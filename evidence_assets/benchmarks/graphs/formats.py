@@ -88,8 +88,8 @@ def read_conceptnet_completion(file: Path) -> Triples:
             yield TripleRecord(head, relation, tail, line)
 
 
-def read_conceptnet(file: Path, language: str = "en") -> Triples:
-    """Read ConceptNet's assertions with both ends in ``language``: five columns, concepts as /c/<language>/<words>/…
+def read_conceptnet(file: Path) -> Triples:
+    """Read ConceptNet's assertions with both ends in English: five columns, concepts as /c/<language>/<words>/…
 
     Traps of the published file: links to other resources (ExternalURL) are rows, and skipped; relations of DBpedia
     have a second prefix; concepts have underscores, percent escapes and suffixes such as /n.
@@ -103,7 +103,7 @@ def read_conceptnet(file: Path, language: str = "en") -> Triples:
             continue
         head_language, head = _parse_concept(fields[2], file, line, "start")
         tail_language, tail = _parse_concept(fields[3], file, line, "end")
-        if head_language == language == tail_language:
+        if head_language == "en" == tail_language:
             yield TripleRecord(head, relation, tail, line)
 
 

@@ -26,14 +26,6 @@ LABEL_SPELLINGS = {
 }
 
 
-def read_claim_label(row: Row, field: str = "label") -> str:
-    """Map a benchmark's spelling of a label to one of the three labels."""
-    value = row.values.get(field)
-    if label := find_claim_label(value):
-        return label
-    raise row.error(f"unknown label {value!r}; use SUPPORTS, REFUTES or NOT ENOUGH INFORMATION", field)
-
-
 def find_claim_label(value: object) -> str | None:
     """The label of a claim in any spelling; None if it is not a label."""
     spelling = " ".join(str(value).replace("_", " ").lower().split())
@@ -72,7 +64,10 @@ def read_scitab(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTab
 
 
 def _read_claim(info: DatasetInfo, row: Row, split: str, source_id: str, table_id: str) -> LocatedQuestion:
-    fields = {"options": CLAIM_LABELS, "gold": (read_claim_label(row),), "table_id": table_id}
+    label = find_claim_label(row.values.get("label"))
+    if label is None:
+        raise row.error("unknown label; use SUPPORTS, REFUTES or NOT ENOUGH INFORMATION", "label")
+    fields = {"options": CLAIM_LABELS, "gold": (label,), "table_id": table_id}
     return info.question(row, split, source_id, row.text("claim"), **fields)
 
 
