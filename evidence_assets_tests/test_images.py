@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +17,7 @@ import yaml
 from dockerfile_parse import DockerfileParser
 
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
+from evidence_assets_tests.processes import START_TIMEOUT_S, Start, child_processes, free_port, wait_for_reply
 
 DEPLOY = REPOSITORY / "deploy"
 SERVICES = {
@@ -30,8 +25,6 @@ SERVICES = {
     for path in sorted(DEPLOY.rglob("*compose*.yaml"))
     for name, service in yaml.safe_load(path.read_text())["services"].items()
 }
-START_TIMEOUT_S = 300.0
-BIN = str(Path(sys.executable).parent)
 
 
 def instructions(path: Path) -> list[tuple[str, str]]:
@@ -58,57 +51,10 @@ def test_services_have_ports_of_this_machine_only(key: tuple[str, str]) -> None:
     assert not service.get("privileged") and "network_mode" not in service
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-Start = Callable[[str, Sequence[str], Mapping[str, str]], "subprocess.Popen[bytes]"]
-
-
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start a command in a bare folder; its process group ends with the test."""
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def start_process(name: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        bare = {name: os.environ[name] for name in ("HOME", "LANG", "PYTHONPATH", "TMPDIR") if name in os.environ}
-        with (tmp_path / f"{name}.log").open("wb") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=tmp_path,
-                env={"PATH": f"{BIN}:/usr/bin:/bin", **bare, **environment},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        processes.append(process)
-        return process
-
-    yield start_process
-    for process in processes:
-        os.killpg(process.pid, signal.SIGTERM)
-    for process in processes:
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def wait_for_reply(address: str, process: subprocess.Popen[bytes], log: Path, data: bytes | None = None) -> str:
-    """The reply of a server that is starting."""
-    deadline = time.monotonic() + START_TIMEOUT_S
-    headers = {"Content-Type": "application/json"}
-    while True:
-        assert process.poll() is None, log.read_text()[-3000:]
-        try:
-            request = urllib.request.Request(address, data, headers)
-            with urllib.request.urlopen(request, timeout=30) as reply:
-                return str(reply.read().decode())
-        except OSError:
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(0.5)
+    with child_processes(tmp_path) as start_process:
+        yield start_process
 
 
 @pytest.mark.long

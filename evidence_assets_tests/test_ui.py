@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -17,6 +13,7 @@ import pytest
 
 from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
 from evidence_assets_tests.conftest import REPOSITORY, World
+from evidence_assets_tests.processes import START_TIMEOUT_S, child_processes, free_port
 
 pytestmark = [*BROWSER_MARKS, pytest.mark.long]
 
@@ -43,33 +40,15 @@ def _assets_loaded(address: str) -> bool:
 @pytest.fixture
 def server(world: World) -> Iterator[str]:
     """``dagster dev`` over an empty world, and its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = (world.root / "ui.log").open("w")
-    process = subprocess.Popen(
-        [sys.executable, *f"-m dagster dev --host 127.0.0.1 --port {port} -w {REPOSITORY / 'workspace.yaml'}".split()],
-        env={**os.environ, **world.environment},
-        cwd=world.root,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 120
+    port = free_port()
+    options = f"-m dagster dev --host 127.0.0.1 --port {port} -w {REPOSITORY / 'workspace.yaml'}"
+    with child_processes(world.root) as start:
+        process = start("ui", [sys.executable, *options.split()], world.environment)
+        address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + START_TIMEOUT_S
         while not _assets_loaded(address):
-            assert process.poll() is None, (world.root / "ui.log").read_text()
-            assert time.monotonic() < deadline, (world.root / "ui.log").read_text()
+            assert process.poll() is None and time.monotonic() < deadline, (world.root / "ui.log").read_text()
             time.sleep(0.5)
         yield address
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-        log.close()
 
 
 def test_materialize_by_clicking_then_backfill_one_benchmark(server: str, world: World) -> None:

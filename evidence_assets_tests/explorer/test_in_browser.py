@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +20,7 @@ from evidence_assets.explorer.site import Site
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
 from evidence_assets_tests.lake_rows import chain, evidence, prediction, question, write_answers, write_harvest
+from evidence_assets_tests.processes import child_processes, free_port, wait_for_reply
 
 pytestmark = [*BROWSER_MARKS, pytest.mark.slow]
 TEXTS = {
@@ -52,24 +48,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(root: Path) -> Iterator[str]:
     """``evidence explore`` over that lake."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--port", str(port), "--lake", str(root)]
-    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    base = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(base, timeout=5)
-                break
-            except OSError:
-                assert process.poll() is None
-                time.sleep(0.1)
-        yield base
-    finally:
-        process.terminate()
-        process.wait(20)
+    port = str(free_port())
+    command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--port", port, "--lake", str(root)]
+    with child_processes(root.parent) as start:
+        process = start("explore", command, {})
+        wait_for_reply(f"http://127.0.0.1:{port}", process, root.parent / "explore.log")
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")
