@@ -51,22 +51,12 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
             assert benchmark.official_size and (benchmark.official_size < count) == is_subset, name
 
 
-CLAIM = {
-    "claim": "A is 1.",
-    "label": "supports",
-    "table_id": "t1",
-    "id": "c1",
-    "table_caption": "Numbers",
-    "table_column_names": ["name", "value"],
-    "table_content_values": [["A", "1"], ["B", "2"]],
-}
-
-
 def test_a_second_table_of_one_id_and_a_table_without_rows_are_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contents = ([["A", "1"]], [["A", "9"]], [["A", "1"]], [])
-    claims = [CLAIM | {"id": f"c{i}", "table_content_values": cells} for i, cells in enumerate(contents)]
+    row = test_table_readers.TestScitab.ROW
+    claims = [row | {"id": f"c{i}", "table_content_values": cells} for i, cells in enumerate(contents)]
     lake = lake_with(tmp_path, {"s/sci_tab.json": json.dumps(claims)})
     benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s")
     tables = list(read_benchmark_tables(lake, benchmark))

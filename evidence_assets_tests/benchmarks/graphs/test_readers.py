@@ -184,29 +184,19 @@ def test_every_registered_format_passes_the_contract() -> None:
 
 
 def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> None:
-    """Whether the triples are in ids or in names already; a name that two bear tells which of them."""
+    """A name that two bear tells which of them."""
     (tmp_path / "names.tsv").write_text("m.01\tAda\nm.01\tAda L.\nm.02\tLondon\nm.04\tLondon\n")
     (tmp_path / "facts.txt").write_text(TestSimpleQuestions.files[0])
-    (tmp_path / "named.tsv").write_text("Ada\tborn in\tParis\n")
-    for source, edges in (
-        (
-            GraphSource(format="simplequestions", paths=("facts.txt",), licence="", names="names.tsv"),
-            {
-                ("Ada", "people.person.born", "London (m.02)"),
-                ("Ada", "people.person.born", "m.03"),
-                ("London (m.04)", "a.b", "Ada"),
-            },
-        ),
-        (
-            GraphSource(format="tab_separated", paths=("named.tsv",), licence="", names="names.tsv"),
-            {("Ada", "born in", "Paris")},
-        ),
-    ):
-        triples = rows.triple_table([source], tmp_path, load_vocabulary())
-        assert set(triples.select("head", "relation", "tail").rows()) == edges
-        graph = graph_of_rows("g", *merge_triples(triples, rows.read_synonyms([source], tmp_path)))
-        for text in ("Ada", "m.01"):
-            assert [graph.names[n] for n in graph.linker.link(text).nodes] == ["Ada"], text
+    source = GraphSource(format="simplequestions", paths=("facts.txt",), licence="", names="names.tsv")
+    triples = rows.triple_table([source], tmp_path, load_vocabulary())
+    assert set(triples.select("head", "relation", "tail").rows()) == {
+        ("Ada", "people.person.born", "London (m.02)"),
+        ("Ada", "people.person.born", "m.03"),
+        ("London (m.04)", "a.b", "Ada"),
+    }
+    graph = graph_of_rows("g", *merge_triples(triples, rows.read_synonyms([source], tmp_path)))
+    for text in ("Ada", "m.01"):
+        assert [graph.names[n] for n in graph.linker.link(text).nodes] == ["Ada"], text
     (tmp_path / "names.tsv").write_text("m.01\t \n")
     with pytest.raises(BadInput, match=r"names\.tsv:1: name: is empty"):
         rows.triple_table([source], tmp_path, load_vocabulary())
