@@ -18,14 +18,10 @@ STEP_VARIABLE = "DAGSTER_RUN_STEP_KEY"
 """Environment variable that Dagster sets in the Ray job of a step."""
 
 
-def _on_ray() -> bool:
-    return profiles.load().executor == "ray"
-
-
 def step_options(pool: str | None = None) -> dict[str, Any]:
     """Placement arguments of an asset or a check: its pool and, with Ray, its resources and retries."""
     options: dict[str, Any] = {"pool": pool} if pool else {}
-    if not _on_ray():
+    if profiles.load().executor != "ray":
         return options
     needs = profiles.load().needs
     resources = {"gpu": needs.gpu, "llm": needs.llm}.get(pool or "", needs.other)
@@ -43,7 +39,7 @@ def step_options(pool: str | None = None) -> dict[str, Any]:
 
 def executor() -> dg.ExecutorDefinition | None:
     """The executor of a run's steps; None for Dagster's default."""
-    if not _on_ray():
+    if profiles.load().executor != "ray":
         return None
     try:
         from dagster_ray import ray_executor
@@ -70,11 +66,6 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The lake; a new one gets this profile's shard counts for good."""
         shards = profiles.load().shards
         return Lake.create(self.root or find_lake(), question_shards=shards.questions, corpus_shards=shards.corpus)
-
-
-def asset_name(key: dg.AssetKey) -> str:
-    """The asset's key as the lake writes it, with slashes."""
-    return "/".join(key.path)
 
 
 class Resources(dg.Component, dg.Model, dg.Resolvable):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.assets.planning import pace_metadata
-from evidence_assets.assets.resources import LakeResource, asset_name, step_options
+from evidence_assets.assets.resources import LakeResource, step_options
 from evidence_assets.assets.run_liveness import history_id, raise_interruptions
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
@@ -113,7 +113,7 @@ def table_asset(
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         start = time.monotonic()
         partition = str(context.partition_key) if context.has_partition_key else ""
-        name = asset_name(context.asset_key)
+        name = "/".join(context.asset_key.path)
         step = StageContext(lake.open(), table, name, partition, context.log.info, context.log.warning)
         try:
             with raise_interruptions():
@@ -200,7 +200,7 @@ def table_check(
     def check_table(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
         lake_store = lake.open()
         partition = str(context.partition_key) if context.has_partition_key else ""
-        name = asset_name(key)
+        name = "/".join(key.path)
         path = lake_store.path(table, name, partition)
         n_rows = pq.read_metadata(path).num_rows if path.exists() else 0
         problems = [] if path.exists() else ["the partition's file does not exist"]

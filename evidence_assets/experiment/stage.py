@@ -79,8 +79,6 @@ class StageContext:
     """Names of models by kind, where they differ from the profile's first."""
     prompt_settings: Prompts = PACKAGED
     """Prompt texts and temperature."""
-    question_id: str = ""
-    """Restrict inputs to this question; empty for all questions of the partition."""
     ad_hoc_benchmark: Benchmark | None = None
     """The benchmark of a single question that belongs to no declared one; its tables are those of the partition."""
     language_models: list[LanguageModel] = field(default_factory=list, compare=False)
@@ -132,11 +130,8 @@ class StageContext:
         return pl.concat([self.read(table or kind, declared.key, each) for each in partitions[declared.partitions]])
 
     def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
-        """Rows of an upstream asset, from one or all partitions; only those of ``question_id`` if given."""
-        rows = self.lake.read(table, asset, partition)
-        if not self.question_id or "question_id" not in rows.columns:
-            return rows
-        return rows.filter(pl.col("question_id") == self.question_id)
+        """Rows of an upstream asset, from one or all partitions."""
+        return self.lake.read(table, asset, partition)
 
     def previous_rows(self) -> pl.DataFrame:
         """Rows of the last complete write, merged with the checkpoints of an unfinished run.

@@ -92,9 +92,7 @@ def read_question_answers(
     connection: duckdb.DuckDBPyConnection, question_id: str, partition: str
 ) -> tuple[Row | None, list[AnswerRows]]:
     """A question of a partition (a file path within each asset's folder) and all variants' answers."""
-    root = lake_root(connection)
-    assert root is not None, "the connection must come from lake.connect"
-    rows = PartitionRows(connection, PartitionFiles(root, partition))
+    rows = PartitionRows(connection, PartitionFiles(lake_root(connection), partition))
     questions = rows.of("question", "question_id = $id LIMIT 1", id=question_id)
     answers = rows.of("prediction", "question_id = $id ORDER BY asset, prediction_id", id=question_id)
     question = questions[0] if questions else None

@@ -70,12 +70,13 @@ class LastRun(NamedTuple):
     end: float
 
 
-def find_last_run(history: Stamps, predictions: Stamps) -> LastRun | None:
-    """The last run that wrote history, with the questions asked since; None without history and predictions."""
-    times = {path: stamp[0] / 1e9 for path, stamp in (*history.items(), *predictions.items())}
-    last = max(history, key=lambda path: times[path], default=None)
-    run_times = [times[path] for path in times if last is None or path.parent == last.parent]
-    return LastRun(min(run_times), max(times.values())) if times else None
+def find_last_run(history: Stamps) -> LastRun | None:
+    """The last run that wrote history; None if there is none."""
+    if not history:
+        return None
+    last = max(history, key=lambda path: history[path])
+    times = [written / 1e9 for path, (written, _) in history.items() if path.parent == last.parent]
+    return LastRun(min(times), max(times))
 
 
 def changes_sql(history: Stamps, start: float) -> str:
@@ -128,13 +129,6 @@ class LakeReader:
             self._values[compute] = compute(self)
         return self._values[compute]
 
-    def recent_files(self, table: str) -> list[str]:
-        """Files of a table that were written since the last run started, latest first."""
-        assert self._stamps is not None, "pages are read within `opened`"
-        start = self.last_run.start if self.last_run else 0.0
-        times = {str(path): stamp[0] / 1e9 for path, stamp in self._stamps[table].items()}
-        return sorted((name for name, time in times.items() if time >= start), key=lambda name: (-times[name], name))
-
     def _refresh(self) -> None:
         """Rebuild the connection if a file has changed; a remote lake is fetched every ``MAX_PAGE_AGE_S`` seconds."""
         if mirror_of(self.root) is not None and time.monotonic() - self._last_fetch > MAX_PAGE_AGE_S:
@@ -144,7 +138,7 @@ class LakeReader:
         stamps = {table: _read_stamps(self.root / table) for table in TABLES}
         if stamps == self._stamps:
             return
-        self.last_run = find_last_run(stamps["history"], stamps["predictions"])
+        self.last_run = find_last_run(stamps["history"])
         self.connection = connect(self.root, memory=MEMORY_LIMIT)
         self.connection.create_function(
             "short_answer_is_right", _short_answer_is_right, ["VARCHAR", "VARCHAR[]", "VARCHAR[][]"], "BOOLEAN"

@@ -95,17 +95,15 @@ def _restrict(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | N
     )
 
 
-def lake_root(connection: duckdb.DuckDBPyConnection) -> Path | None:
-    """The folder that the connection's views read; None if `connect` did not open the connection."""
+def lake_root(connection: duckdb.DuckDBPyConnection) -> Path:
+    """The folder that the views of a connection read, which `connect` opened."""
     [(value,)] = connection.execute(f"SELECT getvariable('{ROOT_VARIABLE}')").fetchall()
-    return None if value is None else Path(value)
+    return Path(value)
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
     """Create the views of these tables that a ``lazy`` connection does not have yet."""
     root = lake_root(connection)
-    if root is None:
-        return
     existing = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
     for name in tables:
         if (name,) not in existing:

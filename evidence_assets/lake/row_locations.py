@@ -59,8 +59,6 @@ def _lineage_files(root: Path, files: Iterable[Path]) -> list[Path]:
 def find_question_row(connection: Connection, identifier: str) -> tuple[str, str, PartitionFiles] | None:
     """Kind, id and partition files of a question's row, by its full id; Bloom filters prune files."""
     root = lake_root(connection)
-    if root is None:
-        return None
     for kind in QUESTION_KINDS:
         schema = KINDS[kind]
         files = sorted(fetch_folder(root / schema.name).rglob("[!.]*.parquet"))

@@ -99,19 +99,3 @@ def test_changed_answers_of_the_last_run_are_listed(lake: Lake, client: TestClie
     assert numbers == ["", "1", "1"], "no new, one changed and one removed answer"
     write_run(lake, "third", 14 * HOUR, [prediction(1, "B"), prediction(2, "A")])
     assert "It changed no answer, triple or score." in sections(client.get("/").text)["new"]
-
-
-def test_questions_that_were_just_asked_come_first(lake: Lake, client: TestClient) -> None:
-    for number, time in ((7, 20 * HOUR), (8, 20 * HOUR + 60), (9, 10 * HOUR)):
-        row = question(number, "asked", text=f"Asked {number}? {ATTACK}", gold="", options=[], task="kgqa")
-        partition = f"asked|q{number}"
-        tables = {"questions": [row | {"gold": []}]}
-        paths = [lake.write("questions/corpus", partition, tables)["questions"]]
-        rows = {"predictions": [prediction(number, f"Answer {number}", "asked")]}
-        paths.append(lake.write("predictions/corpus/s", partition, rows)["predictions"])
-        for path in paths:
-            os.utime(path, (time, time))
-    for path in (lake.root / "predictions").rglob("asset=predictions.mcqa.*/**/*.parquet"):
-        os.utime(path, (10 * HOUR, 10 * HOUR))
-    new = sections(client.get("/").text)["new"]
-    assert re.findall(r"Asked (\d)\?", new) == ["8", "7", "9"] and "Answer 8" in new

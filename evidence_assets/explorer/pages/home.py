@@ -58,12 +58,6 @@ CHANGED_ANSWERS = f"""
     ORDER BY coalesce(was_right = a.is_right, true), a.confidence DESC NULLS LAST, a.prediction_id LIMIT {MAX_NOTABLE}
 """
 """Answers that the last run changed; those that became right or wrong come first."""
-ASKED_QUESTIONS = f"""
-    SELECT DISTINCT ON (place) a.* FROM answers a JOIN all_questions q USING (question_id)
-    JOIN (SELECT unnest($files) AS file, generate_subscripts($files, 1) AS place) USING (file)
-    ORDER BY place, a.confidence DESC NULLS LAST, a.prediction_id LIMIT {MAX_NOTABLE}
-"""
-"""Questions of ``evidence ask`` in these files, with their most confident answers."""
 GRAPHS = """
     SELECT regexp_extract(asset, '^knowledge/(.+)/[^/]+$', 1) AS name, sum(nodes) AS nodes, sum(edges) AS edges
     FROM (SELECT asset, count(*) AS nodes, 0 AS edges FROM kg_nodes GROUP BY asset
@@ -86,7 +80,6 @@ def read_overview(reader: LakeReader) -> dict[str, Any]:
     for row in reader.rows(SCORES_QUERY):
         if is_headline(row) and row["scope_kind"] == "benchmark" and row["value"] is not None:
             best.setdefault(row["scope_id"], row)
-    asked_files = [name for name in reader.recent_files("questions") if f"/{AD_HOC_BENCHMARK}/" in name]
     return {
         "corpora": reader.rows(
             "SELECT regexp_extract(asset, '^corpus/(.+)/chunks$', 1) AS name, count(DISTINCT doc_id) AS documents, "
@@ -101,7 +94,6 @@ def read_overview(reader: LakeReader) -> dict[str, Any]:
         "benchmarks": reader.rows(BENCHMARKS),
         "change_counts": reader.rows(CHANGE_COUNTS),
         "changed_answers": reader.rows(CHANGED_ANSWERS),
-        "asked_questions": reader.rows(ASKED_QUESTIONS, files=asked_files),
         "wrong": reader.rows(WRONG_ANSWERS),
         "disagreements": reader.rows(DISAGREEMENTS),
     }
