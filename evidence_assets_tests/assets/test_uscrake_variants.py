@@ -1,12 +1,10 @@
-"""The declared variants of USCRaKE: what each ablation changes, and what the sweeps return."""
+"""The declared variants of USCRaKE: published settings, sweeps and sources."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
-import polars as pl
 import pytest
 
 from evidence_assets import systems
@@ -15,7 +13,7 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as every_benchmark
 from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.evidence.sources import missing_source_reason, source_inputs
-from evidence_assets.experiment.stage import StageContext, StageOutput
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
@@ -26,39 +24,10 @@ from evidence_assets_tests.conftest import World
 ALL = {v.name: v for v in variants_of("uscrake") if v.family == "mcqa"}
 GRID = {f"uscrake_k{k}_s{s}": (k, s) for k in (5, 10, 15, 20) for s in (5, 10, 15, 20)}
 WIDEST = "uscrake_k20_s20"
-COSTS = ("jsd_unscaled", "cosine", "embedding", "euclidean", "euclidean_unscaled", "moverscore", "maxsim", "fusion")
-TOGGLED: dict[str, tuple[str, set[str]]] = {
-    **{f"uscrake_{cost}_chunks": ("uscrake_jsd_chunks", {"cost"}) for cost in COSTS},  # tables 7.5 and 7.6
-    "uscrake_jsd_corpus_weights_chunks": ("uscrake_jsd_chunks", {"weights"}),
-    "uscrake_jsd_chunks": ("uscrake_published", {"parts"}),
-    "uscrake_published_graph": ("uscrake_published", {"parts"}),  # table 7.7
-    "uscrake_r15000": ("uscrake_published", {"R"}),  # figure 7.4
-    "uscrake_r20000": ("uscrake_published", {"R"}),
-    WIDEST: ("uscrake_published", {"k", "s"}),  # figure 7.5
-    "uscrake_chunks": ("uscrake", {"parts"}),
-    "uscrake_graph": ("uscrake", {"parts"}),
-    "uscrake_no_chains": ("uscrake", set()),
-}
-"""Each ablation with its base and the parameters that it may change."""
 
 
 def settings_of(variant: Variant) -> dict[str, Any]:
     return asdict(systems.load("uscrake").method_of(variant).settings_of(variant))
-
-
-@pytest.mark.parametrize("profile", ["embedded", "paper"])
-def test_each_ablation_changes_the_parameters_that_it_names_and_no_other(
-    profile: str, other_settings: pytest.MonkeyPatch
-) -> None:
-    other_settings.setenv("EVIDENCE_PROFILE", profile)
-    assert ALL.keys() == TOGGLED.keys() | GRID.keys() | {"uscrake", "uscrake_published"}
-    for name, (base, toggled) in TOGGLED.items():
-        variant, settings, base_settings = ALL[name], settings_of(ALL[name]), settings_of(ALL[base])
-        assert {key for key in settings if settings[key] != base_settings[key]} <= toggled, name
-        assert set(variant.parameters) - set(ALL[base].parameters) <= toggled, name
-        assert all(settings[key] != base_settings[key] for key in toggled - {"R", "k", "s"}), name
-        same = [(v.uses_published_prompts, v.method, v.temperature) for v in (variant, ALL[base])]
-        assert same[0] == same[1], name
 
 
 def test_published_variants_are_as_printed() -> None:
@@ -77,34 +46,7 @@ def test_published_variants_are_as_printed() -> None:
 # The sweeps ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OtherRowsContext(StageContext):
-    """A context with other rows of upstream assets than those in the lake."""
-
-    other_rows: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-
-    def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
-        return self.other_rows[asset] if asset in self.other_rows else super().read(table, asset, partition)
-
-
-def run_evidence(name: str, made_world: World, **other_rows: pl.DataFrame) -> StageOutput:
-    """Evidence of a variant for the sample's questions; ``other_rows`` replace those of other variants."""
-    stage = build_stages(systems.load("uscrake"), ALL[name])[0]
-    rows = {f"evidence/mcqa/{other}": frame for other, frame in other_rows.items()}
-    lake = Lake(made_world.root / "data_lake")
-    return stage.run(OtherRowsContext(lake, "evidence", f"{stage.key}_again", "sample_mcqa|0", other_rows=rows))
-
-
-def numbers_of_rows(rows: pl.DataFrame) -> dict[str, int]:
-    """The most rows of each kind that an option has."""
-    counts = rows.group_by("question_id", "option", "kind").len()
-    return dict(counts.group_by("kind").agg(pl.col("len").max()).iter_rows())
-
-
-@pytest.mark.slow
-def test_the_grid_of_k_and_s_ranks_once_and_selects_k_chunks_and_s_triples(
-    made_world: World, other_settings: pytest.MonkeyPatch
-) -> None:
+def test_the_grid_of_k_and_s_is_selected_from_one_ranking(other_settings: pytest.MonkeyPatch) -> None:
     other_settings.setenv(PRESETS_VARIABLE, "uscrake_sweeps")
     inputs = {}
     for variant in [v for v in ALL.values() if not v.evidence]:
@@ -112,19 +54,6 @@ def test_the_grid_of_k_and_s_ranks_once_and_selects_k_chunks_and_s_triples(
         inputs[variant.name] = [each.key for each in stage.inputs if each.key.startswith("evidence/")]
     assert {name for name, keys in inputs.items() if keys} == GRID.keys() - {WIDEST}
     assert all(inputs[name] == [f"evidence/mcqa/{WIDEST}"] for name in GRID.keys() - {WIDEST})
-    widest = run_evidence(WIDEST, made_world)
-    widest_rows = pl.DataFrame(widest.rows)
-    available = numbers_of_rows(widest_rows)
-    assert available["triple"] > 1 and available["chunk"] == 20
-    for name, (k, s) in GRID.items():
-        if name != WIDEST and {k, s} & {5, 20}:
-            output = run_evidence(name, made_world, **{WIDEST: widest_rows})
-            counts = numbers_of_rows(pl.DataFrame(output.rows))
-            assert counts == {"chunk": min(k, available["chunk"]), "triple": min(s, available["triple"])}, name
-    changed_rows = widest_rows.with_columns(text=pl.lit("other text"))
-    assert set(pl.DataFrame(run_evidence("uscrake_k5_s5", made_world, **{WIDEST: changed_rows}).rows)["text"]) == {
-        "other text"
-    }
 
 
 @pytest.mark.slow

@@ -133,9 +133,14 @@ ABLATIONS: dict[str, dict[str, str]] = {
     },
     "mcqa/uscrake_published": {"mcqa/uscrake_published_graph": "parts", "mcqa/uscrake_jsd_chunks": "parts"},
     "mcqa/uscrake_jsd_chunks": {
-        "mcqa/uscrake_cosine_chunks": "cost",
-        "mcqa/uscrake_euclidean_chunks": "cost",
-        "mcqa/uscrake_moverscore_chunks": "cost",
+        "mcqa/uscrake_jsd_corpus_weights_chunks": "weights",
+        **{f"mcqa/uscrake_{cost}_chunks": "cost" for cost in ("cosine", "embedding", "fusion", "maxsim", "moverscore")},
+        **{f"mcqa/uscrake_{cost}_chunks": "cost" for cost in ("euclidean", "euclidean_unscaled", "jsd_unscaled")},
+    },
+    "mcqa/uscrake": {
+        "mcqa/uscrake_chunks": "parts",
+        "mcqa/uscrake_graph": "parts",
+        "mcqa/uscrake_no_chains": "explain",
     },
     "mcqa/a2q_full": {
         "mcqa/a2q_vanilla": "classifier",
