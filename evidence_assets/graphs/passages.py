@@ -25,11 +25,6 @@ OwnerFilter = Callable[[str], bool]
 """Whether to build the passages of a node or an edge, by id."""
 
 
-def accept_all(owner_id: str) -> bool:
-    """Accept every node and edge."""
-    return True
-
-
 @dataclass(frozen=True)
 class Passage:
     """A text for a node or an edge; ``char_start`` is −1 if it is not part of the node's document."""
@@ -46,7 +41,7 @@ class Passage:
         return content_id("passage", self.owner_kind, self.owner_id, self.char_start, self.char_end, self.text)
 
 
-def fact_passages(graph: KnowledgeGraph, accepts: OwnerFilter = accept_all) -> Iterator[Passage]:
+def fact_passages(graph: KnowledgeGraph, accepts: OwnerFilter = lambda owner_id: True) -> Iterator[Passage]:
     """Yield the name of each node and the sentence of each edge that ``accepts`` selects."""
     for node_id, name in zip(graph.node_ids, graph.names, strict=True):
         if accepts(node_id):
@@ -59,7 +54,7 @@ def fact_passages(graph: KnowledgeGraph, accepts: OwnerFilter = accept_all) -> I
 def node_passages(
     graph: KnowledgeGraph,
     encoder: Encoder,
-    accepts: OwnerFilter = accept_all,
+    accepts: OwnerFilter = lambda owner_id: True,
     *,
     relations: int = 50,
     tokens: int | None = None,

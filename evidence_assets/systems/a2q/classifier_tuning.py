@@ -118,14 +118,12 @@ def tune_classifier(folder: Path, base: str, pairs: Sequence[LabelledPair], sett
 
 
 def build_model_row(folder: Path, name: str, report: dict[str, Any]) -> dict[str, Any]:
-    vocabulary = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
     revision = hash_model_folder(folder)
     return {
         "model_id": f"{name}@{revision}",
         "name": name,
         "revision": revision,
         "task": "relevance classifier",
-        "vocabulary": vocabulary,
         "sentences": report["pairs"],
         "input_hash": report["input_hash"],
     }

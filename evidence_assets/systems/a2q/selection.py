@@ -111,12 +111,6 @@ def link_text(text: str, linker: EntityLinker) -> IntArray:
     return np.array(sorted({node for phrase in extract_phrases(text, linker) for node in phrase.nodes}), dtype=np.int64)
 
 
-def link_topic_entities(question: Question, linker: EntityLinker) -> IntArray:
-    """Distinct nodes of the dataset's topic entities of a question, ascending."""
-    nodes = {node for entity in question.topic_entities for node in linker.link(entity).nodes}
-    return np.array(sorted(nodes), dtype=np.int64)
-
-
 def define_nodes(graph: KnowledgeGraph, relation: str) -> dict[str, str]:
     """Taxonomy from the graph itself: the first three facts of each node in a relation such as IsA."""
     facts_by_name: dict[str, list[str]] = {}
@@ -341,10 +335,9 @@ class NearestTriples:
         for question, text, query in zip(questions, texts, queries, strict=True):
             edges: IntArray = all_edges
             if settings.linked or settings.topics or settings.links:
-                nodes = (
-                    link_text(text, graph.linker) if settings.linked else link_topic_entities(question, graph.linker)
-                )
-                edges = graph.arrays.edges_at(nodes)
+                topics = graph.linker.link_many(question.topic_entities)
+                topic_nodes: IntArray = np.array([node for link in topics for node in link.nodes], dtype=np.int64)
+                edges = graph.arrays.edges_at(link_text(text, graph.linker) if settings.linked else topic_nodes)
             edge_vectors = vectors if len(edges) == len(vectors) else vectors[edges]
             scores = np.round(np.asarray(edge_vectors, dtype=np.float64) @ query, 9)
             order = np.lexsort((edges, -scores))

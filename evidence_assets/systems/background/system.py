@@ -31,7 +31,7 @@ from evidence_assets.experiment.variants import Variant, available_models
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, key_for_model
-from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import ModelKind
 from evidence_assets.systems.background import VERSION
@@ -85,11 +85,7 @@ class BackgroundKnowledge:
         self.version = content_id("background_knowledge", VERSION, asdict(settings), graph.version, *models)
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        candidates = [self._collect_triples(question) for question in questions]
-        triple_texts = (self._triple_text(triple) for triples in candidates for triple in triples.values())
-        texts = list(dict.fromkeys([*(question.text for question in questions), *triple_texts]))
-        vectors = dict(zip(texts, self._encoder.encode_sentences(texts), strict=True)) if texts else {}
-        return [self._rank(question, triples, vectors) for question, triples in zip(questions, candidates, strict=True)]
+        return [self._rank(question, self._collect_triples(question)) for question in questions]
 
     def _triple_text(self, triple: int | RecalledTriple) -> str:
         """The text that is encoded, of an edge or a recalled triple."""
@@ -126,11 +122,10 @@ class BackgroundKnowledge:
             visited |= ends
         return list(edges)[: self._settings.max_triples]
 
-    def _rank(
-        self, question: Question, triples: Mapping[str, int | RecalledTriple], vectors: Mapping[str, FloatArray]
-    ) -> list[SelectedEvidence]:
-        query = vectors[question.text]
-        scores = {s: round(float(vectors[self._triple_text(triple)] @ query), 6) for s, triple in triples.items()}
+    def _rank(self, question: Question, triples: Mapping[str, int | RecalledTriple]) -> list[SelectedEvidence]:
+        texts = [question.text, *map(self._triple_text, triples.values())]
+        query, *vectors = self._encoder.encode_sentences(texts)
+        scores = {sentence: round(float(vector @ query), 6) for sentence, vector in zip(triples, vectors, strict=True)}
         evidence = []
         for sentence in sorted(triples, key=lambda text: -scores[text])[: self._settings.top_k]:
             edge_or_triple = triples[sentence]

@@ -207,17 +207,11 @@ def question_keys(dataset: str, source_id: str, text: str, options: Sequence[str
 
 def training_rows(records: Iterable[QuestionRecord], benchmark: Benchmark, held_out: float) -> list[dict[str, Any]]:
     """Rows of ``training_questions``."""
+    names, dataset = ("question_id", "benchmark", "source_id", "text"), dataset_of(benchmark)
     return [
-        {
-            "question_id": record.question_id,
-            "benchmark": record.benchmark,
-            "dataset": dataset_of(benchmark),
-            "source_id": record.source_id,
-            "text": record.text,
-            "options": list(record.options),
-            "gold": list(record.gold),
-            "held_out": is_held_out(record.question_id, held_out),
-        }
+        {name: getattr(record, name) for name in names}
+        | {"dataset": dataset, "options": list(record.options), "gold": list(record.gold)}
+        | {"held_out": is_held_out(record.question_id, held_out)}
         for record in records
     ]
 

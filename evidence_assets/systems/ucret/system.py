@@ -149,16 +149,12 @@ def collapse_tables(
     for question, t, kept_columns in zip(questions, table_of, columns, strict=True):
         grid = parsed[t].view.grid
         cells = {(i, j): row[j].plain for i, row in enumerate(grid) for j in kept_columns.indices if row[j].plain}
-        relevant_rows = _find_relevant_rows(parsed[t], question, kept_columns)
+        relevant_rows = None  # for a claim, as any row may contradict it
+        if options := cell_options(question):
+            table, kept = parsed[t], kept_columns.indices
+            rows = find_relevant_rows(table.words, table.columns, kept, question.text, options)
+            relevant_rows = {i + 1: rule for i, rule in rows.items()}
         yield TableEvidence(question, kept_columns, cells, relevant_rows)
-
-
-def _find_relevant_rows(table: _ParsedTable, question: Question, columns: Selection) -> dict[int, Rule] | None:
-    """Rows of the table that are relevant to an option; None for a claim, which any row may contradict."""
-    if not cell_options(question):
-        return None
-    rows = find_relevant_rows(table.words, table.columns, columns.indices, question.text, question.options)
-    return {i + 1: rule for i, rule in rows.items()}
 
 
 def _build_column_lines(tables: Sequence[_ParsedTable], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
