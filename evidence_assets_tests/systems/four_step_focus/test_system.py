@@ -76,7 +76,7 @@ def test_passages_have_the_length_of_the_encoder_or_less() -> None:
     base = make_base(documents=["It thins blood, slowly. " * 300, *DOCUMENTS[1:]])
     encoder.max_tokens = 8191
     whole, parts = (
-        [p.text for p in node_passages(base, encoder, tokens=tokens) if p.owner_id == "n0" and p.start >= 0]
+        [p.text for p in node_passages(base, encoder, tokens=tokens) if p.owner_id == "n0" and p.char_start >= 0]
         for tokens in (None, 128)
     )
     assert len(whole) == 1 and len(parts) > 8 and max(encoder.count_tokens(parts)) <= 128

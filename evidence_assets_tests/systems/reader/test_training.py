@@ -28,7 +28,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import Node, trace
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.reader.network import EncodedInput, OptionInput
-from evidence_assets.models.reader.training import WEIGHTS_FILE, TrainedReader
+from evidence_assets.models.reader.training import TrainedReader
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
@@ -39,7 +39,6 @@ from evidence_assets.systems.reader.training import (
     extractive_weights,
     question_keys,
     read_training_questions,
-    reader_folder,
     refuse_seen_questions,
     training_rows,
 )
@@ -126,13 +125,6 @@ def test_an_answer_is_traced_to_the_reader_and_its_training_questions(world: Sma
     sources = {node.content["source_id"] for node in reader.next if node.kind == "training_question"}
     assert sources == {row["source_id"] for row in QUESTIONS if row["split"] == "train"}
     assert isinstance(reader, Node) and reader.content["task"] == "reader"
-
-
-def test_the_same_questions_are_not_trained_on_again(world: SmallWorld) -> None:
-    weights = reader_folder(world.lake, "mine") / WEIGHTS_FILE
-    modified_ns = weights.stat().st_mtime_ns
-    world.make("models/reader", partition="mine")
-    assert weights.stat().st_mtime_ns == modified_ns
 
 
 def test_a_benchmark_that_tests_what_the_reader_has_seen_is_refused(world: SmallWorld) -> None:

@@ -308,12 +308,6 @@ def test_key_phrases_gate_the_concepts_of_published_variants(
     assert load_settings("mcqa/ugat").concepts == "names_and_phrases"
 
 
-def test_evidence_says_how_many_nodes_are_kept(graph: KnowledgeGraph) -> None:
-    (picks,) = select(graph, THIRST, settings=replace(SETTINGS, threshold=-1.0, least_spread=0))
-    reasons = json.loads(picks[0].why or "")
-    assert reasons["kept"] == reasons["of"] > 0 and reasons["relevant_by"] == "threshold"
-
-
 @pytest.mark.parametrize(
     ("text", "options"),
     [
