@@ -212,7 +212,17 @@ def _answer_and_print(
         )
         for variant in selected
     )
-    _print_answer(lake, answer, time.monotonic() - start, as_json, show_all, bool(options))
+    seconds = time.monotonic() - start
+    with connect(lake.root, lazy=True) as connection:
+        view = view_answer(connection, answer["prediction_id"])
+    if print_if_json(as_json, view.as_dict() | {"seconds": round(seconds, 3)}, indent=None):
+        return
+    text = format_answer(view, options=bool(options), everything=show_all)
+    out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
+    rest = 0 if show_all else len(view.other_evidence)
+    if rest:
+        out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
+    out.print(f"{seconds:.1f} s", style="dim")
 
 
 def select_clearest(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -223,18 +233,3 @@ def select_clearest(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
             return answer
         other_answers.append(answer)
     return next((a for a in other_answers if a["status"] == "ambiguous"), other_answers[-1])
-
-
-def _print_answer(
-    lake: Lake, prediction: dict[str, Any], seconds: float, as_json: bool, show_all: bool, has_options: bool
-) -> None:
-    with connect(lake.root, lazy=True) as connection:
-        view = view_answer(connection, prediction["prediction_id"])
-    if print_if_json(as_json, view.as_dict() | {"seconds": round(seconds, 3)}, indent=None):
-        return
-    text = format_answer(view, options=has_options, everything=show_all)
-    out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
-    rest = 0 if show_all else len(view.other_evidence)
-    if rest:
-        out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
-    out.print(f"{seconds:.1f} s", style="dim")

@@ -228,19 +228,16 @@ def scoreboard(
 
 
 EXAMPLE_ANSWERS = """
-    WITH best AS (
-        SELECT p.prediction_id, q.task,
-               row_number() OVER (PARTITION BY q.task ORDER BY p.confidence DESC, p.prediction_id) AS place
-        FROM predictions p JOIN questions q USING (question_id)
-        WHERE p.status = 'answered' AND list_contains(q.gold, p.answer) AND len(q.options) > 0
-    )
-    SELECT prediction_id FROM best WHERE place <= 2 ORDER BY place, task LIMIT 3
+    SELECT prediction_id, row_number() OVER (PARTITION BY task ORDER BY confidence DESC, prediction_id) AS place
+    FROM predictions p JOIN questions q USING (question_id)
+    WHERE status = 'answered' AND list_contains(gold, answer) AND len(options) > 0
+    QUALIFY place <= 2 ORDER BY place, task LIMIT 3
 """
 
 
 def _print_examples() -> None:
     """Print three answers with their evidence, as `evidence ask` does."""
     with connect() as connection:
-        for (prediction_id,) in connection.execute(EXAMPLE_ANSWERS).fetchall():
+        for prediction_id, _ in connection.execute(EXAMPLE_ANSWERS).fetchall():
             text = format_answer(view_answer(connection, prediction_id), options=False)
             out.print(f"\n{strip_controls(text)}", end="", markup=False, soft_wrap=True)

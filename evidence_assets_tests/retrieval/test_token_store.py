@@ -184,14 +184,3 @@ def test_the_exact_best_of_tiles_are_those_of_the_whole(
     for one, other in zip(nearest_texts, expected, strict=True):
         assert one.indices.tolist() == other.indices.tolist() and one.distances.tolist() == other.distances.tolist()
     np.testing.assert_allclose(nearest, nearest_tokens(vectors[0], all_texts), atol=1e-6)
-
-
-def test_a_text_can_concatenate_several_cached_texts(tmp_path: Path) -> None:
-    encoder = PieceEncoder()
-    store = write_store(tmp_path, encoder)
-    title, honey, rain = read_tokens(store.tokens(encoder), ["Title", TEXTS[0], TEXTS[3]])
-    texts = weigh(store, [[title, honey], [rain]])
-    pool = texts.select([0, 1])
-    assert len(texts) == 2
-    np.testing.assert_array_equal(pool.vectors, np.concatenate([vectors_of(each) for each in (title, honey, rain)]))
-    assert pool.offsets.tolist() == np.cumsum([0, 1 + len(honey), len(rain)]).tolist()

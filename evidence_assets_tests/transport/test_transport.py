@@ -69,7 +69,6 @@ WIDE = half_store(np.random.default_rng(0), 2, 2)
     ("make", "message"),
     [
         (lambda: TokenMeasure([[1.0, np.nan]], [1]), "must be finite"),
-        (lambda: TokenMeasure([[1.0]], [1, 2]), "one number for each of the 1 tokens"),
         (lambda: TokenPool([[1.0]], [0, 0, 1], [1]), "at least one token each"),
         (lambda: TokenPool([[1.0]], [0, 1], [1]).measure(0, "jsd", 0.0), "temperature is 0"),
         (lambda: find_nearest_texts([TokenMeasure([[1.0]], [1])], WIDE, 0), "k is 0: it must be at least 1"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 
 from evidence_assets.benchmarks.dataset_info import ChoiceFields, DatasetInfo, find_dataset
@@ -37,7 +36,7 @@ def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
     labels = files.pop() if fields.gold_lines and len(files) > 1 else None
     for file in files:
         subject = file.name.partition(".")[0].removesuffix(f"_{split}")
-        for position, (key, row, gold) in enumerate(_with_gold(_read_rows(fields, file, split), file, labels)):
+        for position, (key, row, gold) in enumerate(_with_gold(_read_rows(fields, file, split), labels)):
             template = fields.id if "id" in row.values or not fields.id_else else fields.id_else
             location = {"split": split, "subject": subject, "place": position, "line": row.line, "key": key}
             source_id = template.format_map(_IdTemplateFields(row, **location))
@@ -61,17 +60,16 @@ def _read_rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[s
     return (("", row) for row in rows)
 
 
-def _with_gold(rows: Iterator[tuple[str, Row]], file: Path, labels: Path | None) -> Iterator[tuple[str, Row, Row]]:
+def _with_gold(rows: Iterator[tuple[str, Row]], labels: Path | None) -> Iterator[tuple[str, Row, Row]]:
     """Pair each row with the row of its gold label: itself, or a line of the file ``labels``."""
     if labels is None:
-        yield from ((key, row, row) for key, row in rows)
-        return
-    gold_rows = (Row({"label": line.strip()}, labels, n) for n, line in text_lines(labels) if line.strip())
-    for entry, gold in zip_longest(rows, gold_rows):
-        if entry is None or gold is None:
-            longer, shorter = (labels, file) if entry is None else (file, labels)
-            raise BadInput(f"has fewer rows than {longer.name}; download both files again", file=shorter)
-        yield *entry, gold
+        return ((key, row, row) for key, row in rows)
+    entries = list(rows)
+    gold_rows = [Row({"label": line.strip()}, labels, n) for n, line in text_lines(labels) if line.strip()]
+    if len(gold_rows) != len(entries):
+        message = f"has {len(gold_rows)} labels for {len(entries)} questions; download both files again"
+        raise BadInput(message, file=labels)
+    return ((key, row, gold) for (key, row), gold in zip(entries, gold_rows, strict=True))
 
 
 def _resolve_path(row: Row, path: str) -> tuple[Row, str]:

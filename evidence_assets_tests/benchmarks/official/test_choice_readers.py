@@ -137,7 +137,7 @@ class TestPiqa(ReaderContract):
     ) + one_question("test", {"tests.jsonl": json_lines(ROW | {"id": "t"})}, {"source_id": "t", "gold": ()})
     FAULTY_FILES = (
         ("dev", {DEV: json_lines(ROW), LABELS: "2\n"}, r"labels\.lst:1: label: '2' is not one of 0, 1"),
-        ("dev", {DEV: json_lines(ROW), LABELS: "0\n1\n"}, r"valid\.jsonl: has fewer rows than valid-labels\.lst"),
+        ("dev", {DEV: json_lines(ROW), LABELS: "0\n1\n"}, r"valid-labels\.lst: has 2 labels for 1 questions"),
     )
 
 
