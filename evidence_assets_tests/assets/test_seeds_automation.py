@@ -170,15 +170,13 @@ def test_the_sample_is_installed_once_and_the_number_of_relations_is_limited(
     profile = sensor_world.root / "with_sample.yaml"
     profile.write_text(SMALL_PROFILE.replace("n: 20,", "n: 20, sample_relations: [may_treat, may_cause],"))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
-    rendered = sensor_world.lake.root / "raw" / "sample/seeds"
-    (rendered / "may_cause.yaml").write_text(sensor_world.seed("may_cause", [["hiv", "aids"]]).read_text())
-    (sensor_world.lake.root / "raw" / "seeds/may_cause.yaml").unlink()
-    text_before = (sensor_world.lake.root / "raw" / "seeds/may_treat.yaml").read_text()
+    raw = sensor_world.lake.root / "raw"
+    (raw / "sample/seeds/may_cause.yaml").write_text(sensor_world.seed("may_cause", [["hiv", "aids"]]).read_text())
+    (raw / "seeds/may_cause.yaml").unlink()
+    text_before = (raw / "seeds/may_treat.yaml").read_text()
     assert set(seeds.read_seeds(sensor_world.lake).relations) == {*RELATIONS, "may_cause"}
-    assert (sensor_world.lake.root / "raw" / "seeds/may_treat.yaml").read_text() == text_before, (
-        "a file of the user's is never replaced"
-    )
-    (sensor_world.lake.root / "raw" / "seeds/may_cause.yaml").unlink()
+    assert (raw / "seeds/may_treat.yaml").read_text() == text_before, "a file of the user's is never replaced"
+    (raw / "seeds/may_cause.yaml").unlink()
     assert set(seeds.read_seeds(sensor_world.lake).relations) == set(RELATIONS), "what was deleted stays deleted"
     monkeypatch.setattr(seeds, "MAX_RELATIONS", 2)
     seed_files = seeds.read_seeds(sensor_world.lake)

@@ -264,3 +264,14 @@ def test_a_truncated_or_missing_explanation_is_counted_on_its_prediction(
     row = as_stored("predictions", prediction_rows(answerer, "s", [PLAIN]).rows).row(0, named=True)
     assert (row["answer"], row["status"]) == ("A", "answered")
     assert [(each["kind"], each["part"]) for each in row["omissions"]] == [omission]
+
+
+def test_an_answer_of_one_call_cites_evidence_of_any_option() -> None:
+    task, rows = STYLES["passages"].answer, evidence(("q", "B", "fact"))
+    assert task is not None
+    model = LanguageModel(ScriptedGenerator("Answer: A\nExplanation: [Passage 1] leads there."))
+    chains = as_stored("chains", OneCallAnswerer(model, task, rows).chains("s", [PLAIN]).rows)
+    assert chains.select("hypothesis", "question_id").rows() == [("A", "q")], "one chain for the question"
+    for whole_question, verdict in ((True, "verified"), (False, "absent")):
+        citations = as_stored("citations", citation_rows(chains, rows, whole_question=whole_question).rows)
+        assert citations["verdict"].to_list() == [verdict]
