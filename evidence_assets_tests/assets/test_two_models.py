@@ -1,4 +1,4 @@
-"""Two tiny language models answer the same questions, each in separate assets on one scoreboard."""
+"""Two tiny language models answer the same questions, each in separate assets."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from evidence_assets.cli import app
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import trace
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
@@ -54,10 +52,3 @@ def test_every_row_has_its_model_revision_cost_and_stop_reason(world: SmallWorld
     with connect(world.lake.root) as connection:
         edges = {(node.kind, node.relation) for node in trace(connection, rows["prediction_id"][0]).next}
     assert ("model", "was_generated_by") in edges
-
-
-def test_both_are_on_one_scoreboard(world: SmallWorld) -> None:
-    world.make(f"scores/{FIRST}", f"scores/{SECOND}", partition="sample_claims")
-    scoreboard = CliRunner().invoke(app, ["scoreboard", "--lake", str(world.lake.root)])
-    assert "without_explanations@tiny_b" in scoreboard.output, scoreboard.output
-    assert "(stale)" not in scoreboard.output
