@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import dagster as dg
 
@@ -157,11 +157,6 @@ def _event_tags(record: dg.EventLogRecord) -> Mapping[str, str]:
     return (materialization.tags if materialization else None) or {}
 
 
-def _calls_language_model(graph: Any, key: dg.AssetKey) -> bool:
-    """Whether materializing an asset calls a language model."""
-    return MODEL_POOL in graph.get(key).pools and profiles.load().generator.backend != "extractive"
-
-
 def request_stale_assets(
     repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None, models: bool = False
 ) -> dg.SensorResult:
@@ -188,9 +183,10 @@ def request_stale_assets(
         return any(p in requested or records.is_in_progress(p) or is_waiting(p) for p in parents)
 
     has_open_changes = False
+    excludes_models = not models and profiles.load().generator.backend != "extractive"
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
-            if key.path[0] == "raw" or (not models and _calls_language_model(graph, key)):
+            if key.path[0] == "raw" or (excludes_models and MODEL_POOL in graph.get(key).pools):
                 continue
             for asset, changed_at in records.find_stale(key):
                 is_running = records.is_in_progress(asset)

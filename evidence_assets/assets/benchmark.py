@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import dagster as dg
 from pydantic import BaseModel
@@ -32,7 +32,7 @@ from evidence_assets.benchmarks.declared_benchmarks import (
     user_folders,
 )
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
-from evidence_assets.benchmarks.records import QuestionRecord, question_rows, table_rows
+from evidence_assets.benchmarks.records import question_rows, table_rows
 from evidence_assets.experiment.evidence.question_concepts import VERSION
 from evidence_assets.experiment.evidence.sources import build_subgraphs, source_inputs
 from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
@@ -105,22 +105,16 @@ def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Defi
 
 
 def _build_questions(step: StageContext) -> StageOutput:
-    declared, n_questions = step.benchmark, 0
-
-    def read_and_count() -> Iterator[QuestionRecord]:
-        nonlocal n_questions
-        for question in read_benchmark_questions(step.lake, declared):
-            n_questions += question.split == declared.split
-            yield question
-
-    rows = question_rows(read_and_count(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
+    declared = step.benchmark
+    questions = [q for q in read_benchmark_questions(step.lake, declared) if q.split == declared.split]
+    rows = question_rows(questions, declared.split, step.shard, step.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {
         "answerable": sum(bool(row["gold"]) for row in rows),
         "without gold answer": sum(row["gold"] is None for row in rows),
-        "in all shards": n_questions,
+        "in all shards": len(questions),
     }
     dataset = None if isinstance(declared, BenchmarkSubset) else load_datasets().get(declared.reader)
-    if dataset and (note := dataset.count_note(declared.split, n_questions)):
+    if dataset and (note := dataset.count_note(declared.split, len(questions))):
         step.warn(note)
         metadata["official count"] = note
     return StageOutput(rows, metadata=metadata)

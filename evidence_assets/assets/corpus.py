@@ -11,7 +11,6 @@ from evidence_assets.assets.partitions import (
     corpus_partitions,
     encoder_options,
     list_encoders,
-    max_neighbours,
     with_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
@@ -96,7 +95,6 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
     def _encoder_assets(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
         """Vectors and index of one encoder; the profile's first without a name."""
         chunks_key, vectors_key = f"corpus/{self.name}/chunks", embeddings_key(self.name, name)
-        neighbours = max_neighbours()
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
@@ -108,7 +106,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         )
 
         def make_index(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
-            meta = corpus_building.build_index(lake, self.name, log, name, neighbours)
+            meta = corpus_building.build_index(lake, self.name, log, name)
             return meta.built_from, meta.metadata
 
         index = files_asset(
@@ -119,7 +117,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             **encoder_options(
                 name,
                 f"corpus_{self.name}",
-                f"{vector_index.VERSION}.{corpus_files.VERSION}.{bm25.VERSION}.{neighbours}",
+                f"{vector_index.VERSION}.{corpus_files.VERSION}.{bm25.VERSION}.{profiles.load().retrieval.R}",
                 f"FAISS index, BM25 index and chunk positions of {self.name}",
             ),
         )

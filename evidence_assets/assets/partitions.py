@@ -12,7 +12,6 @@ from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks_of_family
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_all_stages
-from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import enabled_presets, models_to_combine, variants
 from evidence_assets.lake.ids import key_for_model
 
@@ -53,16 +52,6 @@ def list_encoders(key: str) -> list[str]:
     ]
     keys = {r.key for v in selected for stage in build_all_stages(systems.load(v.system), v) for r in stage.inputs}
     return ["", *(name for name in names if key_for_model(key, name) in keys)]
-
-
-def max_neighbours() -> int:
-    """The most neighbours of a query that the profile or a loaded variant requests from the index of a corpus."""
-    counts = [profiles.load().retrieval.R]
-    for variant in variants():
-        method = systems.load(variant.system).method_of(variant) if variant.is_loaded else None
-        if isinstance(method, Method):
-            counts.append(method.neighbours(method.settings_of(variant)))
-    return max(counts)
 
 
 class EncoderOptions(TypedDict):

@@ -98,13 +98,8 @@ def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.T
     return build_table("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in constants.items()}})
 
 
-def build_index(
-    lake: Lake, name: str, inform: LogFunction = discard_message, encoder: str = "", neighbours: int = 0
-) -> IndexMeta:
-    """Write the corpus files and the index over the vectors of this encoder; empty for the first.
-
-    ``neighbours``: The most neighbours that a search requests; by default the profile's R.
-    """
+def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, encoder: str = "") -> IndexMeta:
+    """Write the corpus files and the index over the vectors of this encoder; empty for the first."""
     settings = profiles.load()
     partitions, vectors = rows.embedded_shards(lake, name, encoder), rows.embeddings_key(name, encoder)
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
@@ -117,7 +112,7 @@ def build_index(
             model_id=next((model[0] for model in models if len(model)), ""),
             memory=settings.index.bytes,
             kind=settings.index.kind,
-            neighbours=neighbours or settings.retrieval.R,
+            neighbours=settings.retrieval.R,
             progress=report_progress("vectors in the index", inform),
         )
 

@@ -101,7 +101,6 @@ class Method(_MethodBase[S]):
     ``sources``: Sources of a benchmark that it reads.
     ``has_own_encoder``: Whether stored vectors come from the profile's first encoder although the method uses another.
     ``extra_inputs``: Additional input assets.
-    ``neighbours``: The neighbours of a query that it requests from the index of a corpus.
     ``preparation_problems``: Errors and omissions by question id; errors become failed rows without a model call.
     ``open_solver``: Opens the solver of questions with options, if the system has its own.
     ``solver_inputs``: Input assets of that solver.
@@ -114,7 +113,6 @@ class Method(_MethodBase[S]):
     sources: tuple[SourceKind, ...] = ()
     has_own_encoder: bool = False
     extra_inputs: Callable[[Variant, S], Sequence[StageInput]] = lambda variant, settings: ()
-    neighbours: Callable[[S], int] = lambda settings: 0
     preparation_problems: Callable[[StageContext, S], PreparationProblems] | None = None
     open_solver: Callable[[StageContext, S], Solver] | None = None
     solver_inputs: Callable[[Variant, S], Sequence[StageInput]] = lambda variant, settings: ()

@@ -29,17 +29,6 @@ NO_ANSWER_STATUSES = ("insufficient", "failed")
 
 
 @dataclass(frozen=True)
-class OptionView:
-    """An option of the question with its support and its share of the solver's weights."""
-
-    label: str
-    text: str
-    notes: list[str]
-    support: float | None
-    share: float | None
-
-
-@dataclass(frozen=True)
 class AnswerView(AnswerRows):
     """An answer with its question, options, chains and evidence.
 
@@ -50,19 +39,16 @@ class AnswerView(AnswerRows):
     name: str = ""
 
     @property
-    def options(self) -> list[OptionView]:
+    def options(self) -> list[Row]:
+        """Each option with its support, its share of the solver's weights, and whether it is the answer or gold."""
         answer = self.prediction
         gold = self.question["gold"] or [] if self.question else []
         shares = dict(zip(answer["ranked_answers"], answer["probabilities"] or (), strict=False))
         support = {chain["hypothesis"]: chain["support"] for chain in self.chains}
+        notes = {"the answer": [answer["answer"]], "gold": gold}
         return [
-            OptionView(
-                label,
-                text,
-                ["the answer"] * (label == answer["answer"]) + ["gold"] * (label in gold),
-                support.get(label),
-                shares.get(label),
-            )
+            {"label": label, "text": text, "support": support.get(label), "share": shares.get(label)}
+            | {"notes": [note for note, labels in notes.items() if label in labels]}
             for label, text in option_texts(self.question).items()
         ]
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.assets.partitions import max_neighbours
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as every_benchmark
 from evidence_assets.experiment.evidence.selection import build_questions
@@ -71,13 +70,6 @@ def test_each_size_of_the_pool_ranks_so_many_chunks_of_each_option(made_world: W
         n_hypotheses = sum(len(question.hypotheses) for question in questions)
         assert sum(row.kind == "chunk" for row in rows) == n_hypotheses * settings.k
     assert set(presets()["uscrake_sweeps"].benchmarks) == {"obqa.sample100-seed0", "csqa.sample100-seed0"}
-
-
-def test_the_index_is_tuned_for_the_largest_pool_of_a_loaded_variant(other_settings: pytest.MonkeyPatch) -> None:
-    other_settings.delenv(PRESETS_VARIABLE, raising=False)
-    assert max_neighbours() < 15_000
-    other_settings.setenv(PRESETS_VARIABLE, "uscrake_sweeps")
-    assert max_neighbours() == 20_000
 
 
 def test_only_methods_that_join_graph_and_corpus_read_a_background_graph() -> None:

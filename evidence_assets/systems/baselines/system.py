@@ -141,7 +141,6 @@ SYSTEM = System(
                 open_benchmark_corpus(context), get_encoder(context.profile.encoder), settings.k, VERSION
             ),
             sources=("corpus",),
-            neighbours=lambda settings: settings.k,
             defaults=_default_k,
             model_kinds=("encoder",),
         ),

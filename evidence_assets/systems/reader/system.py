@@ -63,7 +63,6 @@ SYSTEM = System(
             open_solver=_open_solver,
             solver_inputs=lambda variant, settings: [StageInput(READER_ASSET, "benchmark")],
             sources=("corpus",),
-            neighbours=lambda settings: settings.facts,
         ),
     },
 )

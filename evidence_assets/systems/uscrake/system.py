@@ -85,7 +85,6 @@ SYSTEM = System(
             settings=UscrakeSettings,
             open_selector=_open,
             sources=("corpus", "token_store", "joined_graph"),
-            neighbours=lambda settings: settings.R,
             defaults=_defaults,
             model_kinds=MODEL_KINDS,
             published_style="chains",
