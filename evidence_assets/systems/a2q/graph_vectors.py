@@ -64,9 +64,8 @@ class JoinedVectors:
 
     def __init__(self, first: TextVectors, second: TextVectors) -> None:
         self._both = first, second
-        self.model_id, self.revision = (
-            "+".join(parts) for parts in ((first.model_id, second.model_id), (first.revision, second.revision))
-        )
+        self.model_id = f"{first.model_id}+{second.model_id}"
+        self.revision = f"{first.revision}+{second.revision}"
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         first, second = (vectors.encode_sentences(texts) for vectors in self._both)

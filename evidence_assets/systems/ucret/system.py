@@ -121,40 +121,28 @@ def collapse_tables(
     table_of = [indices[question.table_id] for question in questions]
     texts = [" ".join([q.text, *(cell_options(q) if settings.with_options else ())]) for q in questions]
     tokens = [collect_tokens([text]) for text in texts]
-    keeps_all = [settings.whole_claims and not cell_options(question) for question in questions]
-    column_settings = replace(settings, measure="all") if all(keeps_all) else settings
+    compares_columns = any(cell_options(question) or not settings.whole_claims for question in questions)
+    column_settings = settings if compares_columns else replace(settings, measure="all")
     vectors = np.zeros((len(texts), 1))
     if column_settings.measure != "all":
         text_lines = [("", [strip_markup(text)]) for text in texts]
         vectors = _encode_pieces(encoder, _split_texts(encoder, text_lines), _normalizes(settings))
     lines = _build_column_lines(parsed, column_settings, encoder)
-    columns = [
-        keep_all_lines(selection.width) if keep_all else selection
-        for selection, keep_all in zip(
-            select_lines(tokens, vectors, table_of, lines, column_settings), keeps_all, strict=True
-        )
-    ]
-    if settings.repair:
-        columns = [
-            restore_columns(
-                selection,
-                parsed[t].words,
-                question.text,
-                cell_options(question),
-                # With options, the repair restores the row names in the question.
-                () if cell_options(question) else parsed[t].view.row_headers,
-            )
-            for selection, t, question in zip(columns, table_of, questions, strict=True)
-        ]
-    for question, t, kept_columns in zip(questions, table_of, columns, strict=True):
-        grid = parsed[t].view.grid
-        cells = {(i, j): row[j].plain for i, row in enumerate(grid) for j in kept_columns.indices if row[j].plain}
+    selections = select_lines(tokens, vectors, table_of, lines, column_settings)
+    for question, t, columns in zip(questions, table_of, selections, strict=True):
+        table, options, grid = parsed[t], cell_options(question), parsed[t].view.grid
+        if settings.whole_claims and not options:
+            columns = keep_all_lines(columns.width)
+        if settings.repair:
+            # With options, the repair restores the row names in the question.
+            row_headers = () if options else table.view.row_headers
+            columns = restore_columns(columns, table.words, question.text, options, row_headers)
+        cells = {(i, j): row[j].plain for i, row in enumerate(grid) for j in columns.indices if row[j].plain}
         relevant_rows = None  # for a claim, as any row may contradict it
-        if options := cell_options(question):
-            table, kept = parsed[t], kept_columns.indices
-            rows = find_relevant_rows(table.words, table.columns, kept, question.text, options)
+        if options:
+            rows = find_relevant_rows(table.words, table.columns, columns.indices, question.text, options)
             relevant_rows = {i + 1: rule for i, rule in rows.items()}
-        yield TableEvidence(question, kept_columns, cells, relevant_rows)
+        yield TableEvidence(question, columns, cells, relevant_rows)
 
 
 def _build_column_lines(tables: Sequence[_ParsedTable], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
