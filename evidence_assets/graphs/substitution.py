@@ -99,7 +99,9 @@ def substitute(
             used_numbers.append(number)
     usable_patterns = [_with_denied_constants(patterns[i]) for i in used_numbers]
     terms = dict.fromkeys([target, *(term for p in usable_patterns for term in (p.head, p.tail))])
-    candidates = {term: _initial_candidates(graph, term) for term in terms}
+    candidates = {
+        term: graph.of_type(term.node_type) if isinstance(term, Variable) else np.unique(term.nodes) for term in terms
+    }
     if fixed_target is not None:
         candidates[target] = np.array([fixed_target])
     narrow = _narrow_printed if form == "printed" else _narrow_corrected
@@ -173,10 +175,6 @@ def _with_denied_constants(pattern: TriplePattern) -> TriplePattern:
         for end in (pattern.head, pattern.tail)
     )
     return replace(pattern, head=head, tail=tail)
-
-
-def _initial_candidates(graph: TypedGraph, term: Variable | Constant) -> IntArray:
-    return graph.of_type(term.node_type) if isinstance(term, Variable) else sorted_unique(np.array(term.nodes))
 
 
 def _edge_pairs(graph: TypedGraph, kind: int | None, heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:

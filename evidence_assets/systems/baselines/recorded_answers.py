@@ -77,12 +77,11 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
     retrieval = (
         retrieval_metrics(question_rows, evidence, get_encoder(context.profile.token_encoder)) if evidence_rows else {}
     )
-    if not prediction_rows:
-        return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, retrieval, published)
-    tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear()}
-    tables["citations"] = _read_as("citations", [])
-    metrics = answer_metrics(tables) | retrieval
-    return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, metrics, published)
+    metrics = {}
+    if prediction_rows:
+        answers = {"predictions": predictions, "evidence": evidence.clear(), "citations": _read_as("citations", [])}
+        metrics = answer_metrics({"questions": questions, **answers})
+    return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, metrics | retrieval, published)
 
 
 def _match_rows(

@@ -54,18 +54,14 @@ def add_header_cells(
     Row numbers are those of the lake: ``r0`` is the header, ``r1`` the first row below it.
     """
     best = [(r + 1, c, score, None) for (r, c), score in cells]
-    positions = {(r, c) for r, c, _, _ in best}
     headers = {(0, c): "header" for _, c, _, _ in best} | {(r, 0): "row name" for r, _, _, _ in best}
-    lowest_score = best[-1][2] if best else 0.0
-    header_cells = [
-        (r, c, lowest_score, json.dumps({"rule": reason}))
-        for (r, c), reason in sorted(headers.items())
-        if (r, c) not in positions
-    ]
-    lines = (table.header, *table.rows)
+    for r, c, _, _ in best:
+        headers.pop((r, c), None)
+    lowest_score, lines = best[-1][2] if best else 0.0, (table.header, *table.rows)
+    header_cells = [(r, c, lowest_score, json.dumps({"rule": rule})) for (r, c), rule in sorted(headers.items())]
     return [
-        (f"r{r}c{c}", lines[r][c], s, reason)
-        for r, c, s, reason in (*best, *header_cells)
+        (f"r{r}c{c}", lines[r][c], score, reason)
+        for r, c, score, reason in (*best, *header_cells)
         if c < len(lines[r]) and lines[r][c]
     ]
 

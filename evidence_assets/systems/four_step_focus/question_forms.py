@@ -23,7 +23,6 @@ from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, Tri
 _CONJUNCTION = re.compile(r"which\s+(?P<type>.+?)\s+is\s+at\s+once\s+(?P<rest>.+)", re.IGNORECASE)
 _LEAD = re.compile(r"(?:name|list|find|which|what|who)\s+(?:(?:is|are)\s+)?(?=\S)", re.IGNORECASE)
 _SEPARATOR = re.compile(r",\s+(?:and\s+)?|\s+and\s+", re.IGNORECASE)
-_ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class FormParser:
 
     def _parse_description(self, text: str) -> _ParsedForm | None:
         slots = [(form, slot) for form in self._forms if (slot := form.slot(text)) is not None]
-        parses = [_ParsedForm(form, self._parse_description(slot) or _ARTICLE.sub("", slot)) for form, slot in slots]
+        parses = [_ParsedForm(form, self._parse_description(slot) or slot) for form, slot in slots]
         return max(parses, key=lambda parsed: parsed.n_forms, default=None)
 
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, ValidationInfo
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, ValidationInfo
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -33,15 +33,6 @@ from evidence_assets.text.words import name_key
 
 PACKAGED_RELATIONS = Path(__file__).with_name("relations")
 """Folders of the packaged seed files, one per collection."""
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be text")
-    text = " ".join(value.split())
-    if not text:
-        raise ValueError("is empty")
-    return text
 
 
 def _with_slots(text: str, info: ValidationInfo) -> str:
@@ -56,7 +47,7 @@ def _distinct(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]
     return pairs
 
 
-Text = Annotated[str, BeforeValidator(_text)]
+Text = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
 Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Prompt = Annotated[Text, AfterValidator(_with_slots)]
 

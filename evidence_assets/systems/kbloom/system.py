@@ -282,9 +282,8 @@ class _Stages:
 def _judge_settings() -> list[GeneratorSettings]:
     """The generators that judge: the profile's ``judges``, else its language model if there is one."""
     profile = profiles.load()
-    names = [profile.check_name("generator", name) for name in profile.harvesting.judges] or profile.model_names(
-        "generator"
-    )[:1]
+    names = [profile.check_name("generator", name) for name in profile.harvesting.judges]
+    names = names or profile.model_names("generator")[:1]
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 

@@ -13,12 +13,11 @@ from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import get_encoder, get_reranker, model_key
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import EncoderSettings, ModelKind, ModelSettings, Profile
 from evidence_assets.retrieval import token_store
-from evidence_assets.retrieval.corpus import IndexedCorpus, chunks_version
+from evidence_assets.retrieval.corpus import chunks_version
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
@@ -29,17 +28,12 @@ from evidence_assets.systems.uscrake.settings import UscrakeSettings
 MODEL_KINDS: tuple[ModelKind, ...] = ("encoder", "reranker")
 
 
-def _passages(context: StageContext) -> Passages:
-    corpus, profile = open_benchmark_corpus(context), context.profile
-    max_bytes = int(profile.retrieval.token_cache_gb * 1e9)
-    return _open_passages(str(context.lake.root), corpus, model_key(get_encoder(profile.token_encoder)), max_bytes)
-
-
-@lru_cache(maxsize=2)
-def _open_passages(root: str, corpus: IndexedCorpus, token_model: str, max_bytes: int) -> Passages:
-    lake = Lake(root)
+def _open_passages(context: StageContext) -> Passages:
+    corpus, lake, profile = open_benchmark_corpus(context), context.lake, context.profile
+    token_model = model_key(get_encoder(profile.token_encoder))
     expected = token_store.source_version(chunks_version(lake, corpus.name), token_model)
     folder, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), lake.cache / "tokens" / corpus.name
+    max_bytes = int(profile.retrieval.token_cache_gb * 1e9)
     return Passages(corpus, token_store.TokenStore(folder, expected=expected, cache=cache, max_bytes=max_bytes))
 
 
@@ -61,7 +55,7 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
 
 def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
     profile, benchmark, triples = context.profile, context.benchmark, None
-    passages = _passages(context) if benchmark.corpus else None
+    passages = _open_passages(context) if benchmark.corpus else None
     if benchmark.joined_graph and settings.parts != "chunks" and settings.s:
         graph = open_graph(context.lake, benchmark.joined_graph, context.encoder)
         triples = _triples(graph, settings.max_triples, settings.linking == "meaning", profile.encoder)

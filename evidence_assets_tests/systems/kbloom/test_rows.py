@@ -164,7 +164,7 @@ def test_a_good_file(tmp_path: Path) -> None:
     ("change", "line", "field", "message"),
     [
         (("prompt: <HEAD> is the capital of <TAIL>", "prompt: <HEAD> is a capital"), 3, "prompt", "no <TAIL>"),
-        (("[Paris, France]", "[Paris, '  ']"), 5, "pairs", "is empty"),
+        (("[Paris, France]", "[Paris, '  ']"), 5, "pairs", "at least 1 character"),
         (("[Paris, France]", "[Paris]"), 5, "pairs", "write each seed as [head, tail]"),
         (("functional: true", "functionel: true"), 12, "functionel", "did you mean 'functional'?"),
         (("id: capital_of", "id: capital of/x"), 1, "id", "should match pattern"),
