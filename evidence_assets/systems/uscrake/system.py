@@ -15,7 +15,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.registry import get_encoder, get_reranker, model_key
 from evidence_assets.models.rerankers import MAXSIM
-from evidence_assets.profiles import EncoderSettings, ModelKind, ModelSettings, Profile
+from evidence_assets.profiles import ModelKind, ModelSettings, Profile
 from evidence_assets.retrieval import token_store
 from evidence_assets.retrieval.corpus import chunks_version
 from evidence_assets.systems.uscrake import VERSION
@@ -42,12 +42,6 @@ def _triples(graph: KnowledgeGraph, cap: int, by_meaning: bool, encoder: ModelSe
     return ConceptTriples(graph, relations.load_vocabulary(), get_encoder(encoder), cap=cap, by_meaning=by_meaning)
 
 
-def _judge(settings: ModelSettings, token_encoder: EncoderSettings) -> Judge:
-    if settings.name == MAXSIM:
-        return LateInteraction(get_encoder(token_encoder))
-    return PairJudge(get_reranker(settings, token_encoder))
-
-
 def _defaults(profile: Profile) -> Mapping[str, Any]:
     sizes = profile.retrieval
     return {"R": sizes.R, "k": sizes.k, "s": sizes.s}
@@ -59,8 +53,12 @@ def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
     if benchmark.joined_graph and settings.parts != "chunks" and settings.s:
         graph = open_graph(context.lake, benchmark.joined_graph, context.encoder)
         triples = _triples(graph, settings.max_triples, settings.linking == "meaning", profile.encoder)
-    judge = _judge(profile.reranker, profile.token_encoder)
-    models = get_encoder(profile.encoder), get_encoder(profile.token_encoder).inner
+    reranker, token_encoder = profile.reranker, get_encoder(profile.token_encoder)
+    if reranker.name == MAXSIM:
+        judge: Judge = LateInteraction(token_encoder)
+    else:
+        judge = PairJudge(get_reranker(reranker, profile.token_encoder))
+    models = get_encoder(profile.encoder), token_encoder.inner
     return UscrakeSelector(settings, passages, *models, judge, triples)
 
 
