@@ -36,7 +36,7 @@ class UscrakeSettings:
         as published, up to ``MAX_TRIPLES``.
     ``linking``: Concepts link to nodes by ``spelling``, as published, or, if that fails, by ``meaning`` (embeddings).
     ``weights``: Token masses: BM25 within the ``text``; BM25 summed over the ``corpus`` (the other reading of equation
-        7.9); or ``idf``. A ground cost that defines its own masses overrides it.
+        7.9); or ``idf``. A ground cost that defines its own masses overrides ``text``.
     """
 
     cost: str = "fusion"
@@ -53,6 +53,8 @@ class UscrakeSettings:
     weights: TokenWeighting = "text"
 
     def __post_init__(self) -> None:
+        if self.ground and self.ground.weighting and self.weights not in ("text", self.ground.weighting):
+            raise ValueError(f"{self.cost} defines its own weights, {self.ground.weighting}: remove weights")
         if self.cost == "embedding" and self.grain != "chunk":
             raise ValueError("embedding ranks whole chunks: set grain: chunk")
 

@@ -270,6 +270,7 @@ def test_the_judge_has_its_share_in_the_order_of_text() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"cost": "moverscore", "weights": "corpus"}, "remove weights"),
         ({"cost": "embedding"}, "grain: chunk"),
         ({"cost": "jds"}, "did you mean 'jsd'"),
         ({"links": -1}, "greater than or equal to 0"),
