@@ -21,6 +21,7 @@ import polars as pl
 
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row
+from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, PublishedName
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
@@ -77,7 +78,7 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
     retrieval = (
         retrieval_metrics(question_rows, evidence, get_encoder(context.profile.token_encoder)) if evidence_rows else {}
     )
-    metrics = {}
+    metrics: dict[str, Estimate] = {}
     if prediction_rows:
         answers = {"predictions": predictions, "evidence": evidence.clear(), "citations": _read_as("citations", [])}
         metrics = answer_metrics({"questions": questions, **answers})
