@@ -137,14 +137,6 @@ class SensorWorld:
             changed = [asset for key in records.last_events for asset, _ in records.find_stale(key)]
         return {("/".join(key.path), partition) for key, partition in changed}
 
-    def runs(self, name: str, partition: str | None = None) -> int:
-        """Number of runs that selected an asset partition."""
-        key = dg.AssetKey(name.split("/"))
-        runs = self.instance.get_runs()
-        return sum(
-            key in (run.asset_selection or ()) and run.tags.get("dagster/partition") == partition for run in runs
-        )
-
     def partitions(self) -> set[str]:
         return set(self.instance.get_dynamic_partitions("relations"))
 

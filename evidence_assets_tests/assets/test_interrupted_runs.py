@@ -35,8 +35,6 @@ def asset(name: str, *deps: str) -> dg.AssetsDefinition:
         (folder() / f"{name}.started").touch()
         while (folder() / f"{name}.wait").exists():
             time.sleep(0.01)
-        if (folder() / f"{name}.fail").exists():
-            raise ValueError("requested failure")
         return dg.MaterializeResult(data_version=dg.DataVersion((folder() / "source").read_text()))
 
     return materialize
@@ -171,14 +169,6 @@ def test_a_cancelled_run_whose_process_is_killed_is_not_launched_again(service: 
     assert [service.tick(), service.tick()] == [0, 0]
     cancelled = service.instance.get_run_by_id(run.run_id)
     assert cancelled is not None and cancelled.status is dg.DagsterRunStatus.CANCELED
-
-
-def test_a_run_that_fails_for_its_own_reason_is_not_launched_again(service: Service) -> None:
-    (folder() / "left.fail").touch()
-    assert service.tick() == 1
-    service.run()
-    assert service.versions() == "1 2 2", "the other assets follow"
-    assert [service.tick() for _ in range(4)] == [0, 0, 0, 0]
 
 
 def test_an_interruption_that_duckdb_hides_is_raised() -> None:

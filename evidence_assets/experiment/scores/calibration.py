@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from evidence_assets.experiment.scores.metrics import Half, calibration_error, halve
 from evidence_assets.experiment.scores.scoring import is_correct
@@ -106,10 +107,8 @@ def fits_without_each_set(answers: Sequence[GradedAnswer]) -> dict[str, Fit]:
 
 def by_set(answers: Iterable[GradedAnswer]) -> dict[str, list[GradedAnswer]]:
     """Answers by benchmark, in the order of the names."""
-    groups: dict[str, list[GradedAnswer]] = {}
-    for answer in sorted(answers, key=lambda answer: (answer.benchmark, answer.variant, answer.question_id)):
-        groups.setdefault(answer.benchmark, []).append(answer)
-    return groups
+    ordered = sorted(answers, key=lambda answer: (answer.benchmark, answer.variant, answer.question_id))
+    return {name: list(group) for name, group in groupby(ordered, key=lambda answer: answer.benchmark)}
 
 
 def calibration_errors(fits: Mapping[str, Fit], answers: Iterable[GradedAnswer]) -> dict[str, float]:
