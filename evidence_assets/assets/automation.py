@@ -186,7 +186,7 @@ def request_stale_assets(
     excludes_models = not models and profiles.load().generator.backend != "extractive"
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
-            if key.path[0] == "raw" or (excludes_models and MODEL_POOL in graph.get(key).pools):
+            if key.path[0] == "raw" or (excludes_models and MODEL_POOL in (graph.get(key).pools or ())):
                 continue
             for asset, changed_at in records.find_stale(key):
                 is_running = records.is_in_progress(asset)
