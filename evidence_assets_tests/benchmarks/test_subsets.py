@@ -36,16 +36,9 @@ def test_a_sample_has_its_size_and_does_not_depend_on_the_order(
 @pytest.fixture
 def files(lake: Lake) -> tuple[Lake, Benchmark]:
     """Six claims of two splits about three tables."""
+    claim = {"task": "verification", "text": "claim", "gold": "SUPPORTS"}
     claims = [
-        {
-            "source_id": f"c{i}",
-            "task": "verification",
-            "text": f"claim {i}",
-            "gold": "SUPPORTS",
-            "table_id": f"t{i // 2}",
-            "split": "dev" if i == 0 else "test",
-        }
-        for i in range(6)
+        claim | {"source_id": f"c{i}", "table_id": f"t{i // 2}", "split": "dev" if i == 0 else "test"} for i in range(6)
     ]
     user_files = {
         "benchmarks/mine/questions.jsonl": json_lines(*claims),

@@ -20,6 +20,8 @@ from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official.contract import write_files
+from evidence_assets_tests.benchmarks.official.test_choice_readers import AI2
+from evidence_assets_tests.benchmarks.official.test_open_readers import HOTPOT
 
 CHOICE = {"source_id": "1", "text": "Which buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
 CLAIM = {
@@ -186,40 +188,21 @@ def test_files_of_a_killed_process_are_reused_and_other_files_stay(folder: Folde
 # Published files of a known dataset, with the passages and tables that they bring
 
 
-FACT = {
-    "id": "7",
-    "question": {
-        "stem": "Which buzzes?",
-        "choices": [{"text": t, "label": c} for c, t in zip("AB", ("Bee", "Cat"), strict=True)],
-    },
-    "answerKey": "A",
-}
-HOP = {
-    "_id": "1",
-    "question": "Who made it?",
-    "answer": "Ada",
-    "type": "bridge",
-    "level": "easy",
-    "supporting_facts": [["Bees", 0]],
-    "context": [["Bees", ["Ada made it."]], ["Cats", ["Cats sleep."]]],
-}
-
-
 def test_published_questions_are_read_from_the_split_that_is_there(folder: Folder) -> None:
-    files = {"Data/Main/dev.jsonl": json.dumps(FACT) + "\n"}
+    files = {"Data/Main/dev.jsonl": json.dumps(AI2) + "\n"}
     plan = folder.add_published("obqa", files, str(folder.root / "docs"))
     benchmark = benchmarks(folder.defs)["mine"]
     assert (benchmark.reader, benchmark.split, benchmark.corpus) == ("obqa", "dev", "mine")
     assert plan.counts == {"questions": 1, "documents": 1} and "officially 500" in plan.notes[0]
-    assert [q.gold for q in folder.read_questions("mine")] == [("A",)]
+    assert [q.gold for q in folder.read_questions("mine")] == [("B",)]
 
 
 def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
-    plan = folder.add_published("hotpotqa", {"hotpot_train_v1.1.json": json.dumps([HOP])})
+    plan = folder.add_published("hotpotqa", {"hotpot_train_v1.1.json": json.dumps([HOTPOT])})
     (corpus,) = declared.declarations_of("Corpus", folder.defs)
     (group,) = Corpus.model_validate(corpus.attributes).file_groups(folder.lake.raw_path(corpus.attributes["folder"]))
     assert plan.counts == {"questions": 1, "documents": 2} and plan.task == "retrieval"
-    assert sorted(document.title for document in group.read()) == ["Bees", "Cats"]
+    assert sorted(document.title for document in group.read()) == ["Firm", "Thing"]
 
 
 @pytest.mark.parametrize(
@@ -229,10 +212,10 @@ def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
         ("obqa", {"a": ""}, "this file is missing; expected OpenBookQA, split test: Data/Additional/test_complete"),
         (
             "csqa",
-            {"dev_rand_split.jsonl": json.dumps(FACT)},
+            {"dev_rand_split.jsonl": json.dumps(AI2)},
             "need documents or a graph: add --corpus with a folder or the name of a corpus",
         ),
-        ("obqa", {"Data/Main/dev.jsonl": json.dumps(FACT | {"answerKey": "Z"})}, r"dev\.jsonl:1: answerKey"),
+        ("obqa", {"Data/Main/dev.jsonl": json.dumps(AI2 | {"answerKey": "Z"})}, r"dev\.jsonl:1: answerKey"),
         ("webqsp", {}, "--questions is the folder of the published files"),
     ],
 )
