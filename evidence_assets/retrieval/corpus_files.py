@@ -57,66 +57,52 @@ def hash_texts(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
     return np.frombuffer(digests, dtype=KEY_DTYPE)
 
 
-class _Writers:
-    """Writers of the files of a corpus: chunks, vectors, hashes, term index."""
-
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0
-        sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
-        self._chunks = stack.enter_context(pa.ipc.new_file(sink, SCHEMA))
-        self._text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY_DTYPE))
-        self._ids = list[npt.NDArray[np.bytes_]]()
-        self._words = TermIndexWriter(folder / "words")
-        self._vectors: ArrayWriter | None = None
-
-    def chunks(self, batch: pa.RecordBatch) -> None:
-        rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
-        for start in range(0, len(rows), TEXTS_PER_SLICE):
-            block = rows.slice(start, TEXTS_PER_SLICE)
-            ids, titles, texts = (block.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
-            self._ids.append(hash_texts(ids))
-            self._text_keys.add(hash_texts(texts))
-            self._words.add([stems(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
-        self._chunks.write_table(rows)
-        self.count += len(rows)
-
-    def vectors(self, block: Vectors, shard: int) -> None:
-        if self._vectors is None:
-            self.dimensions = int(block.shape[1])
-            writer = ArrayWriter(self._folder / "vectors.npy", np.float16, (self.dimensions,))
-            self._vectors = self._stack.enter_context(writer)
-        with np.errstate(over="ignore"):
-            half = block.astype(np.float16)
-        if not np.isfinite(half).all():
-            raise BadInput(f"shard {shard} of the corpus has a vector that exceeds float16: check its encoder")
-        self._vectors.add(half)
-
-    def finish(self) -> None:
-        if self._vectors is None:
-            np.save(self._folder / "vectors.npy", np.zeros((0, 0), np.float16))
-        keys = np.concatenate([*self._ids, np.empty(0, KEY_DTYPE)])
-        order = np.argsort(keys, kind="stable")
-        np.save(self._folder / "id_keys.npy", keys[order])
-        np.save(self._folder / "id_places.npy", order.astype(np.int64))
-        self._words.finish()
-
-
 def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
-    """Write the files of a corpus to the existing ``folder``.
+    """Write the files of a corpus to the existing ``folder``: chunks, vectors, hashes, term index.
 
     Memory: one batch, 48 bytes per chunk while ids are sorted, and postings.
     Raises BadInput if a value exceeds float16.
     """
+    ids, words = [np.empty(0, KEY_DTYPE)], TermIndexWriter(folder / "words")
+    vectors: ArrayWriter | None = None
+    dimensions = 0
     with ExitStack() as stack:
-        writers = _Writers(folder, stack)
+        sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
+        chunks = stack.enter_context(pa.ipc.new_file(sink, SCHEMA))
+        text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY_DTYPE))
         for number, shard in enumerate(shards):
             for batch in shard.chunks:
-                writers.chunks(batch)
+                rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
+                chunks.write_table(rows)
+                for start in range(0, len(rows), TEXTS_PER_SLICE):
+                    columns = rows.slice(start, TEXTS_PER_SLICE)
+                    titles, texts = columns.column("title").to_pylist(), columns.column("text").to_pylist()
+                    ids.append(hash_texts(columns.column("chunk_id").to_pylist()))
+                    text_keys.add(hash_texts(texts))
+                    words.add([stems(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
             for block in shard.vectors:
-                writers.vectors(block, number)
-        writers.finish()
-    metadata = {"version": VERSION, "chunks": writers.count, "dimensions": writers.dimensions}
+                if vectors is None:
+                    dimensions = int(block.shape[1])
+                    writer = ArrayWriter(folder / "vectors.npy", np.float16, (dimensions,))
+                    vectors = stack.enter_context(writer)
+                vectors.add(_to_half_precision(block, number))
+    if vectors is None:
+        np.save(folder / "vectors.npy", np.zeros((0, 0), np.float16))
+    keys = np.concatenate(ids)
+    order = np.argsort(keys, kind="stable")
+    np.save(folder / "id_keys.npy", keys[order])
+    np.save(folder / "id_places.npy", order.astype(np.int64))
+    words.finish()
+    metadata = {"version": VERSION, "chunks": len(keys), "dimensions": dimensions}
     (folder / "corpus.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
+
+
+def _to_half_precision(block: Vectors, shard: int) -> npt.NDArray[np.float16]:
+    with np.errstate(over="ignore"):
+        half = block.astype(np.float16)
+    if not np.isfinite(half).all():
+        raise BadInput(f"shard {shard} of the corpus has a vector that exceeds float16: check its encoder")
+    return half
 
 
 class CorpusFiles:
