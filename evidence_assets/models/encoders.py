@@ -266,10 +266,6 @@ class TransformerEncoder:
                     f"a text of {len(encoding) - self._n_special} tokens is longer than the {self.max_tokens} that "
                     f"{self.model_id} reads. Split it into chunks (it begins {text[:60]!r})"
                 )
-            if not len(encoding):
-                raise BadInput(
-                    f"an empty text has no vector: {self.model_id} adds no special tokens. Remove empty texts"
-                )
         return encodings
 
     def _batches(

@@ -67,8 +67,6 @@ class HFMaskedLM:
         marker = find_word_marker(tokenizer)
         self._prefix = " " if marker else ""
         self.vocabulary, self._pieces = list_whole_words(tokenizer, marker)
-        if not self.vocabulary:
-            raise ModelUnavailable(f"{model_id}: no token of the vocabulary is a whole word; choose another model")
 
     @classmethod
     def load(

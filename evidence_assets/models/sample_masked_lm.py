@@ -57,8 +57,6 @@ def train_sample_masked_lm(
     ``entities`` are names whose mentions are masked with ``entity_mask_share``. The number of steps is fixed, so that
     equal input produces equal weights.
     """
-    if not sentences:
-        raise ValueError("no sentences to train the sample masked model on; materialize the sample corpus first")
     unique = sorted(set(sentences))
     tokenizer = _whole_word_tokenizer(unique)
     rows = [encoding.ids for encoding in tokenizer(unique).encodings]

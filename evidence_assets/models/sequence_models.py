@@ -92,10 +92,6 @@ class TextLikelihood(SequenceModel):
     def _encode_pair(self, source: str, target: str) -> tuple[list[int], list[int]]:
         source_ids = list(self._tokenizer(source)["input_ids"])
         target_ids = list(self._tokenizer(target, add_special_tokens=self._is_encoder_decoder)["input_ids"])
-        if not source_ids or not target_ids:
-            raise ValueError(
-                f"a likelihood needs two texts with at least one token each, not {source!r} and {target!r}"
-            )
         ends = {self._tokenizer.eos_token_id, self._tokenizer.sep_token_id} - {None}
         if not self._is_encoder_decoder and len(source_ids) > 1 and source_ids[-1] in ends:
             source_ids.pop()  # the target continues the text

@@ -31,8 +31,6 @@ def softmax(logits: npt.ArrayLike, temperature: float = 1.0) -> Array:
     >>> softmax([0.0, 0.0]).tolist()
     [0.5, 0.5]
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature is {temperature}: give a number above 0")
     z = np.asarray(logits, dtype=np.float64) / temperature
     z = z - z.max(axis=-1, keepdims=True)
     np.exp(z, out=z)

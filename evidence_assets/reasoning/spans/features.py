@@ -82,15 +82,12 @@ def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> 
             )
     query = _Query.of(focus, _word_vectors(focus.words, tokens[question]), question_vector, sentences)
     best = max((sentence.cosine for sentence in sentences), default=0.0)
-    all_texts = [f" {' '.join(word.lower for word in sentence.words)} " for sentence in sentences]
     candidates = []
     for sentence in sentences:
         words = sentence.words
         spans = [span for span in find_candidates(words) if can_be_answer(words, *span, focus)]
         shared = _match_sentence(query, sentence, sentences, best)
         for (first, last), features in zip(spans, _span_features(query, shared, spans), strict=True):
-            key = f" {' '.join(word.lower for word in words[first:last])} "
-            features["agreement"] = math.log1p(sum(key in text for text in all_texts) - 1)
             start, end = words[first].start, words[last - 1].end
             nonzero = {name: round(float(value), 6) for name, value in features.items() if value}
             candidates.append(SpanCandidate(sentence.passage, start, end, nonzero))
@@ -119,8 +116,6 @@ class _Query:
     weights: FloatArray
     """Rare words of the passages weigh more; the sum is 1."""
     is_name: list[bool]
-    n_unknown: int
-    """Content words that are in no passage."""
     head_stems: frozenset[str]
     head: FloatArray | None
     wh: FloatArray | None
@@ -142,7 +137,6 @@ class _Query:
             vectors[content],
             weights / max(float(weights.sum()), 1e-6),
             [n > 0 and (focus.words[n].is_capital or focus.words[n].is_number) for n in content],
-            counts.count(0),
             frozenset(focus.words[n].stem for n in head),
             unit_rows(vectors[list(head)].mean(axis=0, keepdims=True))[0] if head else None,
             vectors[focus.wh] if focus.wh >= 0 else None,
@@ -185,7 +179,6 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
     names = np.array(query.is_name, dtype=np.float32)
     has_head = bool(query.head_stems) and query.head_stems <= {*stems}
     features = {
-        "words in no sentence": query.n_unknown / 4,
         "long question": len(query.stems) / 10,
         f"asked {query.focus.kind}": 1.0,
         "sentence cosine": sentence.cosine,
@@ -195,15 +188,12 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
         "matched in context": float(weights @ np.maximum(has, in_context)),
         "similar": float(weights @ best_similar),
         "least similar": float(best_similar.min(initial=1.0)),
-        "missing words": float(np.sum((1 - has) * (best_similar < 0.5))) / 4,
         "missing names": float(names @ (1 - has)) / 2,
         MISSING_NAMES: float(names @ (1 - np.maximum(has, in_context))) / 2,
         "long sentence": len(stems) / 40,
         "complete": float(has.all()),
         "complete in context": float(np.maximum(has, in_context).all() and (weights @ has >= 0.5 or has_head)),
     }
-    if query.focus.verb is not None:
-        features["verb"] = float(similar[query.focus.verb].max(initial=0.0))
     return _Matched(sentence, equal, similar, stems, features)
 
 
@@ -216,7 +206,6 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
     kinds = [candidate_kind(words[first:last], is_start=not first) for first, last in spans]
     do_fit = [focus.fits(kind, words, first, last) for (first, last), kind in zip(spans, kinds, strict=True)]
     maximal = _maximal_kinds(spans, kinds)
-    is_only_fit = _maximal_kinds(spans, [str(fits) for fits in do_fit])["True"] == 1
     question_kind, role = focus.kind, "subject" if focus.is_subject else "object"
     for number, ((first, last), kind) in enumerate(zip(spans, kinds, strict=True)):
         features = dict(matched.features)
@@ -224,7 +213,6 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
         left = features.pop("left")
         stems = matched.stems[first:last]
         content = [stem for stem, word in zip(stems, words[first:last], strict=True) if word.is_content]
-        adverb = last - first == 1 and words[first].lower.endswith("ly") and kind == "phrase"
         is_only, fits = maximal[kind] == 1, do_fit[number]
         overlap = sum(stem in focus.stems for stem in content)
         features |= {
@@ -232,7 +220,6 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
             f"kind {kind}": 1.0,
             "length": math.log(last - first),
             f"{kind} length": math.log(last - first),
-            "adverb": float(adverb),
             "words of the question": overlap / max(1, len(content)),
             "a word of the question": float(overlap > 0),
             f"{role} left": left - 0.5,
@@ -240,12 +227,8 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
             "only one of its kind": float(is_only),
             f"{question_kind} only {kind}": float(is_only),
             "fits": float(fits),
-            "only one that fits": float(fits and is_only_fit),
             f"{question_kind} fits": float(fits),
-            "complete and fits": features["complete"] * fits,
             "complete in context and fits": features["complete in context"] * fits,
-            "complete and only one that fits": features["complete"] * fits * is_only_fit,
-            "complete in context and only one that fits": features["complete in context"] * fits * is_only_fit,
             f"complete {kind}": features["complete"],
         }
         if focus.head:
@@ -255,8 +238,6 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
                 "head inside": float(bool(heads & {*stems})),
                 "head before": float(bool(heads & {*matched.stems[max(0, first - 3) : first]})),
                 "head after": float(bool(heads & {*matched.stems[last : last + 2]})),
-                f"{question_kind} head after {kind}": float(bool(heads & {*matched.stems[last : last + 2]})),
-                "head in sentence": float(bool(heads & {*matched.stems})),
             }
         if focus.verb is not None:
             features |= _agent_features(words, matched.similar[focus.verb], first, last)
