@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.scores import graph_stages
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
@@ -35,30 +34,6 @@ def test_paths_follow_edges_of_the_graph_and_name_their_ends(lake: Lake, variant
         walk = [(edges[edge]["head_id"], edges[edge]["tail_id"]) for edge, _ in parse_path_locator(locator)]
         assert all({*first} & {*second} for first, second in pairwise(walk)), "consecutive edges share a node"
         assert all(names[node].casefold() in text.casefold() for ends in walk for node in ends)
-
-
-def test_subgraphs_contain_the_concepts_of_questions(lake: Lake) -> None:
-    rows = lake.read("subgraphs", "subgraphs/mcqa", PARTITION).to_dicts()
-    questions = lake.read("questions", "questions/mcqa", PARTITION)
-    assert {row["question_id"] for row in rows} == set(questions["question_id"])
-    for row in rows:
-        inside = {node["node_id"] for node in row["nodes"]}
-        reached_ids = {node["node_id"] for node in row["nodes"] if node["hop"] != UNREACHED_HOP}
-        concept_ids, options = (
-            {node for link in row[part] for node in link["node_ids"]} for part in ("concepts", "targets")
-        )
-        assert concept_ids <= reached_ids and len(reached_ids) <= 64 and inside - reached_ids <= options
-        assert options <= inside or not concept_ids
-        assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == concept_ids
-
-
-def test_scores_measure_linking_losses_and_the_graphs_signal(lake: Lake) -> None:
-    scores = lake.read("scores", "scores/mcqa/ugat")
-    graph_scores = scores.filter(pl.col("metric").str.starts_with("graph_") & (pl.col("scope_id") == "sample_graph"))
-    values = dict(graph_scores.select("metric", "value").iter_rows())
-    assert values["graph_linked"] >= values["graph_right_found"] > 0 and values["graph_signal"] > 0.5
-    assert values["graph_right_kept"] == values["graph_right_linked"]
-    assert set(scores.filter(pl.col("metric").str.starts_with("graph_"))["scope_id"]) == {"sample_graph"}
 
 
 def test_a_graph_that_misleads_has_no_weight_and_the_scores_report_it(

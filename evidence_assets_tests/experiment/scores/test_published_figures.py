@@ -17,9 +17,6 @@ from evidence_assets.experiment.scores.published_figures import (
     figures_by_key,
     published_model,
 )
-from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
-from evidence_assets.lake.rows import prepare_rows
-from evidence_assets_tests.lake_rows import as_stored, prediction, question
 
 SERVED_MODEL = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 
@@ -95,21 +92,13 @@ def test_a_figure_of_another_model_is_never_used() -> None:
     assert figure_for("obqa", PublishedName("uscrake", "full", "llama-3.3-70b"), "extractive", "accuracy") is not None
 
 
-def test_score_rows_have_the_figure_on_their_scale_and_its_source() -> None:
-    questions = [question(i, "obqa") for i in range(4)]
-    predictions = [prediction(i, "A" if i else "B", "obqa") for i in range(4)]
-    tables = {"questions": questions, "predictions": predictions, "evidence": [], "citations": []}
-    frames = {name: as_stored(name, rows) for name, rows in tables.items()}
-    names = [PublishedName("uscrake", "full")]
-    rows = metric_rows("obqa", "s", "prompted", SERVED_MODEL, answer_metrics(frames), names)
-    by_metric = {row["metric"]: row for row in rows}
+def test_a_percentage_is_compared_on_the_scale_of_scores() -> None:
+    row = {"scope_id": "obqa", "model_id": SERVED_MODEL, "metric": "accuracy"}
+    (published,) = add_published_figures([row], [PublishedName("uscrake", "full")])
     figure = figure_for("obqa", PublishedName("uscrake", "full"), SERVED_MODEL, "accuracy")
-    assert figure is not None and figure.scale == "percent"
-    assert by_metric["accuracy"]["value"] == 0.75
-    assert by_metric["accuracy"]["published"] == pytest.approx(figure.value / 100)
-    assert by_metric["accuracy"]["published_source"] == "thesis, Table 7.3"
-    assert by_metric["failed_share"]["published"] is None
-    prepare_rows("scores", rows)
+    assert (
+        figure is not None and figure.scale == "percent" and published["published"] == pytest.approx(figure.value / 100)
+    )
 
 
 def test_hits_printed_for_attention2query_include_an_answer_and_coverage_has_all_words() -> None:
