@@ -60,17 +60,8 @@ def write_harvest(lake: Lake, asset: str = HARVEST) -> None:
         ("sand", "may_treat", "gout", 3),
     ]
     rows = [
-        {
-            "triple_id": triple_id(h, r, t),
-            "head": h,
-            "relation": r,
-            "tail": t,
-            "origin": "kbloom",
-            "rank": rank,
-            "flags": [],
-            "source": "kbloom",
-            "licence": "CC0-1.0",
-        }
+        {"triple_id": triple_id(h, r, t), "head": h, "relation": r, "tail": t, "origin": "kbloom", "rank": rank}
+        | {"flags": [], "source": "kbloom", "licence": "CC0-1.0"}
         for h, r, t, rank in facts
     ]
     lake.write(asset, "", {"triples": rows})
