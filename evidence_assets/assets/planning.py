@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import dagster as dg
 import pyarrow as pa
@@ -23,13 +22,8 @@ MATERIALIZATIONS_READ = 10
 """Latest materializations to search for one that computed rows."""
 
 
-class PlanRow(NamedTuple):
-    """The cost of one variant on a benchmark; None if unknown."""
-
-    variant: str
-    questions: int | None
-    calls: int | None
-    seconds: float | None
+PlanRow = tuple[str, int | None, int | None, float | None]
+"""The cost of one variant on a benchmark: its label, questions, model calls and seconds; None if unknown."""
 
 
 def plan_variants(
@@ -41,7 +35,7 @@ def plan_variants(
     for variant in selected:
         pace = measured_seconds(instance, list_steps(variant))
         calls = _model_calls(variant, questions, options) if questions else None
-        rows.append(PlanRow(variant.label, questions or None, calls, pace * questions if pace and questions else None))
+        rows.append((variant.label, questions or None, calls, pace * questions if pace and questions else None))
     return rows
 
 

@@ -88,7 +88,7 @@ def _build_scoreboard(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]
     lake.write(SCOREBOARD, "", {"published_figures": rows})
     with connect(lake.root, memory=None) as connection:
         filled = sum(cell.filled for cell in add_scores(cells, load_scores(connection)))
-    metadata = {"printed": len(cells), "filled": filled, "fillable": sum(cell.fillable for cell in cells)}
+    metadata = {"printed": len(cells), "filled": filled, "fillable": sum(not cell.reason for cell in cells)}
     return content_id(rows), metadata
 
 

@@ -159,10 +159,10 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
     with dg.DagsterInstance.get() as instance:
         rows = plan_variants(variants, benchmark, LakeResource().open(), instance)
     lines = []
-    for row in rows:
-        numbers = ("?" if n is None else f"{n:,}" for n in (row.questions, row.calls))
-        seconds = "not measured here" if row.seconds is None else f"{timedelta(seconds=round(row.seconds))}"
-        lines.append((row.variant, *numbers, seconds))
+    for name, questions, calls, seconds in rows:
+        numbers = ("?" if n is None else f"{n:,}" for n in (questions, calls))
+        time = "not measured here" if seconds is None else f"{timedelta(seconds=round(seconds))}"
+        lines.append((name, *numbers, time))
     title = f"{benchmark.name} with profile {load().name}"
     print_table(("variant", "questions", "model calls", "time"), lines, title=title)
     out.print(

@@ -91,7 +91,7 @@ def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
     sources = [source for cell in cells for source in cell.sources]
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for cell in cells:
-        if not cell.fillable:
+        if cell.reason:
             reasons[cell.reason][cell.lacks] += 1
     published_in = f"{cells[0].figure.document} {cells[0].figure.table}"
     metrics, benchmarks = (", ".join({getattr(c.figure, n): 0 for c in cells}) for n in ("metric", "benchmark"))
@@ -99,7 +99,7 @@ def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
         "table": name,
         "title": metrics + (f" on {benchmarks}" if benchmarks else ""),
         "printed": len(cells),
-        "fillable": sum(cell.fillable for cell in cells),
+        "fillable": sum(not cell.reason for cell in cells),
         "filled": sum(cell.filled for cell in cells),
         "from_records": sum(cell.from_records for cell in cells),
         "reasons": [{"reason": reason, "cells": n.total(), "of": dict(n)} for reason, n in reasons.items()],

@@ -109,14 +109,6 @@ class AnswerView(AnswerRows):
         return min(texts, key=lambda item: item.text.startswith("#") or item.text[-1:].isalnum(), default=None)
 
     @property
-    def share_text(self) -> str:
-        """What the shares of the options are computed from."""
-        if not self.has_support and self.prediction["reasoner"] == "extractive":
-            return "Without support, a share says how similar an option and the question are."
-        meaning = " The probability says how often such answers are right." * (self.confidence_name == "probability")
-        return f"A share is the weight of an option in the choice.{meaning}"
-
-    @property
     def headline(self) -> str:
         """The answer with its status and confidence."""
         row, text = self.prediction, self.answer_text

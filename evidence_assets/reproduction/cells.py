@@ -81,7 +81,7 @@ class MeasuredScore:
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed figure with the sources that can fill it and our scores, or the reason why nothing can.
+    """A printed figure with the sources that can fill it or our scores, or the reason why nothing can.
 
     ``reason`` is a sentence that many cells share; ``lacks`` names what this cell lacks.
     """
@@ -101,11 +101,6 @@ class Cell:
     def filled(self) -> bool:
         """Whether the lake has a score for the same part of the benchmark."""
         return any(part_of(score.benchmark) == self.figure.part for score in self.scores)
-
-    @property
-    def fillable(self) -> bool:
-        """Whether a declared variant can fill it, or the lake already does."""
-        return not self.reason
 
 
 def find_cell_sources() -> list[CellSource]:

@@ -105,7 +105,7 @@ def published_harvesting(profile: str, folder: Path) -> list[str]:
 
 def claimed(every: list[Cell], profile: str, table: str = "") -> list[Cell]:
     """The fillable cells; for `companions`, without those that `paper` fills."""
-    fillable = [cell for cell in every if cell.fillable and table in ("", cell.figure.table)]
+    fillable = [cell for cell in every if not cell.reason and table in ("", cell.figure.table)]
     if profile == "paper":
         return fillable
     return [c for c in fillable if c.figure.model and c.figure.document not in ("thesis", "a2q") and not c.from_records]

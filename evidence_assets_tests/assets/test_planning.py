@@ -12,7 +12,6 @@ import pytest
 from evidence_assets import profiles
 from evidence_assets.assets.planning import (
     SECONDS_PER_QUESTION,
-    PlanRow,
     measured_seconds,
     measured_times,
     pace_metadata,
@@ -49,11 +48,11 @@ def test_costs_equal_those_computed_by_hand(instance: dg.DagsterInstance, lake: 
     obqa = all_benchmarks()["obqa"]
     for asset, seconds in (("evidence/mcqa/s", 1.0), ("chains/mcqa/z", 2.0)):
         record_pace(instance, asset, "other|0", seconds)
-    assert plan_variants([variant], obqa, lake, instance) == [PlanRow("z", None, None, None)], "its files are missing"
+    assert plan_variants([variant], obqa, lake, instance) == [("z", None, None, None)], "its files are missing"
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(3)]})
-    assert plan_variants([variant], obqa, lake, instance) == [PlanRow("z", 3, 9, None)], "one step was never measured"
+    assert plan_variants([variant], obqa, lake, instance) == [("z", 3, 9, None)], "one step was never measured"
     record_pace(instance, "predictions/mcqa/z", "another|0", 0.5)
-    assert plan_variants([variant], obqa, lake, instance) == [PlanRow("z", 3, 9, 3 * 3.5)]
+    assert plan_variants([variant], obqa, lake, instance) == [("z", 3, 9, 3 * 3.5)]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_a_number_of_calls_that_depends_on_replies_is_unknown(
     variant = next(variant for variant in variants() if variant.key == key)
     questions = [question(i, benchmark) for i in range(2)]
     lake.write(f"questions/{variant.family}", f"{benchmark}|0", {"questions": questions})
-    assert plan_variants([variant], all_benchmarks()[benchmark], lake, instance)[0].calls == calls
+    assert plan_variants([variant], all_benchmarks()[benchmark], lake, instance)[0][2] == calls
 
 
 def test_the_pace_counts_only_questions_that_were_not_reused() -> None:
