@@ -225,14 +225,6 @@ def all_raw_files() -> list[RawFiles]:
     return [validate_attributes(RawFiles, declaration) for declaration in declarations_of("RawFiles")]
 
 
-def find_raw_files(name: str) -> RawFiles:
-    """Look up a declaration of shared raw files."""
-    files_by_name = {files.name: files for files in all_raw_files()}
-    if name not in files_by_name:
-        raise BadInput(f"no raw files {name!r} are declared; use one of {', '.join(files_by_name)}")
-    return files_by_name[name]
-
-
 class Benchmark(RawInput):
     """One benchmark as declared in YAML."""
 

@@ -40,23 +40,20 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     documents, or the name belongs to a corpus with other files.
     """
     check_name(name, "corpus")
-    if not folder.is_dir():
-        raise BadInput("the folder does not exist: give a folder of documents", file=folder)
     reject_outside_links(folder)
     raw_folder = f"corpora/{name}"
     raw, declaration = lake.raw_path(raw_folder), lake.root / DECLARATIONS_FOLDER / "corpus" / name
-    is_declared = False
-    for other in [c for place in (PACKAGE_DEFS, *user_folders(lake.root)) for c in declarations_of("Corpus", place)]:
-        if other.attributes.get("name") == name:
-            is_declared = True
-            if other.attributes.get("folder") != raw_folder:
-                raise BadInput(
-                    f"a corpus {name!r} with other files exists already: choose another name", file=other.file
-                )
+    corpora = [c for place in (PACKAGE_DEFS, *user_folders(lake.root)) for c in declarations_of("Corpus", place)]
+    declared = [corpus for corpus in corpora if corpus.attributes.get("name") == name]
+    for other in declared:
+        if other.attributes.get("folder") != raw_folder:
+            raise BadInput(f"a corpus {name!r} with other files exists already: choose another name", file=other.file)
     others: list[Path] = []
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder, others)}
     if others:
-        log(_describe_others([path.relative_to(folder).as_posix() for path in others]))
+        names = ", ".join(path.relative_to(folder).as_posix() for path in others[:MAX_NAMED_FILES])
+        hint = "`evidence ask QUESTION --table FILE` answers from a table"
+        log(f"files that are no documents ({len(others)}): {names}; {hint}")
     changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
     if changed or not open_chunks(lake, name).documents:
         update_chunks(lake, name, group_files(folder, list(files.values())), log)
@@ -65,18 +62,9 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
             for relative_path, source in files.items():
                 (temporary / relative_path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, temporary / relative_path)
-    if not is_declared:
+    if not declared:
         write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
     return raw
-
-
-def _describe_others(names: list[str]) -> str:
-    """Which files of the folder are not read, and how to ask a table."""
-    listed_names = ", ".join(names[:MAX_NAMED_FILES]) + (", …" if len(names) > MAX_NAMED_FILES else "")
-    hint = (
-        "; `evidence ask QUESTION --table FILE` answers from a table" if any(n.endswith(".csv") for n in names) else ""
-    )
-    return f"{len(names)} other {'file is' if len(names) == 1 else 'files are'} not read: {listed_names}{hint}"
 
 
 def file_hashes(folder: Path) -> dict[str, str]:

@@ -37,10 +37,6 @@ class TokenMeasure:
     def __init__(self, points: ArrayLike, weights: ArrayLike) -> None:
         p = np.asarray(points, dtype=np.float64)
         w = np.asarray(weights, dtype=np.float64)
-        if p.ndim != 2 or 0 in p.shape:
-            raise ValueError(f"points have shape {p.shape}: expected n × d with at least one token and one dimension")
-        if w.shape != (len(p),):
-            raise ValueError(f"weights have shape {w.shape}: expected one number for each of the {len(p)} tokens")
         if not (np.isfinite(p).all() and np.isfinite(w).all() and (w >= 0).all()):
             raise ValueError("points and weights must be finite, and weights not negative")
         object.__setattr__(self, "points", p)

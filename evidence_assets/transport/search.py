@@ -139,15 +139,10 @@ def find_nearest_texts(
     >>> nearest.indices.tolist(), nearest.distances.tolist()
     ([1], [1.0])
     """
-    if k < 1:
-        raise ValueError(f"k is {k}: it must be at least 1")
     ground = get_ground_cost(cost)
     queries = [_Query(measure, k, ground) for measure in measures]
     if not queries or not len(pool):
         return [query.result(0) for query in queries]
-    for q in queries:
-        if q.points.shape[1] != pool.dimensions:
-            raise ValueError(f"the query has {q.points.shape[1]} dimensions, but the pool has {pool.dimensions}")
     n_threads = threads or count_processors()
     if len(pool) < MIN_FILTERED_TEXTS:
         pool = pool.select(range(len(pool)))  # in memory, as texts are read again

@@ -70,7 +70,7 @@ def test_a_changed_folder_is_updated_and_a_bad_file_changes_nothing(folder: Path
 
 
 def test_names_and_folders_that_cannot_be_added(folder: Path, tmp_path: Path, lake: Lake) -> None:
-    with pytest.raises(BadInput, match="the folder does not exist"):
+    with pytest.raises(BadInput, match="this folder does not exist"):
         add_corpus(lake, "bees", tmp_path / "none")
     with pytest.raises(BadInput, match="is not a valid corpus name"):
         add_corpus(lake, "../x", folder)
@@ -107,7 +107,7 @@ def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake
     (folder / "rooms.csv").write_text("Room,Seats\n")
     messages: list[str] = []
     added = add_corpus(lake, "bees", folder, messages.append)
-    assert messages[0].startswith("1 other file is not read: rooms.csv; `evidence ask QUESTION --table FILE`")
+    assert messages[0].startswith("files that are no documents (1): rooms.csv; `evidence ask QUESTION --table FILE`")
     assert not (added / "rooms.csv").exists() and (added / "a.parquet").exists()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, find_raw_files
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, all_raw_files
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_benchmark_graph
 from evidence_assets.experiment.stage import StageContext, StageInput
@@ -73,7 +73,8 @@ def _open_vectors(context: StageContext, graph: KnowledgeGraph, kind: str) -> tu
     if kind == "graph":
         graph_vectors = GraphVectors(graph)
         return graph_vectors, graph_vectors.nodes
-    words = WordVectors(context.lake.raw_path(find_raw_files(f"embeddings/{kind}").paths[0]))
+    paths = {files.name: files.paths for files in all_raw_files()}
+    words = WordVectors(context.lake.raw_path(paths[f"embeddings/{kind}"][0]))
     return words, words.encode_sentences(graph.names.to_list())
 
 

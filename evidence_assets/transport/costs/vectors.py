@@ -119,6 +119,4 @@ class MoverScore(EuclideanUnscaled):
     weighting = "idf"
 
     def vectors(self, layers: Array) -> Array:
-        if layers.ndim != 3:
-            raise ValueError(f"power means need tokens × layers × dimensions, not shape {layers.shape}")
         return unit_rows(np.concatenate([layers.mean(axis=1), layers.max(axis=1), layers.min(axis=1)], axis=1))

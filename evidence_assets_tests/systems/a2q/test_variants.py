@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, find_raw_files
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, all_raw_files
 from evidence_assets.experiment import stage
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method
@@ -41,7 +41,7 @@ def csqa_lake(lake: Lake) -> Lake:
     lake.write("knowledge/conceptnet/nodes", "", {"kg_nodes": nodes})
     lake.write("knowledge/conceptnet/edges", "", {"kg_edges": edges})
     lake.write("knowledge/conceptnet/passages", "0", {"kg_passages": texts})
-    file = lake.raw_path(find_raw_files("embeddings/numberbatch").paths[0])
+    file = lake.raw_path({files.name: files.paths for files in all_raw_files()}["embeddings/numberbatch"][0])
     file.parent.mkdir(parents=True)
     lines = ["3 2", *(f"{word} {x} {y}" for word, (x, y) in NUMBERBATCH.items())]
     file.write_bytes(gzip.compress("\n".join(lines).encode()))
