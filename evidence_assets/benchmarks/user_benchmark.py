@@ -31,6 +31,7 @@ from evidence_assets.benchmarks.records import (
 )
 from evidence_assets.benchmarks.records import build_question as checked_question
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import require_file
 
 QUESTION_FIELDS = (
     "source_id split task text options gold table_id topic_entities gold_evidence negated aliases answerable"
@@ -162,6 +163,7 @@ def read_tables(file: Path, name: str) -> Iterator[Table]:
 
 def read_table_file(path: Path, benchmark: str = "own") -> Table:
     """Read one table file (CSV, TSV or Parquet); values become text, missing values empty cells."""
+    require_file(path)
     if path.suffix.lower() == ".parquet":
         try:
             data = pq.read_table(path)

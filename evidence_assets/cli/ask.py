@@ -109,8 +109,6 @@ def _read_table(file: Path | None) -> Table | None:
         return None
     from evidence_assets.experiment.ad_hoc_questions import with_content_id
 
-    if not file.is_file():
-        raise BadInput("the file does not exist: give --table a CSV, TSV or Parquet file", file=file)
     return with_content_id(read_table_file(file))
 
 

@@ -123,17 +123,15 @@ def train_confidence() -> None:
         enable_presets({"reader"})
         from evidence_assets.cli.runner import run_all
         from evidence_assets.experiment.scores.calibration import CONFIDENCE_ASSET, read_fits
-        from evidence_assets.reasoning.confidence import FAMILIES, packaged_fits
+        from evidence_assets.reasoning.confidence import FAMILIES
 
         keys = frozenset(dg.AssetKey([*CONFIDENCE_ASSET.split("/"), family]) for family in FAMILIES)
         report = run_all(RunSelection(keys))
     print_report(report, "evidence train confidence")
-    fits = {key: fit for key, fit in read_fits(Lake(find_lake())).items() if fit != packaged_fits().get(key)}
+    fits = read_fits(Lake(find_lake()))
     rows = [(*key, sum(fit.sets.values()), ", ".join(fit.sets)) for key, fit in fits.items()]
-    print_table(("questions", "model", "n", "fitted on"), rows)
-    out.print(
-        "Next: `evidence run BENCHMARK`." if fits else "Too few graded answers: `evidence run` a benchmark first."
-    )
+    print_table(("questions", "model", "n", "fitted on"), rows, title="Fits in use, also packaged ones")
+    out.print("Next: `evidence run BENCHMARK`.")
 
 
 def _print_training(benchmark: str) -> None:

@@ -134,10 +134,7 @@ def read_hetionet(edges: Path, nodes: Path) -> Triples:
     """
     nodes_by_id: dict[str, tuple[str, str]] = {}
     for row in headed_rows(nodes, ("id", "name", "kind"), "\t", quoted=False):
-        key = row.text("id")
-        if key in nodes_by_id:
-            raise row.error(f"node {key} occurs twice; ids must be unique", "id")
-        nodes_by_id[key] = row.text("name").strip(), row.text("kind").strip()
+        nodes_by_id[row.text("id")] = row.text("name").strip(), row.text("kind").strip()
     for row in headed_rows(edges, ("source", "metaedge", "target"), "\t", quoted=False):
         for field in ("source", "target"):
             if row.text(field) not in nodes_by_id:
