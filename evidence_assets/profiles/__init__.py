@@ -127,9 +127,7 @@ class Harvesting(_StrictModel):
     paraphraser: Literal["infilling", "generator"] = Field(
         "infilling", description="Rewords prompts for the baseline; generator selects the first language model."
     )
-    causal: ModelSettings | None = Field(
-        None, description="Causal model such as GPT-2 that rates the fluency of triples; default: the masked model."
-    )
+    causal: ModelSettings | None = Field(None, description="Rates fluency, as GPT-2 does; default: the masked model.")
     likelihood: ModelSettings | None = Field(None, description="Model that rates harvested triples, as BARTScore does.")
 
 
@@ -180,18 +178,14 @@ class Profile(_StrictModel):
     token_encoder: EncoderSettings
     rerankers: dict[ModelName, ModelSettings] = Field(min_length=1)
     masked_models: dict[ModelName, ModelSettings] = Field(min_length=1)
-    reader: ModelSettings | None = Field(
-        None, description="Extractive reader of variants with `reader: true`: any model for question answering."
-    )
+    reader: ModelSettings | None = Field(None, description="Question-answering model of variants with `reader: true`.")
     chunking: Chunking
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
     harvesting: Harvesting
     ugat: GraphPaths
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
-    automation: bool = Field(
-        False, description="Whether the sensors also re-materialize assets that call a language model."
-    )
+    automation: bool = Field(False, description="Whether sensors re-materialize assets that call a language model.")
     executor: Literal["processes", "ray"] = Field(
         "processes", description="Where steps run: on this machine, or as jobs of the Ray cluster at RAY_ADDRESS."
     )
