@@ -65,7 +65,6 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
     """
     ids, words = [np.empty(0, KEY_DTYPE)], TermIndexWriter(folder / "words")
     vectors: ArrayWriter | None = None
-    dimensions = 0
     with ExitStack() as stack:
         sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
         chunks = stack.enter_context(pa.ipc.new_file(sink, SCHEMA))
@@ -82,8 +81,7 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
                     words.add([stems(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
             for block in shard.vectors:
                 if vectors is None:
-                    dimensions = int(block.shape[1])
-                    writer = ArrayWriter(folder / "vectors.npy", np.float16, (dimensions,))
+                    writer = ArrayWriter(folder / "vectors.npy", np.float16, (int(block.shape[1]),))
                     vectors = stack.enter_context(writer)
                 vectors.add(_to_half_precision(block, number))
     if vectors is None:
@@ -93,7 +91,7 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
     np.save(folder / "id_keys.npy", keys[order])
     np.save(folder / "id_places.npy", order.astype(np.int64))
     words.finish()
-    metadata = {"version": VERSION, "chunks": len(keys), "dimensions": dimensions}
+    metadata = {"version": VERSION, "chunks": len(keys)}
     (folder / "corpus.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
 
 
@@ -110,7 +108,6 @@ class CorpusFiles:
 
     def __init__(self, folder: Path) -> None:
         metadata = open_description(folder / "corpus.json", VERSION, "")
-        self.dimensions = int(metadata["dimensions"])
         self._folder, self._size = folder, int(metadata["chunks"])
         self._batches = open_asset_file(folder / "chunks.arrow", open_batches)
         self._starts = np.cumsum([0, *map(len, self._batches)])[:-1]

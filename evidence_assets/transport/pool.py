@@ -96,10 +96,6 @@ class TokenPool(TextCollection):
         rows = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
         return get_ground_cost(cost).measure(self.vectors[rows], self.weights[rows], temperature)
 
-    def masses(self) -> Array:
-        """Weights normalised to 1 within each text; uniform if all are zero."""
-        return normalise_texts(self.weights, np.diff(self.offsets))
-
     def blocks(self, tokens: int) -> Iterator[tuple[int, int]]:
         """Ranges of whole texts with about ``tokens`` rows each, at least one text."""
         start = 0

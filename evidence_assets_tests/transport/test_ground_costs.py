@@ -33,6 +33,7 @@ from evidence_assets.transport.costs.jsd import (
     tangent_slope,
 )
 from evidence_assets.transport.ground_cost import Array32, Workspace
+from evidence_assets.transport.pool import normalise_texts
 from evidence_assets_tests.transport.random_texts import distance, half_store, random_pool
 
 Array = NDArray[np.float64]
@@ -130,7 +131,8 @@ class GroundCostContract:
                 for bound, text in zip(bounds, texts, strict=True):
                     assert bound <= distance(query, text, cost) + 1e-12
         for potential in (rng.normal(size=6) * exact.std(), exact.min(axis=1)):
-            sharper = TextBounds(exact.astype(np.float32), query.masses, pool.masses(), pool.offsets[:-1])
+            masses = normalise_texts(pool.weights, np.diff(pool.offsets))
+            sharper = TextBounds(exact.astype(np.float32), query.masses, masses, pool.offsets[:-1])
             first = sharper.values.copy()
             sharper.tighten(potential)
             assert (sharper.values >= first).all()

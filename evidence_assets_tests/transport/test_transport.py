@@ -56,7 +56,6 @@ def test_bad_and_extreme_input_has_a_defined_result() -> None:
     assert (len(empty.indices), len(empty.distances), empty.n_solved) == (0, 0, 0)
     assert find_nearest_texts([], single, 3) == []
     assert TokenMeasure([[1.0, 0], [0, 1]], [1e308, 1e308]).masses.tolist() == [0.5, 0.5]
-    assert TokenPool([[1.0], [2.0]], [0, 2], [1e308, 1e308]).masses().tolist() == [0.5, 0.5]
     assert distance(TokenMeasure([[0.0, 0.0]], [1]), one, "cosine") == 1.0
     far = TokenPool([[1e30 * i, 1e300] for i in range(30)], range(31), np.ones(30))  # beyond float32: no bound
     assert find_nearest_texts([far.measure(7, "euclidean")], far, 2, "euclidean")[0].indices.tolist()[0] == 7
