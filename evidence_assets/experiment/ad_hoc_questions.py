@@ -91,7 +91,10 @@ def table_options(table: Table, question: str) -> list[str]:
         # Every cell of a matching row agrees with the operation, but one column, or the number of rows, is the answer.
         results = [] if column is not None else results
         other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns if j != column}
-    cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))
+    rows = table.rows
+    if outcome is None and (named := find_named_column(view, question)) is not None:
+        rows = [row[named : named + 1] for row in rows]  # the other cells of a row match the question, too
+    cells = list(dict.fromkeys(" ".join(cell.split()) for row in rows for cell in row if cell.strip()))
     chains = explain_options(view, question, [str(n) for n in range(len(cells))], cells)
     ranked_cells = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
     remaining_cells = (cell for cell, _ in ranked_cells if cell not in results and cell not in other_cells)
@@ -106,17 +109,18 @@ def find_requested_column(view: TableView, question: str) -> int | None:
     words = [word.casefold() for word in split_words(question)]
     if not words or words[0] not in ("which", "what", "who"):
         return None
-    names = view.name_columns
-    if words[0] == "who":
-        return min(names, default=None)
+    names = min(view.name_columns, default=None)
+    named = None if words[0] == "who" else find_named_column(view, question)
+    return names if named is None else named
+
+
+def find_named_column(view: TableView, question: str) -> int | None:
+    """The column whose header has the first word of the question that is in any; for "when" the column of dates."""
+    words = [word.casefold() for word in split_words(question)]
     headers = {j: collect_words(view.labels[j]) for j in view.columns}
-    positions = {
-        j: position
-        for j in view.columns
-        for position, word in reversed([*enumerate(words)])
-        if collect_words(word) & headers[j]
-    }
-    return min(positions, key=lambda j: positions[j], default=min(names, default=None))
+    named = (j for word in words for j in view.columns if collect_words(word) & headers[j])
+    default = min(view.date_columns, default=None) if words[:1] == ["when"] else None
+    return next(named, default)
 
 
 def with_content_id(table: Table) -> Table:

@@ -150,17 +150,27 @@ SHEDS = Table(
     ("table", "question", "expected", "status"),
     [
         (SHEDS, "Which shed has the greatest length?", "Elm", "answered"),
+        (SHEDS, "What is the sum of the loans?", "421", "answered"),
+        (SHEDS, "What is the length of Elm and Oak together?", "145", "answered"),
+        (STAFF, "What is the average of the days in Sales?", "25", "answered"),
+        (SHEDS, "How many sheds are there?", "4", "answered"),
         (SHEDS, "How many sheds have a length over 28 m?", "3", "answered"),
         (SHEDS, "How many sheds were not built before 1950?", "2", "answered"),
         (SHEDS, "Which sheds were not built after 1950?", "Several cells match the question: Elm; Oak", "ambiguous"),
         (SHEDS, "How many sheds are there in Oslo?", NO_CELL, "insufficient"),
         (SHEDS, "Which shed was built last?", "Fir", "answered"),
+        (SHEDS, "When was Oak built?", "1901", "answered"),
+        (SHEDS, "What is the length of Ash?", "30", "answered"),
+        (STAFF, "Which team is Cleo Marsh in?", "Support", "answered"),
+        (STAFF, "How many days has Bo Chen?", "30", "answered"),
         (STAFF, "Who started first?", "Ana Lima", "answered"),
         (CITIES, "Which city has the most people?", "Rome", "answered"),
         (STAFF, "Who started after 2020?", "Several cells match the question: Bo Chen; Cleo Marsh", "ambiguous"),
     ],
 )
-def test_a_table_is_looked_up_and_counted(table: Table, question: str, expected: str, status: str, lake: Lake) -> None:
+def test_a_table_is_looked_up_counted_and_summed(
+    table: Table, question: str, expected: str, status: str, lake: Lake
+) -> None:
     answer = ask(lake, question, table=ad_hoc_questions.with_content_id(table))
     assert (view_of(lake, answer).answer_text, answer["status"]) == (expected, status)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from evidence_assets.reasoning.tables.cell_text import extract_unit
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableStep, TableView
@@ -41,7 +42,15 @@ class Outcome:
 
 def apply_operations(analysis: TextAnalysis) -> Outcome | None:
     """The first outcome of a rule; for a claim, the first that confirms or contradicts it."""
-    rules = (_check_trend, _check_count, _check_difference, _check_extreme, _check_comparison, _check_joint_row)
+    rules = (
+        _compute_total,
+        _check_trend,
+        _check_count,
+        _check_difference,
+        _check_extreme,
+        _check_comparison,
+        _check_joint_row,
+    )
     outcomes = filter(None, (rule(analysis) for rule in rules))
     return next((outcome for outcome in outcomes if analysis.is_question or outcome.is_confirmed is not None), None)
 
@@ -61,6 +70,23 @@ def cite_names(view: TableView, cells: Sequence[CellLocation]) -> tuple[TableSte
 
 def format_number(value: float) -> str:
     return f"{round(value, 4):.15g}"
+
+
+def _compute_total(analysis: TextAnalysis) -> Outcome | None:
+    """The total or mean of a column's cells in the rows that a question names; None if a cell is no number."""
+    view, column = analysis.view, analysis.find_measured_column(None)
+    phrases = {name: pattern(name).search(analysis.text) for name in ("total", "mean")}
+    operation = next((name for name, match in phrases.items() if match and not analysis.is_masked(match.start())), None)
+    is_computed = analysis.is_question and operation is not None and not analysis.numbers and not analysis.degrees
+    if not is_computed or column is None or column in view.date_columns:
+        return None
+    rows = analysis.rows or analysis.select_rows(analysis.find_conditions())
+    values = [value for i in rows if (value := view.number_at((i, column))) is not None]
+    if len(values) < max(2, len(rows)):
+        return None
+    result = math.fsum(values) / (len(values) if operation == "mean" else 1)
+    text = f"The {operation} of {len(values)} values in “{view.label(column)}” is {format_number(result)}."
+    return Outcome(f"{operation}", text, tuple((i, column) for i in rows), result)
 
 
 def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
@@ -124,11 +150,25 @@ def _check_count(analysis: TextAnalysis) -> Outcome | None:
     if not analysis.is_question and (number is None or number.value % 1):
         return None
     conditions = analysis.find_conditions(number)
+    if analysis.is_question and not conditions:
+        return _count_names(analysis)
     columns = [condition.column for condition in conditions if condition.number is None]
     if not conditions or (number and len(set(columns)) < len(columns)):
         return None  # a row has one value per column
     outcome = count_rows(analysis, conditions)
     return replace(outcome, is_confirmed=number.is_met(outcome.number)) if number else outcome
+
+
+def _count_names(analysis: TextAnalysis) -> Outcome | None:
+    """The number of different cells of a column if a question has only its name: "How many cities are there?"."""
+    view, words = analysis.view, collect_words(pattern("counting").sub("", analysis.text)) - STOP_WORDS
+    columns = [j for j in view.columns if j not in view.measure_columns and words <= collect_words(view.labels[j])]
+    if not columns or not words:
+        return None
+    cells = {view.text_at((i, columns[0])): (i, columns[0]) for i in reversed(analysis.candidates)}
+    cells.pop("", None)
+    text = f"“{view.label(columns[0])}” has {len(cells)} different values."
+    return Outcome("count", text, tuple(sorted(cells.values())), float(len(cells)))
 
 
 def _find_stated_count(analysis: TextAnalysis) -> CellValue | None:

@@ -59,7 +59,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "21"
+    version = "22"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
