@@ -23,7 +23,13 @@ def question(number: int, benchmark: str = "quiz", gold: str = "A", **overrides:
     """A multiple-choice question with two options."""
     names = {"question_id": f"q{number}", "source_id": str(number), "text": f"Question {number}?"}
     kind = {"benchmark": benchmark, "split": "test", "task": "mcqa", "options": ["yes", "no"], "gold": [gold]}
-    others = {"gold_aliases": [], "gold_evidence": [], "table_id": None, "topic_entities": [], "negated": False}
+    others: dict[str, Any] = {
+        "gold_aliases": [],
+        "gold_evidence": [],
+        "table_id": None,
+        "topic_entities": [],
+        "negated": False,
+    }
     return {**names, **kind, **others, **overrides}
 
 

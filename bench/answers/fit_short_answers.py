@@ -1,7 +1,7 @@
 """Fit the weights of spans as short answers, and print what they reach on articles that were not used.
 
-    python -m bench.answers.fit_short_answers            # fit on half 1, report half 2; then leave out one article at a time
-    python -m bench.answers.fit_short_answers --write    # then fit on all and write the packaged weights
+    python -m bench.answers.fit_short_answers          # fit on half 1, report half 2; then leave out one article each
+    python -m bench.answers.fit_short_answers --write  # then fit on all and write the packaged weights
 
 Reads EVIDENCE_DEV_DATA. The probability of span i is ``exp(s_i) / (1 + Σ_j exp(s_j))``, where 1 stands for no answer.
 The weights maximise the likelihood of spans with a token F1 of at least .6 with a gold answer, weighted by its square,

@@ -2,12 +2,12 @@
 
     EVIDENCE_DEV_DATA=… python -m bench.peers.retrieval [--collections hotpot_passages …] [--lake FOLDER]
 
-Our rows are those of materialized assets (`bench.answers.measure_variants`); the same selectors then run once more, timed, on
-the assets as they are served, and must give the same rows. The peers get the same chunks, each with its title before
-it, and the same encoder in float32; vectors of documents are given to all, questions are encoded within the time. Each
-runs in a process of its own. Without titles, the exact vector searches must give the scores of our `cosine`; with
-titles, they must agree with each other (`bench.retrieval.bm25` compares `bm25s` with our `bm25`). A document is ranked by its
-best chunk.
+Our rows are those of materialized assets (`bench.answers.measure_variants`); the same selectors then run once more,
+timed, on the assets as they are served, and must give the same rows. The peers get the same chunks, each with its
+title before it, and the same encoder in float32; vectors of documents are given to all, questions are encoded within
+the time. Each runs in a process of its own. Without titles, the exact vector searches must give the scores of our
+`cosine`; with titles, they must agree with each other (`bench.retrieval.bm25` compares `bm25s` with our `bm25`). A
+document is ranked by its best chunk.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     EVIDENCE_DEV_DATA=… python -m bench.peers.transport [--texts 500]
 
-The pool and the questions are those of `bench.retrieval.transport` under the published cost. The libraries get cost matrices in
-float64, whose time is printed apart; ours builds its own. Regularisations are shares of the mean cost. POT's loop is
-exact: ours must give its 15 nearest, in its order. Each runs in a process of its own, the second of two runs counts.
+The pool and the questions are those of `bench.retrieval.transport` under the published cost. The libraries get cost
+matrices in float64, whose time is printed apart; ours builds its own. Regularisations are shares of the mean cost.
+POT's loop is exact: ours must give its 15 nearest, in its order. Each runs in a process of its own, the second of two
+runs counts.
 """
 
 from __future__ import annotations

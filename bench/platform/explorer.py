@@ -1,4 +1,4 @@
-"""Time each kind of explorer page on the lake of bench.platform.trace: a million predictions with twenty rows of evidence each.
+"""Time each kind of explorer page on the lake of bench.platform.trace: a million predictions, each with twenty rows.
 
 The first page reads every prediction once, counts all rows and ranks the answers worth a look; that is reported
 separately. Later pages read what they show.

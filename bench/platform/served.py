@@ -1,7 +1,7 @@
 """Requests to a served model: how near a stub server's answers come to as many at once as the profile allows.
 
-``python -m bench.platform.served`` starts a stub in another process that answers every request after 50 ms, asks it what a
-judge asks (2,000 statements, 64 under way, completions kept on disk), and prints the wall time over the ideal,
+``python -m bench.platform.served`` starts a stub in another process that answers every request after 50 ms, asks it
+what a judge asks (2,000 statements, 64 under way, completions kept on disk), and prints the wall time over the ideal,
 ⌈2,000 / 64⌉ · 50 ms, and by how much memory grows from one round to the next. It fails if the ratio is over 1.3.
 """
 

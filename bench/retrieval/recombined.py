@@ -1,9 +1,10 @@
 """A corpus of any size out of real sentences put together anew, and an encoder that knows their vectors already.
 
-Belongs here: what `bench.retrieval.scale` needs to have a million chunks without encoding each. The sentences are those of
-HotpotQA's passages, PubMedQA's abstracts and OpenBookQA's facts in `EVIDENCE_DEV_DATA`; each is encoded once, for real.
-A text made of them gets the mean of its sentences' vectors, and their token vectors one after another: what a network
-would give but for the words of other sentences. Every document has a title of its own, so that the vocabulary grows.
+Belongs here: what `bench.retrieval.scale` needs to have a million chunks without encoding each. The sentences are
+those of HotpotQA's passages, PubMedQA's abstracts and OpenBookQA's facts in `EVIDENCE_DEV_DATA`; each is encoded once,
+for real. A text made of them gets the mean of its sentences' vectors, and their token vectors one after another: what
+a network would give but for the words of other sentences. Every document has a title of its own, so that the
+vocabulary grows.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Claim only: a bag-of-words logistic regression over the claims, by five-fold cross-validation with disjoint tables,
 repeated ten times; the cue words are those with the largest weights on all claims. True against false: the claims that
-are supported or refuted, as the weights of ``bench.tables.fit_claim_weights`` judge them in the same cross-validation, once as
-they are and once without the cue words and the negation in the text.
+are supported or refuted, as the weights of ``bench.tables.fit_claim_weights`` judge them in the same cross-validation,
+once as they are and once without the cue words and the negation in the text.
 """
 
 from __future__ import annotations

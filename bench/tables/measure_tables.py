@@ -3,7 +3,8 @@
     EVIDENCE_DEV_DATA=<folder> python -m bench.tables.measure_tables [tabmcq sample temperature errors]
 
 Without arguments all parts are printed. MiniLM selects cells; the solver of the assets answers. The weights for
-questions were tuned on the first half of TabMCQ. `bench.tables.fit_claim_weights` measures claims of SCITAB and TabFact.
+questions were tuned on the first half of TabMCQ. `bench.tables.fit_claim_weights` measures claims of SCITAB and
+TabFact.
 """
 
 from __future__ import annotations

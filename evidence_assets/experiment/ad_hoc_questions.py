@@ -91,7 +91,7 @@ def table_options(table: Table, question: str) -> list[str]:
         # Every cell of a matching row agrees with the operation, but one column, or the number of rows, is the answer.
         results = [] if column is not None else results
         other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns if j != column}
-    rows = table.rows
+    rows: list[Sequence[str]] = list(table.rows)
     if outcome is None and (named := find_named_column(view, question)) is not None:
         rows = [row[named : named + 1] for row in rows]  # the other cells of a row match the question, too
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in rows for cell in row if cell.strip()))

@@ -14,7 +14,13 @@ import pytest
 
 from evidence_assets.assets import seeds
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS, Asset, SensorWorld, write_seed
+from evidence_assets_tests.assets.automation.automation_world import (
+    COLLECTION,
+    RELATIONS,
+    Asset,
+    SensorWorld,
+    write_seed,
+)
 from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
 
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
