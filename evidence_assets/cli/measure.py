@@ -137,20 +137,13 @@ def _print_differences(
         best = max(baselines, key=lambda name: sum(baselines[name]["accuracy"]))
         pairs += [(label, values[label], f"baseline: {best}", baselines[best]) for label in values]
     lines = [
-        (
-            f"{a} − {b}",
-            metric,
-            len(values_a[metric]),
-            *_format_difference(difference),
-            " / ".join(map(str, measurement.count_changes(values_a[metric], values_b[metric]))),
-        )
+        (f"{a} − {b}", metric, len(values_a[metric]), *_format_difference(difference))
         for a, values_a, b, values_b in pairs
         for metric, difference in measurement.paired_differences(values_a, values_b).items()
     ]
     if lines:
-        print_table(("paired difference", "metric", "n", "value", "95 %", "better", "gained / lost"), lines)
+        print_table(("paired difference", "metric", "n", "value", "95 %", "better"), lines)
         out.print("better: the paired bootstrap interval excludes 0", style="dim")
-        out.print("gained / lost: questions on which the first variant is better, and worse", style="dim")
 
 
 def _format(estimate: Estimate | None) -> str:

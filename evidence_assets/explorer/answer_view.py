@@ -73,13 +73,7 @@ class AnswerView(AnswerRows):
             return text if row["status"] == "answered" else NO_CELL
         text = text if text == row["answer"] else f"{row['answer']}. {text}"
         is_guess = row["answer"] and row["status"] == "insufficient"
-        return f"No option has {'enough ' if self.has_support else ''}support. Guess: {text}" if is_guess else text
-
-    @property
-    def has_support(self) -> bool:
-        """Whether the chain of an option has support; true if no chain is rated."""
-        ratings = [chain["support"] for chain in self.chains if chain["support"] is not None]
-        return any(ratings) or not ratings
+        return f"No option has enough support. Guess: {text}" if is_guess else text
 
     def _short_answer(self) -> str:
         row = self.prediction
@@ -137,12 +131,7 @@ class AnswerView(AnswerRows):
         without, only = (texts.get(row[name], row[name]) for name in ("without_cited", "only_cited"))
         first = "there would be no answer" if without in NO_ANSWER_STATUSES else f"the answer would be “{without}”"
         second = "no answer" if only in NO_ANSWER_STATUSES else f"“{str(only).rstrip('.')}”"
-        verdict = {
-            (True, True): "necessary and sufficient",
-            (True, False): "necessary but not sufficient",
-            (False, True): "sufficient but not necessary",
-        }.get((bool(row["necessary"]), bool(row["sufficient"])), "neither necessary nor sufficient")
-        return f"Without its evidence {first}; with only that evidence, {second}. The evidence is {verdict}."
+        return f"Without its evidence {first}; with only that evidence, {second}."
 
     @property
     def cited_chains(self) -> list[Row]:

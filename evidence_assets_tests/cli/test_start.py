@@ -137,7 +137,6 @@ def test_sigterm_ends_a_measurement_that_the_next_call_finishes(world: World) ->
     baselines = ["longest option", "association", "most frequent", "nearest (bm25)", "nearest (cosine)"]
     assert names[:8] == ["variant", "bm25", "cosine", *(f"baseline: {name}" for name in baselines)]
     assert names[8:11] == ["paired difference", "bm25 − cosine", "bm25 − cosine"]
-    assert "gained / lost" in result.stdout
     lake = Lake(world.root / "data_lake")
     corpora = {asset for table, asset in lake.assets() if table == "chunks"}
     assert corpora == {"corpus/sample/chunks"} and not lake.files("kg_edges"), "only what the variants need"

@@ -85,7 +85,6 @@ def test_a_path_is_walked_with_its_directions_words_sources_and_attention(lake: 
         "graph.tsv:1, other.tsv:4 (CC-BY-4.0, CC0-1.0)",
         "cites [1] (verified)",
         "Without its evidence there would be no answer; with only that evidence, “excessive thirst”.",
-        "The evidence is necessary and sufficient.",
         "B. fever, support 0.50",
     ):
         assert part in " ".join(text.split()) or part in text, part
@@ -114,11 +113,10 @@ def test_the_answer_is_followed_by_the_reasons_their_evidence_the_options_and_th
 
 def test_without_support_the_best_option_is_a_guess(lake: Lake) -> None:
     guess = prediction(1, "A", status="insufficient", reasoner="extractive")
-    for support, headline in ((0.0, "No option has support."), (0.2, "No option has enough support.")):
-        chains = [chain(1, label, "None.", [], support=support) for label in "AB"]
-        write_answers(lake, [], chains, [guess])
-        text = format_answer(view_of(lake))
-        assert f"\n{headline} Guess: A. excessive thirst (share 0.50)\n" in text and "answer:" not in text
+    write_answers(lake, [], [chain(1, label, "None.", [], support=0.2) for label in "AB"], [guess])
+    text = format_answer(view_of(lake))
+    assert "\nNo option has enough support. Guess: A. excessive thirst (share 0.50)\n" in text
+    assert "answer:" not in text
 
 
 def test_an_answer_whose_source_is_gone_is_out_of_date(lake: Lake) -> None:

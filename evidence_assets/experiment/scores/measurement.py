@@ -113,12 +113,6 @@ def paired_differences(
     return {name: paired_bootstrap(values, second[name]) for name, values in first.items() if name in second}
 
 
-def count_changes(first: Sequence[float], second: Sequence[float]) -> tuple[int, int]:
-    """Number of questions on which the first variant has the higher value, and of those on which the second has."""
-    differences = np.subtract(first, second)
-    return int((differences > 0).sum()), int((differences < 0).sum())
-
-
 # Baselines ------------------------------------------------------------------------------------------------------------
 
 

@@ -77,8 +77,9 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     view, column = analysis.view, analysis.find_measured_column(None)
     phrases = {name: pattern(name).search(analysis.text) for name in ("total", "mean")}
     operation = next((name for name, match in phrases.items() if match and not analysis.is_masked(match.start())), None)
-    is_computed = analysis.is_question and operation is not None and not analysis.numbers and not analysis.degrees
-    if not is_computed or column is None or column in view.date_columns:
+    if operation is None or not analysis.is_question or analysis.numbers or analysis.degrees:
+        return None
+    if column is None or column in view.date_columns:
         return None
     rows = analysis.rows or analysis.select_rows(analysis.find_conditions())
     values = [value for i in rows if (value := view.number_at((i, column))) is not None]
@@ -86,7 +87,7 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
         return None
     result = math.fsum(values) / (len(values) if operation == "mean" else 1)
     text = f"The {operation} of {len(values)} values in “{view.label(column)}” is {format_number(result)}."
-    return Outcome(f"{operation}", text, tuple((i, column) for i in rows), result)
+    return Outcome(operation, text, tuple((i, column) for i in rows), result)
 
 
 def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
