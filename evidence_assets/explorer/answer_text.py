@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.answers import Row
@@ -29,7 +28,7 @@ def format_answer(view: AnswerView, *, options: bool = True, everything: bool = 
         everything=everything,
         other_evidence=view.other_evidence if everything else [],
         citations=_format_citations,
-        reasons=lambda item: item.reasons if everything else _select_path(item.reasons),
+        reasons=lambda item: {h: lines for h, lines in item.reasons.items() if everything or h in PATH_HEADINGS},
     ).lstrip("\n")
 
 
@@ -50,7 +49,3 @@ def _format_citations(cites: Sequence[Row]) -> str:
         number = f"[{cite['number'] or cite['evidence_id'][:12]}]"
         by_verdict.setdefault(cite["verdict"], {})[number] = None
     return "cites " + "; ".join(f"{', '.join(numbers)} ({verdict})" for verdict, numbers in by_verdict.items())
-
-
-def _select_path(reasons: Mapping[str, Any]) -> dict[str, Any]:
-    return {heading: lines for heading, lines in reasons.items() if heading in PATH_HEADINGS}

@@ -128,7 +128,7 @@ def find_nearest_texts(
     ``measures``: Queries as measures under the cost (such as the options of a question), which share the pass.
     ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, or other texts that are read in parts.
     ``k``: At least 1; a smaller pool returns all of its texts.
-    ``cost``: The name of a registered cost (:mod:`.costs`) or a GroundCost; ``temperature`` is its T.
+    ``cost``: The name of a registered cost (:mod:`.costs`) or a GroundCost; ``temperature`` is its T > 0.
     ``threads``: Worker threads; default: all CPUs of this process.
     ``device``: ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
     ``likely``: For each query, texts that are probably near, best first; they only save time.

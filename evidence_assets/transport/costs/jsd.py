@@ -119,8 +119,6 @@ class JensenShannon(GroundCost):
     name = "jsd"
 
     def factors(self, weights: Array, temperature: float) -> Array | None:
-        if not temperature > 0:
-            raise ValueError(f"temperature is {temperature}: it must be above 0")
         return np.asarray(weights / temperature)
 
     def points(self, scaled: Array) -> Array:
