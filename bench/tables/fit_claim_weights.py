@@ -55,7 +55,7 @@ def build_samples(claims: Sequence[Claim]) -> list[Sample]:
     samples = []
     for claim in claims:
         table = claim.table
-        view = TableView.of(table.table_id, table.caption, table.header, table.rows)
+        view = TableView.of(table.caption, table.header, table.rows)
         features = check_claim(view, claim.question.text)
         samples.append(Sample(claim, features, CLAIM_LABELS.index(claim.question.gold[0])))
     return samples

@@ -75,7 +75,7 @@ def build_question(
 
 def parse_table(table: Table) -> TableView:
     """The table as the solver reads it."""
-    return TableView.of(table.table_id, table.caption, table.header, table.rows)
+    return TableView.of(table.caption, table.header, table.rows)
 
 
 def table_options(table: Table, question: str) -> list[str]:

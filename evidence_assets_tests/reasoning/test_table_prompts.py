@@ -104,7 +104,7 @@ def test_options_have_letters_and_a_negated_question_is_marked() -> None:
 
 
 def test_cells_have_ids_that_steps_cite() -> None:
-    view = TableView.of("t", "Scores", ["Model", "F1"], [["A", "[BOLD] 1.0"], ["B", ""]])
+    view = TableView.of("Scores", ["Model", "F1"], [["A", "[BOLD] 1.0"], ["B", ""]])
     assert table_text(view).splitlines() == [
         "[caption] Scores",
         "[r0c0] Model | [r0c1] F1",

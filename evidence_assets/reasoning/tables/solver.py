@@ -33,17 +33,16 @@ def parse_locator(locator: str) -> CellLocation:
 def build_view(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[CellLocation, str]]:
     """The table given by cells, columns and a caption of evidence, and the evidence id of each cell."""
     items = [item for item in evidence if item.kind in TABLE_KINDS]
-    table_id = items[0].source_id if items else ""
     caption = next((item.text for item in items if item.kind == CAPTION), "")
     cells = [item for item in items if item.kind != CAPTION]
     ids = {cell: item.evidence_id for item in cells for cell in _parse_item(item.locator, item.text)}
-    return _parse_items(table_id, tuple((item.locator, item.text) for item in cells), caption), ids
+    return _parse_items(tuple((item.locator, item.text) for item in cells), caption), ids
 
 
 @lru_cache(maxsize=8)  # the options of a question have the same cells as evidence
-def _parse_items(table_id: str, items: tuple[tuple[str, str], ...], caption: str) -> TableView:
+def _parse_items(items: tuple[tuple[str, str], ...], caption: str) -> TableView:
     cells = {cell: text for item in items for cell, text in _parse_item(*item).items()}
-    return TableView.from_cells(table_id, cells, caption)
+    return TableView.from_cells(cells, caption)
 
 
 def _parse_item(locator: str, text: str) -> dict[CellLocation, str]:

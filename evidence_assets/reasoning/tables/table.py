@@ -78,7 +78,6 @@ class TableChain:
 class TableView:
     """A table and its structure; hashed by identity, so it can be a cache key."""
 
-    table_id: str
     caption: str
     grid: Grid  # all rows, padded to equal width, the header first
     header_rows: tuple[int, ...]  # the row that names columns; empty if the first row is data
@@ -88,26 +87,26 @@ class TableView:
     labels: tuple[str, ...]  # name of each column
 
     @classmethod
-    def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
+    def of(cls, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
         """Parse a table; one without rows or columns has an empty body."""
         width = max([len(header), *map(len, rows)])
         grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
         if width == 0:
-            return cls(table_id, caption, grid, (0,), (), (), (), ())
+            return cls(caption, grid, (0,), (), (), (), ())
         header_rows = (0,) if _has_header(grid) else ()
         inner = [i for i in range(len(grid)) if i not in header_rows]
         sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
         body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
         labels = tuple(cell.plain if header_rows else "" for cell in grid[0])
-        return cls(table_id, caption, grid, header_rows, sections, body, _find_row_headers(grid, body), labels)
+        return cls(caption, grid, header_rows, sections, body, _find_row_headers(grid, body), labels)
 
     @classmethod
-    def from_cells(cls, table_id: str, cells: Mapping[CellLocation, str], caption: str = "") -> TableView:
+    def from_cells(cls, cells: Mapping[CellLocation, str], caption: str = "") -> TableView:
         """A table from some of its cells at their locations; all other cells are empty."""
         height = max((row for row, _ in cells), default=0) + 1
         width = max((column for _, column in cells), default=-1) + 1
         grid = [[cells.get((i, j), "") for j in range(width)] for i in range(height)]
-        return cls.of(table_id, caption, grid[0], grid[1:])
+        return cls.of(caption, grid[0], grid[1:])
 
     @property
     def width(self) -> int:

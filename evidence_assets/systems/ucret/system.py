@@ -78,7 +78,7 @@ class _ParsedTable:
 
     @classmethod
     def of(cls, table: Table) -> _ParsedTable:
-        view = TableView.of(table.table_id, table.caption, table.header, table.rows)
+        view = TableView.of(table.caption, table.header, table.rows)
         inner = range(1, len(view.grid))
         header = tuple(cell.plain for cell in view.grid[0])
         columns = tuple(tuple(view.grid[i][j].plain for i in inner) for j in range(view.width))
@@ -210,7 +210,7 @@ class TypedTableSelector:
             values: list[SelectedEvidence] = []
             if question.table_id in self._tables:
                 table, version = self._tables[question.table_id]
-                view = TableView.of(table.table_id, table.caption, table.header, table.rows)
+                view = TableView.of(table.caption, table.header, table.rows)
                 if text := "\n".join(list_values(view)):
                     parent = Parent("table", question.table_id, version)
                     values = [SelectedEvidence("", TABLE_VALUES, (parent,), TABLE_VALUES, text, 1.0)]

@@ -19,7 +19,6 @@ from evidence_assets.reasoning.tables.text_analysis import analyze_text
 from evidence_assets_tests.reasoning.tables.solver_calls import verify_claim
 
 SCORES = TableView.of(
-    "scores",
     "F1 scores",
     ["Model", "Precision", "Recall", "Error rate"],
     [["Alpha", "71.0", "60.5", "9.0"], ["Beta", "74.8", "62.0", "7.0"], ["Gamma", "70.0", "55.0", "12.0"]],
@@ -50,7 +49,6 @@ def test_claims_are_verified_by_their_operation(claim: str, label: str, operatio
 
 
 SALES = TableView.of(
-    "sales",
     "",
     ["Region", "Quarter", "Units", "Manager"],
     [
@@ -61,7 +59,6 @@ SALES = TableView.of(
     ],
 )
 STAFF = TableView.of(
-    "staff",
     "",
     ["Name", "Team", "Start date", "Salary"],
     [
@@ -90,9 +87,7 @@ def test_dates_negations_and_rows_with_two_names(table: TableView, claim: str, l
 
 
 def test_a_settled_claim_is_answered_and_an_unmeasured_one_is_not() -> None:
-    lakes = TableView.of(
-        "l", "", ["Lake", "Country", "Depth (m)"], [["Como", "Italy", "425"], ["Orta", "Italy", "143"]]
-    )
+    lakes = TableView.of("", ["Lake", "Country", "Depth (m)"], [["Como", "Italy", "425"], ["Orta", "Italy", "143"]])
     settled_answer = verify_claim(lakes, "Como is deeper than Orta.")
     assert (settled_answer.answer, settled_answer.status) == ("SUPPORTS", "answered")
     unmeasured_answer = verify_claim(lakes, "Como draws more tourists than Orta.")
@@ -120,7 +115,7 @@ def test_unrelated_claims_have_not_enough_information(claim: str) -> None:
 
 
 def test_a_longer_name_hides_the_shorter_one() -> None:
-    view = TableView.of("t", "", ["Model", "Acc"], [["PRKGC", "52.6"], ["PRKGC+NS", "53.6"]])
+    view = TableView.of("", ["Model", "Acc"], [["PRKGC", "52.6"], ["PRKGC+NS", "53.6"]])
     assert list(analyze_text(view, "The PRKGC+NS model works well.").rows) == [2]
     assert set(analyze_text(view, "PRKGC+NS beats PRKGC.").rows) == {1, 2}
 
@@ -134,7 +129,7 @@ _CLAIM = st.lists(
 @given(st.lists(st.lists(_CELL, max_size=4), max_size=5), _CLAIM)
 @settings(max_examples=60, deadline=None)
 def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[str]) -> None:
-    view = TableView.of("t", "", rows[0] if rows else [], rows[1:])
+    view = TableView.of("", rows[0] if rows else [], rows[1:])
     answer = verify_claim(view, " ".join(claim))
     assert sum(chain.support for chain in answer.chains) == pytest.approx(1.0)
     assert max(answer.chains, key=lambda chain: chain.support).hypothesis == answer.answer
@@ -158,14 +153,14 @@ def test_probabilities_show_whether_a_claim_is_settled(settled_as: bool | None, 
 
 
 def test_an_empty_cell_is_not_replaced_by_another_cell() -> None:
-    view = TableView.of("t", "", ["City", "Population", "Area"], [["Rome", "", "12"], ["Oslo", "5", "7"]])
+    view = TableView.of("", ["City", "Population", "Area"], [["Rome", "", "12"], ["Oslo", "5", "7"]])
     for claim in ("The population of Rome is 5.", "The population of Rome is 12."):
         assert verify_claim(view, claim).status == "insufficient"
     assert verify_claim(view, "The population of Oslo is 5.").answer == "SUPPORTS"
 
 
 def test_scale_words_in_claims_match_scales_in_headers() -> None:
-    view = TableView.of("t", "", ["City", "Cost (million EUR)"], [["Rome", "23"], ["Oslo", "5"]])
+    view = TableView.of("", ["City", "Cost (million EUR)"], [["Rome", "23"], ["Oslo", "5"]])
     assert verify_claim(view, "Rome has a cost of 23 million.").answer == "SUPPORTS"
-    plain = TableView.of("t", "", ["Model", "Params"], [["Alpha", "10M"], ["Bravo", "20M"]])
+    plain = TableView.of("", ["Model", "Params"], [["Alpha", "10M"], ["Bravo", "20M"]])
     assert verify_claim(plain, "Alpha has 10 million params.").answer == "SUPPORTS"

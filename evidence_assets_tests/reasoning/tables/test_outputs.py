@@ -23,7 +23,7 @@ def solve_sample() -> tuple[tuple[TableView, QuestionRecord, SolverAnswer], ...]
     tables = {
         table.table_id: table for table in user_benchmark.read_tables(SAMPLE / "tables" / "tables.jsonl", "sample")
     }
-    views = {name: TableView.of(name, "", table.header, table.rows) for name, table in tables.items()}
+    views = {name: TableView.of("", table.header, table.rows) for name, table in tables.items()}
     results = []
     for benchmark in ("sample_tables", "sample_claims"):
         for question in user_benchmark.read_questions(SAMPLE / "benchmarks" / f"{benchmark}.jsonl", benchmark):
@@ -63,7 +63,7 @@ def test_cited_cells_alone_give_the_same_answer() -> None:
         if question.task != "verification" or answer.status != "answered":
             continue
         locations = {location for step in answer.chain(answer.answer).steps for location in step.cells}
-        cited_view = TableView.from_cells(view.table_id, {location: view.cell(location).text for location in locations})
+        cited_view = TableView.from_cells({location: view.cell(location).text for location in locations})
         is_equal.append(verify_claim(cited_view, question.text).answer == answer.answer)
     assert sum(is_equal) >= 0.95 * len(is_equal)
 

@@ -6,7 +6,6 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice
 
 DIET = TableView.of(
-    "diet",
     "",
     ["", "Type of Animal", "", "Type of Diet"],
     [
@@ -41,7 +40,6 @@ def test_several_supported_options_are_ambiguous() -> None:
 
 
 WEIGHTS = TableView.of(
-    "w",
     "",
     ["", "Animal", "", "Weight", ""],
     [
@@ -88,9 +86,7 @@ def test_a_row_answer_cites_its_own_cells() -> None:
 
 
 def test_a_count_cites_all_counted_cells_if_rows_have_numeric_names() -> None:
-    view = TableView.of(
-        "g", "", ["Group", "Weight"], [[str(i), w] for i, w in enumerate(("40", "50", "60", "10", "70"), 1)]
-    )
+    view = TableView.of("", ["Group", "Weight"], [[str(i), w] for i, w in enumerate(("40", "50", "60", "10", "70"), 1)])
     answer = answer_choice(view, "How many groups have a weight over 30?", LABELS[:2], ["4", "2"])
     count_step = next(step for step in answer.chain("A").steps if step.operation == "count")
     assert answer.answer == "A" and count_step.cells == ((1, 1), (2, 1), (3, 1), (5, 1))

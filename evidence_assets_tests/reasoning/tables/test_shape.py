@@ -8,25 +8,25 @@ from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice, v
 
 def test_a_table_can_lack_a_header() -> None:
     rows = [["True cues", "2674"], ["False cues", "247"], ["Average length", "2.9"]]
-    view = TableView.of("t", "", ["Total cues", "2921"], rows)
+    view = TableView.of("", ["Total cues", "2921"], rows)
     assert view.header_rows == ()
     assert view.body == (0, 1, 2, 3)
 
 
 def test_sections_are_not_part_of_the_body() -> None:
     rows = [["Baselines"] * 3, ["A", "1.5", "2.5"], ["Ours"] * 3, ["B", "3.5", "4.5"]]
-    view = TableView.of("t", "", ["Model", "X", "Y"], rows)
+    view = TableView.of("", ["Model", "X", "Y"], rows)
     assert view.sections == (1, 3)
     assert view.body == (2, 4)
 
 
 def test_a_numeric_first_column_can_name_rows() -> None:
-    view = TableView.of("t", "", ["Batch size", "Throughput"], [["1", "46.7"], ["10", "125.2"], ["25", "129.7"]])
+    view = TableView.of("", ["Batch size", "Throughput"], [["1", "46.7"], ["10", "125.2"], ["25", "129.7"]])
     assert view.row_headers == (0,)
 
 
 def test_ragged_rows_are_padded_at_the_end() -> None:
-    view = TableView.of("t", "", ["a"], [["1", "2", "3"], [], ["4"]])
+    view = TableView.of("", ["a"], [["1", "2", "3"], [], ["4"]])
     assert view.width == 3
     assert [len(row) for row in view.grid] == [3, 3, 3, 3]
     assert view.grid[1][2].plain == "3"
@@ -34,14 +34,14 @@ def test_ragged_rows_are_padded_at_the_end() -> None:
 
 
 def test_tables_without_rows_or_columns_have_an_empty_body() -> None:
-    assert TableView.of("t", "", ["a", "b"], []).body == ()
-    empty = TableView.of("t", "", [], [])
+    assert TableView.of("", ["a", "b"], []).body == ()
+    empty = TableView.of("", [], [])
     assert (empty.width, empty.body) == (0, ())
-    assert TableView.of("t", "", [], [[], []]).width == 0
+    assert TableView.of("", [], [[], []]).width == 0
 
 
 def test_digits_of_other_scripts_are_numbers() -> None:
-    view = TableView.of("t", "", ["City", "Gates"], [["Fez", "٣"], ["Oran", "५"]])
+    view = TableView.of("", ["City", "Gates"], [["Fez", "٣"], ["Oran", "५"]])
     assert verify_claim(view, "Fez has 3 gates.").answer == "SUPPORTS"
     assert verify_claim(view, "Oran has ٤ gates.", ("SUPPORTS", "REFUTES")).answer == "REFUTES"
     assert answer_choice(view, "How many gates does Oran have?", ("A", "B", "C"), ["3", "4", "5"]).answer == "C"

@@ -15,7 +15,7 @@ from evidence_assets.reasoning.tables.typed_values import format_value, list_val
 
 
 def values_of(header: list[str], *rows: list[str]) -> list[str]:
-    return list(list_values(TableView.of("t", "", header, rows)))
+    return list(list_values(TableView.of("", header, rows)))
 
 
 @pytest.mark.parametrize(

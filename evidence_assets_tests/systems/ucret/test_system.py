@@ -36,7 +36,7 @@ def table_question(question_id: str, text: str, table_id: str, options: tuple[st
 
 def answer(evidence: TableEvidence, labels: Sequence[str]) -> SolverAnswer:
     """The answer of the solver from the kept cells."""
-    question, view = evidence.question, TableView.from_cells(evidence.question.table_id, dict(evidence.cells))
+    question, view = evidence.question, TableView.from_cells(dict(evidence.cells))
     if question.options:
         return answer_choice(view, question.text, labels, question.options)
     return verify_claim(view, question.text)
