@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from evidence_assets import profiles, systems
 from evidence_assets.assets.system import PRESET_TAG
@@ -90,100 +91,7 @@ def test_every_preset_loads_without_missing_upstream_assets(profile: str, other_
 
 # Each published ablation differs from its base in what its printed row names, and in nothing else
 
-
-TABLES = {
-    "thesis": ("3.3", "3.4", "3.5", "4.1", "5.9", "6.4", "6.5", "7.5", "7.6", "7.7", "7.8"),
-    "a2q": ("2", "3", "4", "6", "7"),
-    "4stepfocus": ("1",),
-    "kaping-background": ("5.1", "5.2", "5.3", "5.4", "5.5", "5.6"),
-}
-"""Tables with ablations, by document."""
-ABLATIONS: dict[str, dict[str, str]] = {
-    "table/ucret_published": {
-        "table/keep_all": "measure",
-        "table/without_explanations": "explain",
-        **{f"table/ucret_k{k}": "clusters" for k in (3, 4)},
-        **{f"table/ucret_theta60_tau{u}": "tau" for u in (20, 30)},
-        **{f"table/ucret_theta{t}_tau{u}": "theta tau" for t in (55, 65) for u in (20, 30)},
-        **{f"table/ucret_theta{theta}_tau25": "theta" for theta in (55, 65)},
-    },
-    "table/ucret_js_published": {
-        "table/keep_all": "measure tau",
-        "table/ucret_js_without_explanations": "explain",
-        "table/ucret_js_raw": "normalize",
-        "table/ucret_js_distance": "eta_bounds",
-        "table/ucret_js_several": "method",
-    },
-    "knowledge/kbloom_printed": {
-        "knowledge/kbloom_initial": "prompts",
-        "knowledge/kbloom_top1": "prompts",
-        "knowledge/kbloom_euclidean": "ground baseline",
-        "knowledge/kbloom_corrected": "fluency baseline",
-        "knowledge/kbloom_entropy": "prompt_choice baseline",
-        "knowledge/kbloom_distance": "final baseline",
-        "knowledge/kbloom_rank_normalised": "final baseline",
-    },
-    "knowledge/kbloom_initial": {"knowledge/kbloom_initial_euclidean": "ground baseline"},
-    "mcqa/ugat_published": {
-        "mcqa/ugat_gcn": "scorer",
-        "mcqa/ugat_unfiltered": "scorer",
-        "mcqa/closed_book": "method",
-        **{f"mcqa/ugat_published_{hops}": "D" for hops in ("1_hop", "2_hops", "4_hops")},
-        "mcqa/ugat_published_whole_graph": "paths_within",
-    },
-    "mcqa/uscrake_published": {"mcqa/uscrake_published_graph": "parts", "mcqa/uscrake_jsd_chunks": "parts"},
-    "mcqa/uscrake_jsd_chunks": {
-        "mcqa/uscrake_jsd_corpus_weights_chunks": "weights",
-        **{f"mcqa/uscrake_{cost}_chunks": "cost" for cost in ("cosine", "embedding", "fusion", "maxsim", "moverscore")},
-        **{f"mcqa/uscrake_{cost}_chunks": "cost" for cost in ("euclidean", "euclidean_unscaled", "jsd_unscaled")},
-    },
-    "mcqa/uscrake": {
-        "mcqa/uscrake_chunks": "parts",
-        "mcqa/uscrake_graph": "parts",
-        "mcqa/uscrake_no_chains": "explain",
-    },
-    "mcqa/a2q_full": {
-        "mcqa/a2q_vanilla": "classifier",
-        "mcqa/a2q_no_taxonomy": "taxonomy",
-        "mcqa/a2q_no_classifier": "classifier",
-        "mcqa/a2q_graphembed": "embedding",
-        "mcqa/a2q_word2vec": "embedding",
-        "mcqa/a2q_glove": "embedding",
-        "mcqa/a2q_no_path": "paths",
-        "mcqa/a2q_no_option": "options",
-        "mcqa/a2q_cosine_attention": "score",
-        "mcqa/a2q_one_pass": "passes",
-        "mcqa/a2q_graded_attention": "final_score",
-        "mcqa/a2q_bridged_nodes": "bridges",
-        "mcqa/a2q_text_vectors": "embedding",
-    },
-    "mcqa/a2q_vanilla": {"mcqa/a2q_tinybert": "models"},
-    "graph/a2q_full": {
-        "graph/a2q_vanilla": "classifier",
-        "graph/a2q_no_taxonomy": "taxonomy",
-        "graph/a2q_no_classifier": "classifier",
-        "graph/a2q_no_path": "paths",
-    },
-    "search/vector_search": {"search/multi_vector_search": "search", "search/vector_search_reranked": "rerank"},
-    "graph/kg_both": {
-        "graph/kg_graph": "recall",
-        "graph/kg_background": "graph",
-        "graph/kg_both_shared": "recalled_by",
-    },
-    "graph/kg_none": {"graph/kg_graph": "graph", "graph/kg_background": "recall", "graph/kg_none_reader": "reader"},
-    "graph/kg_graph": {"graph/kg_graph_reader": "reader"},
-    "graph/kg_both_shared": {"graph/kg_both_reader": "reader"},
-}
-"""By base, the variants that change something of it, with the settings that their rows name.
-
-K-Bloom's ``baseline`` says that BertNet's harvest is made beside it. Where all columns are kept, tau is unused. A grade
-between 0 and 1 belongs to the reranker of 4StepFocus.
-"""
-SEVERAL_STEPS = {
-    "search/fourstepfocus_described": "the whole method: print compares it with searches, not with parts of itself",
-    "graph/gold_triples": "a baseline: retrieval at the entities of the dataset",
-}
-"""Variants in these tables that are neither ablations nor their bases, with the reason."""
+TABLES, ABLATIONS, SEVERAL_STEPS = yaml.safe_load(Path(__file__).with_name("ablations.yaml").read_text()).values()
 
 
 def changed_settings(base: Variant, ablation: Variant) -> set[str]:

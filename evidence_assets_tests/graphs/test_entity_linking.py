@@ -15,8 +15,6 @@ from evidence_assets.graphs.keyphrases import candidate_phrases, extract_concept
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.words import name_key, words_with_offsets
 
-SHORT_WORDS = st.text(alphabet="abcde sé文", min_size=1, max_size=9)
-
 
 def letter_vectors(texts: Sequence[str]) -> np.ndarray:
     """A transparent stand-in for an encoder: letter counts."""

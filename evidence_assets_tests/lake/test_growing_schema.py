@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -135,11 +134,3 @@ def test_encoded_edges_have_the_version_and_bytes_of_plain_edges(
     lake = Lake.create(tmp_path)
     files = [lake.write(name, "", {"kg_edges": rows})["kg_edges"] for name, rows in (("a", encoded), ("b", expected))]
     assert files[0].read_bytes() == files[1].read_bytes()
-
-
-def test_a_late_slice_of_an_oversized_string_array_is_decoded() -> None:
-    ends = np.array([0, row_files.MAX_STRING_BYTES + 8, row_files.MAX_STRING_BYTES + 12])
-    data = np.zeros(ends[-1], np.uint8)  # no page of the first text is touched
-    data[-4:] = list(b"last")
-    texts = pa.LargeStringArray.from_buffers(2, pa.py_buffer(ends), pa.py_buffer(data))
-    assert decode_columns(pa.table({"text": texts}).slice(1))["text"].to_pylist() == ["last"]

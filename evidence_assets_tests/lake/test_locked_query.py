@@ -126,12 +126,6 @@ def test_memory_is_limited_without_spilling_to_disk(
     assert QUERY_MEMORY_LIMIT == "2GB" and limit == "1.8 GiB"
 
 
-def test_a_query_works_after_all_commands_were_loaded(lake: Lake) -> None:
-    assert CliRunner().invoke(app, ["--help"]).exit_code == 0
-    result = CliRunner().invoke(app, ["query", "SELECT 1 AS one", "--format", "csv", "--lake", str(lake.root)])
-    assert (result.exit_code, result.stdout) == (0, "one\n1\n"), result.exception
-
-
 def test_control_characters_never_reach_the_terminal(lake: Lake) -> None:
     arguments = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
     output = CliRunner().invoke(app, arguments).stdout

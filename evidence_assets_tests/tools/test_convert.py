@@ -110,32 +110,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # Recorded outputs of BertNet, as its authors lay them out
 
 
-SETTING = "1000tuples_20prompts_5seeds_maxsubwords2_maxrepeat5_temp1.0"
-
-
-def test_harvests_are_counted_as_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tuples = json.dumps([[["teacher", "student"], -1.4], [["Teacher", "child"], -1.9]], indent=4)
-    files = {
-        f"conceptnet/{SETTING}/bert-large-cased/HasSubEvent": tuples,
-        f"conceptnet/{SETTING}/bert-large-cased/UsedFor": json.dumps([[["pen", "student"], -1]]),
-        f"conceptnet/{SETTING}_initprompts/roberta-large/UsedFor": tuples,
-        f"lama/{SETTING}/bert-large-cased/P37_official_language": tuples,
-        f"lama/{SETTING}/bert-large-cased/P1303_instrument": tuples,  # not counted in print
-    }
-    write_files(tmp_path, {f"{name}/ent_tuples.json": text for name, text in files.items()})
-    multi, initial, lama = read_recorded_harvests(tmp_path)
-    assert set(multi.pairs) == {"HasSubevent", "UsedFor"} and set(lama.pairs) == {"P37"}
-    assert multi.counts == {"tuples": 3, "fact_count": 6, "diversity": 5}
-    printed = [harvest.printed("tuples") for harvest in (multi, initial, lama)]
-    assert [f and (f.variant, f.model, f.benchmark) for f in printed] == [
-        ("multi_prompts", "bert-large", "conceptnet"),
-        ("initial_prompt", "roberta-large", "conceptnet"),
-        ("multi_prompts", "bert-large", "lama"),
-    ]
-    main(tmp_path)
-    assert "tuples 2, printed 18,566" in capsys.readouterr().out
-
-
 def test_the_published_folders_are_all_found_with_novelty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Folders as in the authors' repository; the tuples are constructed."""
     tuples, other = (json.dumps([[pair, -1.0]]) for pair in (["pen", "paper"], ["ink", "paper"]))

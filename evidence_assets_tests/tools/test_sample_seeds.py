@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 
@@ -40,16 +39,6 @@ def test_seed_files_keep_the_prompt_and_are_valid(tmp_path: Path) -> None:
 
 
 # Pickled dictionaries as JSON: the same data, and nothing of them run
-
-
-def test_plain_data_are_converted_as_json_writes_them(tmp_path: Path) -> None:
-    data = {7: {"a": [None, True, -(2**70), 0.5]}, 3: 'aé\n"'}
-    for name in ("node_info", "node_type_dict"):
-        (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps(data))
-    nodes, types = convert_folder(tmp_path)
-    assert json.loads(types.read_text()) == json.loads(json.dumps(data))
-    rows = [json.loads(line) for line in nodes.read_text().splitlines()]
-    assert rows == [{"node": node, "info": data[node]} for node in (3, 7)]
 
 
 def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:

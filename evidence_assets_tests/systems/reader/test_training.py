@@ -247,10 +247,6 @@ def test_every_given_fact_is_cited_with_the_weight_without_it(solver: ReaderSolv
     assert not chain.omissions
 
 
-def test_cut_texts_are_reported(solver: ReaderSolver) -> None:
-    assert [o.kind for o in explain(solver, "A long question?", ITEMS[1]).omissions] == ["cut"]
-
-
 def choose(solver: ReaderSolver, question: str, evidence: dict[str, tuple[EvidenceItem, ...]]) -> Any:
     options = ("aspirin", "gold", "tin")
     tasks = [
