@@ -75,7 +75,7 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
         raise BadInput(f"the corpus is empty; add {ACCEPTED_SUFFIXES} files", file=folder)
     texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
     if texts and len(texts) < len(files):
-        message = "is a text file in a folder of shards (Parquet, JSON lines); keep one kind in a corpus folder"
+        message = "is a text in a folder with Parquet or JSON lines; put texts and such records into two corpora"
         raise BadInput(message, file=texts[0])
     return files
 

@@ -97,7 +97,7 @@ def test_other_files_are_collected_and_a_lake_in_the_folder_is_ignored(tmp_path:
 def test_a_readme_next_to_shards_is_not_an_article(tmp_path: Path) -> None:
     shard(tmp_path / "a.parquet", ["1"], ["one"])
     (tmp_path / "README.md").write_text("# About these shards")
-    with pytest.raises(BadInput, match=r"README\.md: is a text file in a folder of shards"):
+    with pytest.raises(BadInput, match=r"README\.md: is a text in a folder with Parquet or JSON lines"):
         list(read_documents(tmp_path))
 
 

@@ -77,7 +77,7 @@ def test_an_empty_lake_says_what_to_run(tmp_path: Path) -> None:
 def test_answers_worth_a_look_follow_their_rules(lake: Lake, client: TestClient) -> None:
     notable = sections(client.get("/").text)["notable"]
     assert "Confident and wrong" in notable and "Variants disagree" not in notable
-    assert "Question 2?" in notable and "gold A. bee" in notable and "probability 0.90" in notable
+    assert "Question 2?" in notable and "gold A. bee" in notable and "confidence 0.90" in notable
     assert "Question 3?" not in notable, "an answer without support is not confident"
     lake.write(PREDICTIONS, "quiz|0", {"predictions": [prediction(2, "A", confidence=0.8)]})
     notable = sections(client.get("/").text)["notable"]

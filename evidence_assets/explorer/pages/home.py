@@ -87,7 +87,7 @@ def read_overview(reader: LakeReader) -> dict[str, Any]:
         ),
         "graphs": reader.rows(GRAPHS),
         "tables": reader.rows(
-            "SELECT benchmark, count(*) AS tables, min(table_id) AS first_id FROM tables GROUP BY ALL ORDER BY ALL"
+            "SELECT benchmark, count(DISTINCT table_id) AS n, min(table_id) AS id FROM tables GROUP BY 1 ORDER BY 1"
         ),
         "harvests": harvests,
         "best_scores": best,
