@@ -91,7 +91,7 @@ def test_members_of_an_archive(serve: Serve, lake: Lake, dev_data: Path) -> None
         archive.writestr("../../outside.txt", "never unpacked")
     serve("obqa", packed.getvalue())
     assert download_files("obqa", lake) == 2
-    assert sorted(p.name for p in lake.root / "raw".rglob("*") if p.is_file()) == ["openbook.txt", "test.jsonl"]
+    assert sorted(p.name for p in (lake.root / "raw").rglob("*") if p.is_file()) == ["openbook.txt", "test.jsonl"]
 
 
 def test_no_home_is_a_branch_that_may_move() -> None:

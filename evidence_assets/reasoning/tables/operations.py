@@ -82,6 +82,7 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     if column is None or column in view.date_columns:
         return None
     rows = analysis.rows or analysis.select_rows(analysis.find_conditions())
+    rows = tuple(i for i in rows if all(i in mention.rows for mention in analysis.shared if mention.rows))
     values = [value for i in rows if (value := view.number_at((i, column))) is not None]
     if len(values) < max(2, len(rows)):
         return None
@@ -166,8 +167,7 @@ def _count_names(analysis: TextAnalysis) -> Outcome | None:
     columns = [j for j in view.columns if j not in view.measure_columns and words <= collect_words(view.labels[j])]
     if not columns or not words:
         return None
-    cells = {view.text_at((i, columns[0])): (i, columns[0]) for i in reversed(analysis.candidates)}
-    cells.pop("", None)
+    cells = {text: (i, columns[0]) for i in reversed(analysis.candidates) if (text := view.text_at((i, columns[0])))}
     text = f"“{view.label(columns[0])}” has {len(cells)} different values."
     return Outcome("count", text, tuple(sorted(cells.values())), float(len(cells)))
 

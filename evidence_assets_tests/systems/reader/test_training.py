@@ -148,7 +148,8 @@ def test_the_command_trains_with_everything_upstream(world: SmallWorld, tmp_path
         patch.setenv("DAGSTER_HOME", str(tmp_path))
         result = CliRunner().invoke(app, ["train", "reader", "--on", "mine"])
     assert result.exit_code == 0, result.output
-    assert "held out" in result.output and "evidence run mine --variants reader`" in result.output
+    output = " ".join(result.output.split())
+    assert "held out" in output and "evidence run mine --variants reader`" in output
     rows = re.findall(r"^\W*(\d+)\W+\d\.\d{3}\W", result.output, re.MULTILINE)
     assert rows[0] == "0", "epoch 0 is the answers without the reader"
 
