@@ -111,6 +111,12 @@ def test_the_answer_is_followed_by_the_reasons_their_evidence_the_options_and_th
     assert everything.index("\noptions\n") < everything.index("\nother evidence\n") < everything.index("[2]")
 
 
+def test_evidence_is_used_only_by_a_verified_citation(lake: Lake) -> None:
+    citations = [citation("c-s-1-A", "e-s-1-1", "absent", "no such words")]
+    write_answers(lake, [evidence(1, 1, TEXT)], [chain(1, "A", TEXT, ["e-s-1-1"])], [prediction(1, "A")], citations)
+    assert [item.is_used for item in view_of(lake).items] == [False]
+
+
 def test_without_support_the_best_option_is_a_guess(lake: Lake) -> None:
     guess = prediction(1, "A", status="insufficient", reasoner="extractive")
     write_answers(lake, [], [chain(1, label, "None.", [], support=0.2) for label in "AB"], [guess])
