@@ -24,13 +24,9 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
 
 T = TypeVar("T")
-CACHE_VARIABLE = "EVIDENCE_CACHE"
-PACKED_FOLDER = "indexes/"
-"""Each folder in it is one object, ``indexes/asset=<key>.tar``, so that it is replaced atomically."""
-LOCAL_PREFIXES = (".locks", "cache/tokens", "cache/completions.sqlite")
-"""Paths with these prefixes are never uploaded."""
+LOCAL_PREFIXES = (".locks", "cache/tokens", "cache/completions.sqlite")  # never uploaded
 BLOCK_SIZE = 16 << 20  # bytes per part of an upload or download
-BACKOFF = {"base": 6, "max_backoff": timedelta(seconds=8)}
+BACKOFF = {"base": 6, "max_backoff": timedelta(seconds=8)}  # with a base of 2, the random delays do not grow
 RETRY_TIMEOUT = timedelta(minutes=3)
 
 
@@ -40,9 +36,9 @@ def object_stamp(meta: ObjectMeta) -> int:
     return int(meta["last_modified"].timestamp()) * 1_000_000_000 + fraction
 
 
-def _is_copy(path: Path, meta: ObjectMeta | None) -> bool:
-    same = meta is not None and path.exists() and path.stat().st_mtime_ns == object_stamp(meta)
-    return same and (path.is_dir() or path.stat().st_size == meta["size"])  # type: ignore[index]
+def _is_copy(path: Path, meta: ObjectMeta) -> bool:
+    same = path.exists() and path.stat().st_mtime_ns == object_stamp(meta)
+    return same and (path.is_dir() or path.stat().st_size == meta["size"])
 
 
 class Mirror:
@@ -56,14 +52,12 @@ class Mirror:
         self.address, self.root, self._obstore = address, root, obstore
         root.mkdir(parents=True, exist_ok=True)
         endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
-        folder = {"automatic_cleanup": True, "mkdir": True}
         server = {
             "client_options": {"timeout": "1d", "read_timeout": "120s", "allow_http": endpoint.startswith("http://")},
-            # Only the timeout ends retries. Each delay is random between 0.1 s and `base` times the previous one, so
-            # that delays do not grow with a base of 2.
+            # Only the timeout ends retries.
             "retry_config": {"max_retries": 1_000_000, "retry_timeout": RETRY_TIMEOUT, "backoff": BACKOFF},
         }
-        options: Any = folder if address.startswith("file://") else server
+        options: Any = {"automatic_cleanup": True, "mkdir": True} if address.startswith("file://") else server
         self._store: Any = obstore.store.from_url(address, **options)
 
     def _request(self, name: str, request: Callable[[], T]) -> T | None:
@@ -73,10 +67,9 @@ class Mirror:
         except FileNotFoundError:
             return None
         except (self._obstore.exceptions.BaseError, OSError) as error:
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            reason = str(error).partition("\n")[0] or type(error).__name__
             raise StoreUnavailable(
-                f"{self.address}/{name}: the object store failed ({reason}); its objects are unchanged: run again when "
-                "it is available"
+                f"{self.address}/{name}: the object store failed ({reason}); its objects are unchanged: run again later"
             ) from error
 
     def object_name(self, path: Path) -> str:
@@ -89,7 +82,8 @@ class Mirror:
         return name.startswith(LOCAL_PREFIXES) or re.search(r"(^|/)\.[^/]*\.tmp(/|$)", name) is not None
 
     def _is_packed(self, path: Path) -> bool:
-        return path.relative_to(self.root).as_posix().startswith(PACKED_FOLDER)
+        """Whether a folder is one object, ``indexes/asset=<key>.tar``, so that it is replaced atomically."""
+        return path.relative_to(self.root).as_posix().startswith("indexes/")
 
     def head(self, path: Path) -> ObjectMeta | None:
         """Metadata of the object of a file or packed folder."""
@@ -104,10 +98,20 @@ class Mirror:
         objects = self._request(name, lambda: self._obstore.list(self._store, name).collect()) or []
         return sorted(objects, key=lambda meta: str(meta["path"]))
 
-    def fetch(self, path: Path) -> None:
-        """Download a file, or a packed folder, if the local copy is stale."""
-        if not self._is_local(path):
-            self._fetch(path, self.head(path))
+    def fetch(self, path: Path, listed: ObjectMeta | None = None) -> None:
+        """Download a file, or a packed folder, if the local copy is stale; ``listed`` is its object, if known."""
+        if self._is_local(path):
+            return
+        meta = listed or self.head(path)
+        if meta is None and (self._is_packed(path) or not path.is_dir()):
+            delete_path(path, local_only=True)
+        elif meta and not _is_copy(path, meta):
+            replacing = replacing_folder if self._is_packed(path) else replacing_file
+            try:
+                with replacing(path, downloaded=True) as temporary:
+                    self._download(self.object_name(path), temporary)
+            except FileNotFoundError:  # deleted since it was listed
+                self.fetch(path)
 
     def fetch_folder(self, folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> None:
         """Update the wanted files below a folder, and delete those that the store no longer has."""
@@ -115,22 +119,10 @@ class Mirror:
             return self.fetch(folder)
         objects = {meta["path"]: meta for meta in self.list_objects(folder) if is_wanted(meta["path"])}
         with ThreadPoolExecutor(8) as executor:
-            list(executor.map(lambda meta: self._fetch(self.root / meta["path"], meta), objects.values()))
+            list(executor.map(lambda meta: self.fetch(self.root / meta["path"], meta), objects.values()))
         for path in _finished_files(folder):
             if (name := self.object_name(path)) not in objects and is_wanted(name):
                 self.fetch(path)  # another process may have uploaded it since
-
-    def _fetch(self, path: Path, meta: ObjectMeta | None) -> None:
-        if meta is None:
-            if self._is_packed(path) or not path.is_dir():
-                _delete_copy(path)
-        elif not self._is_local(path) and not _is_copy(path, meta):
-            replacing = replacing_folder if self._is_packed(path) else replacing_file
-            try:
-                with replacing(path, downloaded=True) as temporary:
-                    self._download(self.object_name(path), temporary)
-            except FileNotFoundError:  # deleted since it was listed
-                self.fetch(path)
 
     def _download(self, name: str, temporary: Path) -> None:
         file = temporary / ".tar" if temporary.is_dir() else temporary
@@ -165,19 +157,17 @@ class Mirror:
         if finished.is_file():
             return self._upload_file(finished, path)
         if self._is_packed(path):
-            packed, members = finished / ".tar", sorted(finished.iterdir())
+            packed = finished / ".tar"
             with tarfile.open(packed, "w") as archive:
-                for member in members:
-                    archive.add(member, member.name)
+                archive.add(finished, ".")  # without the archive itself
             self._upload_file(packed, path)
             stamp = packed.stat().st_mtime_ns
             packed.unlink()
             return os.utime(finished, ns=(stamp, stamp))
-        files = [file for file in sorted(finished.rglob("*")) if file.is_file()]
-        targets = [path / file.relative_to(finished) for file in files]
-        for file, target in zip(files, targets, strict=True):
+        targets = {file: path / file.relative_to(finished) for file in sorted(finished.rglob("*")) if file.is_file()}
+        for file, target in targets.items():
             self._upload_file(file, target)
-        self.delete(path, keep={self.object_name(target) for target in targets})
+        self.delete(path, keep={self.object_name(target) for target in targets.values()})
 
     def _upload_file(self, content: Path, path: Path) -> None:
         name = self.object_name(path)
@@ -190,9 +180,7 @@ class Mirror:
         """Delete a file, or all files below a folder except ``keep``, from the store."""
         if not self._is_local(path):
             names = {meta["path"] for meta in [*self.list_objects(path), self.head(path)] if meta} - set(keep)
-            self._request(
-                self.object_name(path), lambda: self._obstore.delete(self._store, sorted(names)) if names else None
-            )
+            self._request(self.object_name(path), lambda: self._obstore.delete(self._store, sorted(names)))
 
 
 def _finished_files(folder: Path) -> list[Path]:
@@ -206,7 +194,7 @@ def local_root(location: str | Path) -> Path:
     address = parse_address(location)
     if not address:
         return Path(location)
-    base = Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "evidence_assets")
+    base = Path(os.environ.get("EVIDENCE_CACHE") or Path.home() / ".cache" / "evidence_assets")
     root = (base / f"{re.sub('[^a-z0-9]+', '-', address.lower())[:60]}-{content_id(address)[:8]}").resolve()
     if root not in mirrors:
         mirrors[root] = Mirror(address, root)
@@ -241,12 +229,8 @@ def child_names(folder: Path) -> list[str]:
     return sorted(name for name in names if not name.startswith("."))
 
 
-def delete_path(path: Path) -> None:
+def delete_path(path: Path, *, local_only: bool = False) -> None:
     """Delete a file or folder, in the store first; a missing path is not an error."""
-    if mirror := mirror_of(path):
+    if not local_only and (mirror := mirror_of(path)):
         mirror.delete(path)
-    _delete_copy(path)
-
-
-def _delete_copy(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
