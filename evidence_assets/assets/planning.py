@@ -20,8 +20,6 @@ SECONDS_PER_QUESTION = "seconds_per_question"
 """Metadata of materializations that computed rows of questions."""
 MATERIALIZATIONS_READ = 10
 """Latest materializations to search for one that computed rows."""
-
-
 PlanRow = tuple[str, int | None, int | None, float | None]
 """The cost of one variant on a benchmark: its label, questions, model calls and seconds; None if unknown."""
 

@@ -122,8 +122,7 @@ def _build_rows(cell: Cell) -> list[dict[str, Any]]:
     ]
     if not rows:
         note = f"{cell.reason} ({cell.lacks})" if cell.reason else "not computed yet"
-        if cell.from_records:
-            note = "needs recorded answers of this system (raw/recorded)"
+        note = "needs recorded answers of this system (raw/recorded)" if cell.from_records else note
         names = ", ".join(sorted({source.variant.label for source in cell.sources}))
         rows = [dict.fromkeys(("ours", "low", "high", "difference", "n")) | {"our variant": names, NOTE: note}]
     return [head | row | {"note on the figure": figure.note} for row in rows]
@@ -141,10 +140,8 @@ def _print_list(summaries: Sequence[Mapping[str, Any]], total: Mapping[str, Any]
     print_table(("data", "where to get them"), sorted(total["data"].items()))
     out.print(
         "{printed:,} cells are printed, {fillable:,} can be filled, {filled:,} are filled.\n{from_records:,} cells of "
-        "other systems need files of their recorded answers in raw/recorded.".format(**total)
-    )
-    out.print(
-        "`evidence reproduce TABLE` compares its cells with our scores; `evidence run NAME --plan` shows the cost."
+        "other systems need files of their recorded answers in raw/recorded.\n`evidence reproduce TABLE` compares its "
+        "cells with our scores; `evidence run NAME --plan` shows the cost.".format(**total)
     )
 
 

@@ -12,14 +12,9 @@ import duckdb
 import pyarrow as pa
 
 from evidence_assets import profiles, systems
+from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.benchmarks.dataset_info import load_datasets
-from evidence_assets.benchmarks.declared_benchmarks import (
-    SEED_SEPARATOR,
-    Benchmark,
-    all_benchmarks,
-    all_raw_files,
-    declarations_of,
-)
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, all_raw_files, declarations_of
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.scores import published_figures
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedName, part_of
@@ -278,15 +273,14 @@ def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
         differences.append(f"model {model or 'none'}, printed {figure.model or 'without a model'}")
     if figure.metric in ("precision", "noisy_percent") and score.reasoner:
         differences.append(f"judged by {score.reasoner.partition('@')[0]}, printed for Gemini")
-    if score.differs:
-        differences.append(score.differs)
+    differences += [score.differs] if score.differs else []
     if figure.follows == "mean":
         return differences
     if figure.less is not None:
         differences.append("minus the printed best baseline")
     if part != figure.part:
         differences.append(f"scored on {part or 'the whole benchmark'}, printed for {figure.part or 'the whole'}")
-    elif benchmark and (seed := score.benchmark.partition(SEED_SEPARATOR)[2]):
+    elif benchmark and (seed := score.benchmark.partition(declared_benchmarks.SEED_SEPARATOR)[2]):
         differences.append(f"sampled with seed {seed}; the document does not list its questions")
     if benchmark and benchmark.official_size not in (None, score.n):
         differences.append(f"{score.n:,} of {benchmark.official_size:,} questions")
