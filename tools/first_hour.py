@@ -207,7 +207,7 @@ def main() -> None:
         print("\nTwo sentences and a question are added to the project.")
         console.run("evidence run quiz --variants bm25,uscrake", project)
         choices = " ".join(f'"{option}"' for option in NEW_QUESTION["options"])
-        console.run(f'evidence ask "{NEW_QUESTION["text"]}" --options {choices} --corpus library', project)
+        console.run(f'evidence ask "{NEW_QUESTION["text"]}" {choices} --corpus library', project)
         print("\nA folder of notes, a CSV table and claims about it are added.")
         add_own_data(project)
         for question in NOTE_QUESTIONS:

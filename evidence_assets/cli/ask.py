@@ -38,9 +38,8 @@ GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
 def ask(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without it, questions are read from standard input."),
+        typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without them, questions are read from standard input."),
     ] = None,
-    options: Annotated[list[str] | None, typer.Option(help="Answer options: `--options A B C`.")] = None,
     corpus: Annotated[
         str,
         typer.Option(
@@ -79,9 +78,9 @@ def ask(
         others = [name for name in ad_hoc_questions.list_corpora(opened_lake) if name != source.corpus]
         if source.corpus and not corpus and others:
             err.print(f"corpus {source.corpus}; choose another by --corpus: {', '.join(others)}", style="dim")
-        all_options = [*(options or []), *(texts or [])[1:]]
-        for text in (texts or [])[:1] or _read_questions():
-            _answer_and_print(opened_lake, text, all_options, source, question_table, system, as_json, show_all)
+        question, options = (texts or [])[:1], (texts or [])[1:]
+        for text in question or _read_questions():
+            _answer_and_print(opened_lake, text, options, source, question_table, system, as_json, show_all)
 
 
 def _parse_folder(corpus: str) -> Path | None:

@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = Lake.create(folder / "data_lake", question_shards=1, corpus_shards=1)
     build_corpus(lake, "notes", group_files(folder / "notes"), lambda text: None)
     for text, options in QUESTIONS.items():
-        result = CliRunner().invoke(app, ["ask", text, "--options", *options, "--lake", str(lake.root)])
+        result = CliRunner().invoke(app, ["ask", text, *options, "--lake", str(lake.root)])
         assert result.exit_code == 0, result.output
     return lake.root
 
