@@ -45,10 +45,16 @@ def _spare_the_disk(connection: object, _record: object) -> None:
         connection.execute("PRAGMA synchronous=OFF")
 
 
+@pytest.hookimpl(trylast=True)  # after ``-m`` has deselected tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run files with slow tests first, which balances parallel workers."""
+    """Run files with slow tests first, which balances parallel workers.
+
+    One file starts `made_world`; the others that use it come last, so that no worker waits for it.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("long")}
-    items.sort(key=lambda item: item.path not in slow)
+    waiting = {item.path for item in items if "made_world" in getattr(item, "fixturenames", ())}
+    first = next((item.path for item in items if item.path in waiting & slow), None)
+    items.sort(key=lambda item: (item.path != first, item.path in waiting - {first}, item.path not in slow))
 
 
 @pytest.fixture(scope="session", autouse=True)

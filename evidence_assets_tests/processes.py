@@ -46,7 +46,7 @@ def child_processes(folder: Path) -> Iterator[Start]:
             os.killpg(process.pid, signal.SIGTERM)
         for process in processes:
             try:
-                process.wait(30)
+                process.wait(5)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
 

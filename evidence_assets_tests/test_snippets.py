@@ -73,7 +73,7 @@ def shell(changed_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return run
 
 
-@pytest.mark.parametrize("page", ["README", "tutorial", "reproduce"])
+@pytest.mark.parametrize("page", ["README", "tutorial"])
 def test_the_commands_of_a_page_run(page: str, shell: Callable[[str], str]) -> None:
     for line in shell_lines(page):
         if not line.startswith("make"):
@@ -81,7 +81,7 @@ def test_the_commands_of_a_page_run(page: str, shell: Callable[[str], str]) -> N
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", ["own-data", "served-model", "explorer", "dagster-ui"])
+@pytest.mark.parametrize("page", ["own-data", "reproduce", "served-model", "explorer", "dagster-ui"])
 def test_the_slow_commands_of_a_page_run(page: str, shell: Callable[[str], str]) -> None:
     for line in shell_lines(page):
         if not line.startswith("make"):

@@ -55,7 +55,7 @@ def test_the_grid_of_k_and_s_is_selected_from_one_ranking(other_settings: pytest
     assert all(inputs[name] == [f"evidence/mcqa/{WIDEST}"] for name in GRID.keys() - {WIDEST})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_size_of_the_pool_ranks_so_many_chunks_of_each_option(made_world: World) -> None:
     lake, method = Lake(made_world.root / "data_lake"), systems.load("uscrake").methods["uscrake"]
     assert isinstance(method, Method)

@@ -115,7 +115,7 @@ def test_the_documented_queries_count_tables_and_labels(made_world: World) -> No
 COMMAND = ("measure", "sample_mcqa", "bm25", "cosine")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sigterm_ends_a_measurement_that_the_next_call_finishes(world: World) -> None:
     command = [sys.executable, "-m", "evidence_assets.cli", *COMMAND]
     with subprocess.Popen(

@@ -195,7 +195,10 @@ def make_texts(lengths: Sequence[int], seed: int) -> list[str]:
     return [" ".join(rng.choices(WORDS, k=length)) for length in lengths]
 
 
-@pytest.fixture(scope="module", params=["float32", "bfloat16", pytest.param("float16", marks=pytest.mark.long)])
+LONG_DTYPES = [pytest.param(dtype, marks=pytest.mark.long) for dtype in ("bfloat16", "float16")]
+
+
+@pytest.fixture(scope="module", params=["float32", *LONG_DTYPES])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     return load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=request.param)
 

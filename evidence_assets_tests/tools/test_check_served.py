@@ -36,6 +36,7 @@ def campaign(*arguments: str) -> str:
     return run_python("-m", "tools.campaign", *arguments, cwd=REPOSITORY, env={"PYTHONPATH": str(REPOSITORY)})
 
 
+@pytest.mark.long
 def test_corrupt_inputs_of_every_reader() -> None:
     assert "no find" in campaign("fuzz", "--inputs", "340", "--seed", "11")
 

@@ -131,7 +131,9 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
         yield service
 
 
-@pytest.mark.parametrize(("waits_in", "before", "stops"), [("left", "1 1 1", 4), ("sink", "2 2 1", 1)])
+@pytest.mark.parametrize(
+    ("waits_in", "before", "stops"), [pytest.param("left", "1 1 1", 4, marks=pytest.mark.long), ("sink", "2 2 1", 1)]
+)
 def test_one_tick_after_sigterm_everything_becomes_current(
     service: Service, waits_in: str, before: str, stops: int
 ) -> None:

@@ -23,6 +23,7 @@ from evidence_assets_tests.assets.automation.automation_world import (
 )
 from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
 
+pytestmark = pytest.mark.long
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
 SEEDS, HARVEST = "knowledge/seeds", "knowledge/kbloom/harvest"
 MERGED: list[Asset] = [(COLLECTION, None), ("knowledge/kbloom/commonsense", None), ("scores/knowledge/kbloom", None)]
@@ -91,7 +92,6 @@ def test_a_new_timestamp_or_layout_requests_nothing(sensor_world: SensorWorld) -
     assert sensor_world.tick() == []
 
 
-@pytest.mark.long
 def test_a_new_file_becomes_a_partition_and_is_merged_once(sensor_world: SensorWorld) -> None:
     sensor_world.seed("brings", [["febuxostat", "gout"]])
     requested = sensor_world.settle(MERGED)
@@ -101,7 +101,6 @@ def test_a_new_file_becomes_a_partition_and_is_merged_once(sensor_world: SensorW
     assert sensor_world.triples(COLLECTION, "brings") == sensor_world.triples(HARVEST, "brings") != []
 
 
-@pytest.mark.long
 def test_deleting_a_file_deletes_its_partition_and_triples_until_it_is_restored(sensor_world: SensorWorld) -> None:
     triples_before = sensor_world.triples(HARVEST, "leads_to")
     assert triples_before
