@@ -54,7 +54,7 @@ class FileGroup:
 def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     """List the files of a corpus in reading order, without hidden ones (``.name``) and those of a lake in the folder.
 
-    ``others``: Collects the files that are no documents; without it, they are an error.
+    ``others``: Collects the files that are empty or no documents; without it, they are an error.
 
     Shards and texts may not be mixed: otherwise a README among shards would be read as an article.
     """
@@ -65,7 +65,10 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     by_name = {path.relative_to(folder).as_posix(): path for path in paths}
     all_files = [by_name[name] for name in sorted(by_name) if not f"/{name}".count("/.")]
     files = [path for path in all_files if path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES)]
-    other_files = [path for path in all_files if path not in set(files)]
+    if others is not None:
+        files = [path for path in files if not _is_blank_text(path)]
+    kept_files = set(files)
+    other_files = [path for path in all_files if path not in kept_files]
     if others is not None:
         others += other_files
     elif other_files:
@@ -107,6 +110,13 @@ def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
                 raise row.error("is empty; remove the document or add its text", "text")
             ids.add(document.doc_id, row)
             yield document
+
+
+def _is_blank_text(path: Path) -> bool:
+    if not path.name.lower().endswith(TEXT_SUFFIXES):
+        return False
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        return not any(map(str.strip, lines))
 
 
 def _is_lake(description: Path) -> bool:

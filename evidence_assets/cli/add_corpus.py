@@ -53,7 +53,7 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     if others:
         names = ", ".join(path.relative_to(folder).as_posix() for path in others[:MAX_NAMED_FILES])
         hint = "`evidence ask QUESTION --table FILE` answers from a table"
-        log(f"files that are no documents ({len(others)}): {names}; {hint}")
+        log(f"skipped files, which are empty or no documents ({len(others)}): {names}; {hint}")
     changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
     if changed or not open_chunks(lake, name).documents:
         update_chunks(lake, name, group_files(folder, list(files.values())), log)

@@ -83,15 +83,16 @@ def test_bad_corpora(tmp_path: Path, name: str, data: bytes, message: str) -> No
         list(read_documents(tmp_path))
 
 
-def test_other_files_are_collected_and_a_lake_in_the_folder_is_ignored(tmp_path: Path) -> None:
+def test_empty_and_other_files_are_collected_and_a_lake_in_the_folder_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("one")
+    (tmp_path / "blank.md").write_text("\ufeff \n\n")
     (tmp_path / "table.csv").write_text("x,y")
     Lake.create(tmp_path / "data_lake")
     (tmp_path / "data_lake" / "copy.txt").write_text("two")
     (tmp_path / "format.json").write_text("{}")  # of another program
     others: list[Path] = []
     assert corpus_files(tmp_path, others) == [tmp_path / "note.txt"]
-    assert others == [tmp_path / "format.json", tmp_path / "table.csv"]
+    assert others == [tmp_path / "blank.md", tmp_path / "format.json", tmp_path / "table.csv"]
 
 
 def test_a_readme_next_to_shards_is_not_an_article(tmp_path: Path) -> None:

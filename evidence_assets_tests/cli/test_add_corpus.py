@@ -105,9 +105,10 @@ def test_the_commands_build_the_corpus(folder: Path, lake: Lake) -> None:
 
 def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake: Lake) -> None:
     (folder / "rooms.csv").write_text("Room,Seats\n")
+    (folder / "empty.txt").touch()
     messages: list[str] = []
     added = add_corpus(lake, "bees", folder, messages.append)
-    assert messages[0].startswith("files that are no documents (1): rooms.csv; `evidence ask QUESTION --table FILE`")
+    assert messages[0].startswith("skipped files, which are empty or no documents (2): empty.txt, rooms.csv; `evidence")
     assert not (added / "rooms.csv").exists() and (added / "a.parquet").exists()
 
 
