@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evidence_assets.benchmarks.line_streams import Row, read_text, shorten, text_lines
 from evidence_assets.lake.errors import BadInput
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _CLOSING = {"[": "]", "{": "}"}
-
-
 _JSON = json.JSONDecoder()
+_MAX_ERRORS = 10
+Item = TypeVar("Item")
 
 
 def _parse_value(text: str, position: int, path: Path, line: int) -> tuple[Any, int]:
@@ -33,18 +33,45 @@ def _parse_value(text: str, position: int, path: Path, line: int) -> tuple[Any, 
 
 def jsonl_rows(path: Path) -> Iterator[Row]:
     """Read the objects of a JSON lines file; blank lines are skipped."""
+    return (_parse_object(text, path, number) for number, text in _jsonl_texts(path))
+
+
+def parse_jsonl(path: Path, parse: Callable[[Row], Item]) -> Iterator[Item]:
+    """Parse each object of a JSON lines file; the error at the end is about up to ten lines."""
+    errors: list[BadInput] = []
+    for number, text in _jsonl_texts(path):
+        try:
+            yield parse(_parse_object(text, path, number))
+        except BadInput as error:
+            errors.append(error)
+        if len(errors) == _MAX_ERRORS:
+            break
+    raise_errors(errors)
+
+
+def raise_errors(errors: Sequence[BadInput]) -> None:
+    """Raise one error with the place of the first and the messages of up to ten, if there are any."""
+    if errors:
+        first, message = errors[0], "\n".join(map(str, errors[1:_MAX_ERRORS]))
+        message = f"{first.message}\n{message}".rstrip()
+        raise BadInput(message, file=first.file, line=first.line, field=first.field)
+
+
+def _jsonl_texts(path: Path) -> Iterator[tuple[int, str]]:
     for number, line in text_lines(path, "JSON lines"):
-        text = line.strip()
-        if not text:
-            continue
-        if number == 1 and text.startswith("["):
+        if number == 1 and line.lstrip().startswith("["):
             raise BadInput("is one JSON array; expected JSON lines, one object per line", file=path, line=1)
-        value, end = _parse_value(text, 0, path, number)
-        if end < len(text):
-            raise BadInput("not valid JSON: more text follows the object", file=path, line=number)
-        if not isinstance(value, dict):
-            raise BadInput(f"{shorten(value)} is not an object", file=path, line=number)
-        yield Row(value, path, number)
+        if text := line.strip():
+            yield number, text
+
+
+def _parse_object(text: str, path: Path, number: int) -> Row:
+    value, end = _parse_value(text, 0, path, number)
+    if end < len(text):
+        raise BadInput("not valid JSON: more text follows the object", file=path, line=number)
+    if not isinstance(value, dict):
+        raise BadInput(f"{shorten(value)} is not an object", file=path, line=number)
+    return Row(value, path, number)
 
 
 def json_items(path: Path) -> Iterator[tuple[int, str, Any]]:

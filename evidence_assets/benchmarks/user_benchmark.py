@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.json_streams import jsonl_rows
+from evidence_assets.benchmarks.json_streams import parse_jsonl
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows, open_bytes
 from evidence_assets.benchmarks.official.tables import find_claim_label, read_cell_row, read_cell_rows
 from evidence_assets.benchmarks.records import (
@@ -27,7 +27,6 @@ from evidence_assets.benchmarks.records import (
     UniqueIds,
     option_labels,
     require_items,
-    unique_questions,
 )
 from evidence_assets.benchmarks.records import build_question as checked_question
 from evidence_assets.lake.errors import BadInput
@@ -60,44 +59,46 @@ def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
 
 def read_located_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
     """Read the questions of ``file``, each with its row."""
-    questions = unique_questions(_read_questions(file, benchmark))
+    ids = UniqueIds("source_id")
+    questions = parse_jsonl(file, lambda row: _read_question(row, benchmark, ids))
     return require_items(questions, lambda: BadInput("contains no questions; add at least one", file=file))
 
 
-def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
-    for row in jsonl_rows(file):
-        row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
-        options = row.texts("options", optional=True)
-        if "task" not in row.values and not options:
-            raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
-        task = row.text("task") if "task" in row.values else "mcqa"
-        negated = row.values.get("negated")
-        answerable = row.values.get("answerable")
-        for field, flag in (("negated", negated), ("answerable", answerable)):
-            if not isinstance(flag, bool | None):
-                raise row.error(f"{flag!r} is neither true nor false", field)
-        for position, option in enumerate(options):
-            if option in options[:position]:
-                raise row.error(f"{option!r} occurs twice; remove one", "options")
-        if task == "verification" and not options:
-            options = CLAIM_LABELS
-        gold = _read_gold(row, task, options)
-        yield checked_question(
-            row,
-            benchmark=benchmark,
-            source_id=row.label("source_id"),
-            split=row.text_or_none("split") or "test",
-            task=task,
-            text=row.text("text"),
-            options=options,
-            gold=gold,
-            table_id=row.text_or_none("table_id"),
-            topic_entities=row.texts("topic_entities", optional=True),
-            gold_evidence=_read_evidence(row),
-            negated=negated,
-            aliases=_read_aliases(row),
-            unanswerable=answerable is False and not gold,
-        )
+def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
+    row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
+    options = row.texts("options", optional=True)
+    if "task" not in row.values and not options:
+        raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
+    task = row.text("task") if "task" in row.values else "mcqa"
+    negated = row.values.get("negated")
+    answerable = row.values.get("answerable")
+    for field, flag in (("negated", negated), ("answerable", answerable)):
+        if not isinstance(flag, bool | None):
+            raise row.error(f"{flag!r} is neither true nor false", field)
+    for position, option in enumerate(options):
+        if option in options[:position]:
+            raise row.error(f"{option!r} occurs twice; remove one", "options")
+    if task == "verification" and not options:
+        options = CLAIM_LABELS
+    gold = _read_gold(row, task, options)
+    located = checked_question(
+        row,
+        benchmark=benchmark,
+        source_id=row.label("source_id"),
+        split=row.text_or_none("split") or "test",
+        task=task,
+        text=row.text("text"),
+        options=options,
+        gold=gold,
+        table_id=row.text_or_none("table_id"),
+        topic_entities=row.texts("topic_entities", optional=True),
+        gold_evidence=_read_evidence(row),
+        negated=negated,
+        aliases=_read_aliases(row),
+        unanswerable=answerable is False and not gold,
+    )
+    ids.add(located[1].source_id, row)
+    return located
 
 
 def _read_gold(row: Row, task: str, options: tuple[str, ...]) -> tuple[str, ...]:
@@ -153,12 +154,15 @@ def _read_aliases(row: Row) -> tuple[tuple[str, ...], ...]:
 def read_tables(file: Path, name: str) -> Iterator[Table]:
     """Read the tables of ``file`` in order; rows may be ragged, the header may be empty."""
     ids = UniqueIds("table_id")
-    for row in jsonl_rows(file):
-        row.check_field_names(TABLE_FIELDS)
-        table_id = row.label("table_id")
-        ids.add(table_id, row)
-        header, rows = read_cell_row(row, "header", optional=True), read_cell_rows(row, "rows")
-        yield Table(name, table_id, row.text_or_none("caption") or "", header, rows)
+    return parse_jsonl(file, lambda row: _read_table(row, name, ids))
+
+
+def _read_table(row: Row, name: str, ids: UniqueIds) -> Table:
+    row.check_field_names(TABLE_FIELDS)
+    table_id = row.label("table_id")
+    ids.add(table_id, row)
+    header, rows = read_cell_row(row, "header", optional=True), read_cell_rows(row, "rows")
+    return Table(name, table_id, row.text_or_none("caption") or "", header, rows)
 
 
 def read_table_file(path: Path, benchmark: str = "own") -> Table:

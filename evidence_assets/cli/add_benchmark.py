@@ -15,6 +15,7 @@ from evidence_assets.benchmarks.corpora import corpus_files, read_documents
 from evidence_assets.benchmarks.dataset_info import find_dataset
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Family, declarations_of, write_declarations
 from evidence_assets.benchmarks.graphs.formats import read_tab_separated
+from evidence_assets.benchmarks.json_streams import raise_errors
 from evidence_assets.benchmarks.readers import PASSAGES, read_passages, read_questions
 from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table
 from evidence_assets.cli.add_corpus import check_name, file_hashes
@@ -91,8 +92,8 @@ def plan_benchmark(
     """Read and validate all inputs and plan what to write, without writing.
 
     ``graph`` is a file of triples. ``tables`` is a file in the format of ``benchmarks.user_benchmark``, one table file,
-    or a folder of table files, whose names are the table ids. Raises BadInput with file, line and field of the first
-    error.
+    or a folder of table files, whose names are the table ids. Raises BadInput with file, line and field of up to ten
+    errors.
     """
     _check_new_name(name)
     located_questions = _read_questions(questions, name)
@@ -238,11 +239,13 @@ def _add_tables(
         tables = list(user_benchmark.read_tables(path, plan.name))
         plan.files["tables.jsonl"] = path
     ids = dict.fromkeys(table.table_id for table in tables)
+    errors = []
     for row, question in located_questions:
         if question.table_id not in ids:
             problem = "name a table" if question.table_id is None else f"there is no table {question.table_id!r}"
             nearest = closest_name(question.table_id or "", ids)
-            raise row.error(f"{problem} in {path}, such as {nearest!r}", "table_id")
+            errors.append(row.error(f"{problem} in {path}, such as {nearest!r}", "table_id"))
+    raise_errors(errors)
     plan.counts["tables"] = len(tables)
 
 

@@ -103,6 +103,14 @@ def test_faults_name_file_line_and_field(tmp_path: Path, changes: dict[str, Any]
         ask(tmp_path, record(source_id="q0"), record(**changes))
 
 
+def test_up_to_ten_errors_are_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(
+        BadInput, match=r"questions\.jsonl:1: task: 'quiz'.*\n.*questions\.jsonl:2: gold: 'C'"
+    ) as raised:
+        ask(tmp_path, record(task="quiz"), *[record(gold="C")] * 20)
+    assert str(raised.value).count("\n") == 9 and (raised.value.line, raised.value.field) == (1, "task")
+
+
 def test_doubled_id_and_empty_file(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"questions\.jsonl:2: source_id: 'q1' occurs twice"):
         ask(tmp_path, record(), record(text="Another?"))

@@ -24,13 +24,7 @@ from evidence_assets_tests.benchmarks.official.test_choice_readers import AI2
 from evidence_assets_tests.benchmarks.official.test_open_readers import HOTPOT
 
 CHOICE = {"source_id": "1", "text": "Which buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
-CLAIM = {
-    "source_id": "1",
-    "task": "verification",
-    "text": "The value of River is 1.",
-    "gold": "SUPPORTS",
-    "table_id": "n.csv",
-}
+CLAIM = {"source_id": "1", "task": "verification", "text": "River is 1.", "gold": "SUPPORTS", "table_id": "n.csv"}
 
 
 class Folder:
@@ -125,9 +119,10 @@ def test_an_error_is_located_and_nothing_is_written(rows: list[dict[str, Any]], 
     assert folder.list_files() == []
 
 
-def test_a_missing_table_is_reported_with_its_line(folder: Folder) -> None:
-    rows = (CLAIM, CLAIM | {"source_id": "2", "table_id": "m.csv"})
-    with pytest.raises(BadInput, match=r"q\.jsonl:2: table_id: there is no table 'm.csv' in .*, such as '\w+\.csv'"):
+def test_missing_tables_are_reported_with_their_lines(folder: Folder) -> None:
+    rows = (CLAIM, *(CLAIM | {"source_id": name, "table_id": name} for name in ("m.csv", "o.csv")))
+    message = r"q\.jsonl:2: table_id: there is no table 'm.csv' in .*, such as '\w+\.csv'\n.*:3: table_id: .* 'o.csv'"
+    with pytest.raises(BadInput, match=message):
         folder.plan("numbers", *rows, tables=folder.tables)
     with pytest.raises(BadInput, match="add --tables with a file or folder"):
         folder.plan("numbers", *rows, tables=None)
