@@ -113,13 +113,11 @@ def files(lake: Lake) -> dict[str, str]:
 
 def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake, client: TestClient) -> None:
     before = files(lake)
-    start = (
-        "/",
-        "/search?q=b",
-        "/questions?differs=mcqa/t&variant=mcqa/s",
-        f"/source/table/{quote(NAMES[0], safe='')}",
+    table = f"/source/table/{quote(NAMES[0], safe='')}"
+    pages = crawl(client, 400, ("/", "/search?q=b", "/questions?differs=mcqa/t&variant=mcqa/s", table))
+    assert pages[table].index('<figure class="grid">') < pages[table].index("<h2>Evidence from"), (
+        "the table comes first"
     )
-    pages = crawl(client, 400, start)
     kinds = {address.split("/")[1].partition("?")[0] for address in pages}
     assert kinds >= {"", "questions", "question", "source", "search"}
     for address, page in pages.items():
