@@ -51,13 +51,19 @@ def query(
         out.print(f"{len(rows):,} rows")
 
 
+MAX_REPEATED = 30
+"""Maximum characters of a value that a tree repeats."""
 _FIRST_RELATIONS = {lineage.CITED: 0, lineage.USED: 1}
 
 
-def _format_node(node: Any) -> Any:
-    content = ", ".join(
-        f"{k}: {' '.join(str(v).split())}" for k, v in node.content.items() if v is not None and k != "why"
-    )
+def _format_node(node: Any, first_rows: dict[str, str]) -> Text:
+    """A row as one line; ``first_rows`` has the rows and texts printed so far, which are not repeated."""
+    name, content = f"{node.kind} {short_id(node.id)}", "(above)"
+    if name not in first_rows:
+        texts = {k: " ".join(str(v).split()) for k, v in node.content.items() if v is not None and k != "why"}
+        content = ", ".join(f"{k}: {f'as {first_rows[t]}' if t in first_rows else t}" for k, t in texts.items())
+        for text in (name, *(t for t in texts.values() if len(t) > MAX_REPEATED)):
+            first_rows.setdefault(text, name)
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
@@ -68,16 +74,18 @@ def _format_node(node: Any) -> Any:
 
 def _build_tree(root: Any) -> Tree:
     """The rows as a tree; a row that occurs twice is expanded at its first place, and cited rows come first."""
-    tree = Tree(_format_node(root))
+    tree = Tree("")
     stack = [(root, tree)]
     visited: set[int] = set()
+    first_rows: dict[str, str] = {}
     while stack:
         node, branch = stack.pop()
+        branch.label = _format_node(node, first_rows)
         if id(node.next) in visited:
             continue
         visited.add(id(node.next))
         ordered = sorted(node.next, key=lambda child: _FIRST_RELATIONS.get(child.relation, 2))
-        stack += reversed([(child, branch.add(_format_node(child))) for child in ordered[:MAX_CHILDREN]])
+        stack += reversed([(child, branch.add("")) for child in ordered[:MAX_CHILDREN]])
         if len(node.next) > MAX_CHILDREN:
             branch.add(f"… and {len(node.next) - MAX_CHILDREN} more (use --json)")
     return tree

@@ -26,10 +26,13 @@ PREDICTIONS, EVIDENCE = "predictions/mcqa/s", "evidence/mcqa/s"
 def test_a_cited_row_comes_first_and_leads_to_the_shared_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "MAX_CHILDREN", 2)
     document = [Node("document", "doc1")]
-    children = [Node("evidence", f"{relation}-row", relation, next=document) for relation in (WAS_SHOWN, USED, CITED)]
+    text = {"text": "Ida Holm founded the library in 1921."}
+    children = [Node("evidence", f"{name}-row", name, "", text, document) for name in (WAS_SHOWN, USED, CITED)]
     console = Console(record=True, width=80)
     console.print(queries._build_tree(Node("prediction", "p1", next=children)))
-    lines = [line.strip(" └├│─") for line in console.export_text().splitlines()]
+    output = console.export_text()
+    assert output.count(text["text"]) == 1 and f"used evidence {USED}-row text: as evidence {CITED}-row" in output
+    lines = [line.strip(" └├│─") for line in output.splitlines()]
     assert [line.split()[0] for line in lines] == ["prediction", "cited", "document", "used", "…"]
 
 
