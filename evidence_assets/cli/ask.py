@@ -75,12 +75,18 @@ def ask(
         source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table_id)
         if source.corpus and not corpus:
             refresh_corpus(opened_lake, source.corpus)
-        others = [name for name in ad_hoc_questions.list_corpora(opened_lake) if name != source.corpus]
-        if source.corpus and not corpus and others:
-            err.print(f"corpus {source.corpus}; choose another by --corpus: {', '.join(others)}", style="dim")
+            others = [name for name in ad_hoc_questions.list_corpora(opened_lake) if name != source.corpus]
+            choices = ", ".join([*others, "./FOLDER"])
+            _print_hint(f"corpus {source.corpus} of {opened_lake.root}; choose another by --corpus: {choices}")
         question, options = (texts or [])[:1], (texts or [])[1:]
-        for text in question or _read_questions():
+        for number, text in enumerate(question or _read_questions()):
+            if number and not as_json:
+                out.print()
             _answer_and_print(opened_lake, text, options, source, question_table, system, as_json, show_all)
+
+
+def _print_hint(text: str) -> None:
+    err.print(strip_controls(text), style="dim", markup=False, soft_wrap=True)
 
 
 def _parse_folder(corpus: str) -> Path | None:
@@ -99,7 +105,7 @@ def _open_lake(lake: Path | None, *, create: bool) -> Lake:
 def _read_questions() -> Any:
     """Questions from standard input, one per line."""
     if sys.stdin.isatty():
-        err.print("Enter one question per line; ctrl-D ends.", style="dim")
+        _print_hint("Enter one question per line; ctrl-D ends.")
     return (line for line in sys.stdin if line.strip())
 
 
@@ -122,7 +128,7 @@ def add_folder(lake: Lake, folder: Path, name: str = "") -> str:
 
 def make_progress_printer(name: str) -> Callable[[str], None]:
     """A callback that prints progress for a corpus to standard error."""
-    return lambda text: err.print(f"{name}: {text}", style="dim")
+    return lambda text: _print_hint(f"{name}: {text}")
 
 
 def update_corpus(lake: Lake, name: str, raw: Path) -> None:
@@ -134,10 +140,9 @@ def update_corpus(lake: Lake, name: str, raw: Path) -> None:
         return
     start = time.monotonic()
     counts = build_corpus(lake, name, groups, make_progress_printer(name))
-    err.print(
+    _print_hint(
         f"{name}: {open_chunks(lake, name).documents:,} documents, {counts['chunks']:,} chunks, "
-        f"{counts['reused']:,} of them reused, {time.monotonic() - start:.1f} s",
-        style="dim",
+        f"{counts['reused']:,} of them reused, {time.monotonic() - start:.1f} s"
     )
 
 
@@ -191,8 +196,11 @@ def _answer_and_print(
     start = time.monotonic()
     from evidence_assets.experiment import ad_hoc_questions
     from evidence_assets.experiment.stages import build_stages
+    from evidence_assets.reasoning.spans.questions import analyze_question
 
     question = ad_hoc_questions.build_question(text, options, source, table)
+    if question.task == "kgqa" and not text.rstrip().endswith("?") and analyze_question(text).wh < 0:
+        _print_hint("this is answered as a question; --table FILE checks a statement as a claim")
     name, _, model = system.partition("@")
     selected = select_variants(FAMILY_OF_TASK[question.task], source, name, model)
     if source.corpus and not table:
@@ -205,7 +213,7 @@ def _answer_and_print(
             question.task,
             source,
             build_stages(systems.load(variant.system), variant),
-            lambda line: err.print(line, style="dim"),
+            _print_hint,
         )
         for variant in selected
     )

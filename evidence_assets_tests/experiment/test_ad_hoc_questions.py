@@ -224,7 +224,7 @@ def test_a_plain_question_uses_the_corpus_of_the_project(lake: Lake, tmp_path: P
     assert add_folder(lake, folder) == "letters"
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0 and "Cats sleep for sixteen hours a day." in result.output
-    assert "corpus notes; choose another by --corpus: letters" in result.output
+    assert f"corpus notes of {lake.root}; choose another by --corpus: letters, ./FOLDER\n" in result.output
     folder.rename(tmp_path / "drafts")
     add_folder(lake, tmp_path / "drafts")
     assert ad_hoc_questions.resolve_source(lake, "", "").corpus == "notes"
@@ -234,11 +234,13 @@ def test_a_plain_question_uses_the_corpus_of_the_project(lake: Lake, tmp_path: P
     assert "there are several corpora: drafts, letters, notes. Choose one, such as" in result.output
 
 
-def test_answers_to_questions_from_standard_input_are_json_lines(lake: Lake) -> None:
-    texts = ["How many hours do cats sleep?", "Who rented bicycles in Oslo?"]
-    arguments = ["ask", "--corpus", "notes", "--lake", str(lake.root), "--json"]
-    result = CliRunner().invoke(app, arguments, input="\n".join(texts))
-    assert [json.loads(line)["question"] for line in result.stdout.splitlines()] == texts
+def test_answers_to_questions_from_standard_input_are_apart_or_json_lines(lake: Lake) -> None:
+    texts = ["How many hours do cats sleep?", "Cats sleep for ten hours."]
+    arguments = ["ask", "--corpus", "notes", "--lake", str(lake.root)]
+    as_text, as_json = (CliRunner().invoke(app, [*arguments, *o], input="\n".join(texts)) for o in ((), ("--json",)))
+    assert [json.loads(line)["question"] for line in as_json.stdout.splitlines()] == texts
+    assert f" s\n\n{texts[1]}\n" in as_text.stdout
+    assert as_text.stderr.count("this is answered as a question; --table FILE checks a statement as a claim\n") == 1
 
 
 def test_missing_sources_are_reported(lake: Lake, tmp_path: Path) -> None:
