@@ -64,7 +64,26 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
                 shutil.copyfile(source, temporary / relative_path)
     if not declared:
         write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
+    source = _source_file(lake, name)
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(str(folder.resolve()), encoding="utf-8")
     return raw
+
+
+def _source_file(lake: Lake, name: str) -> Path:
+    """A file of this machine that contains the path of the folder that a corpus was added from."""
+    return lake.cache / "sources" / name
+
+
+def describe_newer_files(lake: Lake, name: str) -> str:
+    """How to update a corpus if the folder that it was added from has newer files; empty if not."""
+    try:
+        source = _source_file(lake, name)
+        folder, added_at = Path(source.read_text(encoding="utf-8")), source.stat().st_mtime
+        is_newer = any(path.stat().st_mtime > added_at for path in corpus_files(folder, []))
+    except (OSError, BadInput):  # no folder is known, or it has no documents any more
+        return ""
+    return f"{folder} has newer files: `evidence add corpus {name} {folder}` updates the corpus" if is_newer else ""
 
 
 def file_hashes(folder: Path) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,5 +138,8 @@ def test_ask_updates_a_corpus_whose_files_changed_or_that_a_run_built_in_part(
         defect == "edited",
         defect == "no token store",
     )
+    assert "newer files" not in result.stderr
+    os.utime(folder / "b.txt", ns=(2**62, 2**62))
     again = run(app, ["ask", "Who founded the library?", "--corpus", "notes", *where])
     assert "encoding chunks" not in again.stderr
+    assert f"{folder} has newer files: `evidence add corpus notes {folder}` updates the corpus\n" in again.stderr
