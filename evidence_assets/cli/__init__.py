@@ -39,6 +39,7 @@ COMMANDS = {
     "gc": ("project", "List or delete data of removed assets and killed runs."),
 }
 """Module and help of every command, in the order of ``evidence --help``."""
+_INTERRUPTED = 130  # Typer's exit status after a KeyboardInterrupt
 
 
 class _LazyCommands(typer.core.TyperGroup):
@@ -81,6 +82,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED and sys.argv[1] != "explore":
+            print("evidence: stopped; run the command again to continue: finished work is reused", file=sys.stderr)
+        raise
     except BrokenPipeError:
         # The reader closed the pipe, as `| head` does.
         sys.stderr.close()

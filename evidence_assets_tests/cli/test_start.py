@@ -125,7 +125,8 @@ def test_sigterm_ends_a_measurement_that_the_next_call_finishes(world: World) ->
         next(line for line in process.stdout if line.lstrip().startswith("3/"))
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode != 0 and "Traceback" not in errors
+    assert process.returncode == 130 and "Traceback" not in errors
+    assert errors.endswith("evidence: stopped; run the command again to continue: finished work is reused\n")
     with dg.DagsterInstance.from_config(str(world.root / "dagster_home")) as instance:
         unfinished = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]
         assert instance.get_run_ids(dg.RunsFilter(statuses=unfinished)) == []
