@@ -54,7 +54,8 @@ warm = []
 for number, text in enumerate(json.loads(sys.argv[3])):
     for options in ([], ["Allopurinol", "Wheezing", "Valproate"]):
         with contextlib.redirect_stdout(io.StringIO()):
-            ask._answer_and_print(lake, text, options, source, None, "", False)
+            view = ask._answer(lake, text, options, source, None, "")
+            ask._print_answer(view, 0.0, with_options=bool(options), as_json=False, show_all=False)
         lap("question")
         if not number and not options:
             parts["first question"] = parts["question"]

@@ -19,7 +19,7 @@ from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.cli.console import LakeOption, err, out, print_if_json, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.explorer.answer_text import format_answer
-from evidence_assets.explorer.answer_view import view_answer
+from evidence_assets.explorer.answer_view import AnswerView, view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -40,20 +40,11 @@ def ask(
         list[str] | None,
         typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without them, questions are read from standard input."),
     ] = None,
-    corpus: Annotated[
-        str,
-        typer.Option(
-            "--corpus", "--folder", help="Corpus name, or folder to add as one. Default: the project's corpus."
-        ),
-    ] = "",
+    corpus: Annotated[str, typer.Option("--corpus", "--folder", help="Corpus, or a folder to add as one.")] = "",
     graph: Annotated[str, typer.Option(help="Graph to answer from, alone or together with the corpus.")] = "",
-    table: Annotated[
-        Path | None, typer.Option(help="Table file (CSV, TSV, Parquet) that the question is about.")
-    ] = None,
+    table: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet file of a table to answer from.")] = None,
     system: Annotated[str, typer.Option(help="Variant, such as bm25; bm25@MODEL or @MODEL also selects a model.")] = "",
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Also print unused evidence and options from a table.")
-    ] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Also print unused evidence and cells of a table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and question.")] = False,
     lake: LakeOption = None,
 ) -> None:
@@ -82,7 +73,10 @@ def ask(
         for number, text in enumerate(question or _read_questions()):
             if number and not as_json:
                 out.print()
-            _answer_and_print(opened_lake, text, options, source, question_table, system, as_json, show_all)
+            start = time.monotonic()
+            view = _answer(opened_lake, text, options, source, question_table, system)
+            seconds = time.monotonic() - start
+            _print_answer(view, seconds, with_options=bool(options), as_json=as_json, show_all=show_all)
 
 
 def _print_hint(text: str) -> None:
@@ -187,17 +181,9 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
     return [select_variant(family, source, system, model)]
 
 
-def _answer_and_print(
-    lake: Lake,
-    text: str,
-    options: Sequence[str],
-    source: QuestionSource,
-    table: Table | None,
-    system: str,
-    as_json: bool,
-    show_all: bool = False,
-) -> None:
-    start = time.monotonic()
+def _answer(
+    lake: Lake, text: str, options: Sequence[str], source: QuestionSource, table: Table | None, system: str
+) -> AnswerView:
     from evidence_assets.experiment import ad_hoc_questions
     from evidence_assets.experiment.stages import build_stages
     from evidence_assets.reasoning.spans.questions import analyze_question
@@ -212,21 +198,19 @@ def _answer_and_print(
     ad_hoc_questions.store_question(lake, question, table)
     answer = select_clearest(
         ad_hoc_questions.answer_question(
-            lake,
-            question.question_id,
-            question.task,
-            source,
-            build_stages(systems.load(variant.system), variant),
-            _print_hint,
+            lake, question.question_id, question.task, source, build_stages(systems.load(v.system), v), _print_hint
         )
-        for variant in selected
+        for v in selected
     )
-    seconds = time.monotonic() - start
     with connect(lake.root, lazy=True) as connection:
-        view = view_answer(connection, answer["prediction_id"])
+        return view_answer(connection, answer["prediction_id"])
+
+
+def _print_answer(view: AnswerView, seconds: float, *, with_options: bool, as_json: bool, show_all: bool) -> None:
+    """Print the answer as text or JSON, and the time that it took."""
     if print_if_json(as_json, view.as_dict() | {"seconds": round(seconds, 3)}, indent=None):
         return
-    text = format_answer(view, options=bool(options), everything=show_all)
+    text = format_answer(view, options=with_options, everything=show_all)
     out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
     rest = 0 if show_all else len(view.other_evidence)
     if rest:

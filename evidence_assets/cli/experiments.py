@@ -54,10 +54,7 @@ def card(
 @adding.command("corpus")
 def add_corpus(
     name: Annotated[str, typer.Argument(help="Lowercase letters, digits and '_'.")],
-    folder: Annotated[
-        Path,
-        typer.Argument(help="Documents: Parquet, JSON lines, text, Markdown; HTML and PDF need the extra `documents`."),
-    ],
+    folder: Annotated[Path, typer.Argument(help="Documents: Parquet, JSON lines, text, Markdown, HTML or PDF.")],
     lake: LakeOption = None,
 ) -> None:
     """Add documents as a corpus, or update the corpus.
@@ -85,13 +82,9 @@ def add_benchmark(
     questions: Annotated[
         Path, typer.Option(help="JSON lines with source_id, text, options or task, and gold. With --reader, a folder.")
     ],
-    reader: Annotated[
-        str, typer.Option(help="Dataset whose published files these are, such as obqa; an unknown name lists all.")
-    ] = "",
+    reader: Annotated[str, typer.Option(help="Dataset of these files, such as obqa; a wrong name lists all.")] = "",
     corpus: Annotated[str | None, typer.Option(help="Folder of documents, or name of a corpus.")] = None,
-    tables: Annotated[
-        Path | None, typer.Option(help="JSON lines of tables, one table file, or a folder of table files.")
-    ] = None,
+    tables: Annotated[Path | None, typer.Option(help="JSON lines of tables, a table file, or a folder.")] = None,
     graph: Annotated[Path | None, typer.Option(help="Tab-separated triples (head, relation, tail).")] = None,
     split: Annotated[str | None, typer.Option(help="Split to answer. Default: test, if there is one.")] = None,
     lake: LakeOption = None,

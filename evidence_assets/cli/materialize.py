@@ -47,9 +47,7 @@ def demo() -> None:
 @commands.command()
 def run(
     benchmark: Annotated[str, typer.Argument(help="Name of a benchmark; `evidence add benchmark` adds your own.")],
-    variant_names: Annotated[
-        str, typer.Option("--variants", help="Such as bm25,bm25@model. Default: all loaded variants.")
-    ] = "",
+    variant_names: Annotated[str, typer.Option("--variants", help="Such as bm25,bm25@model. Default: all.")] = "",
     plan: Annotated[bool, typer.Option("--plan", help="Only print the plan.")] = False,
 ) -> None:
     """Materialize everything that one benchmark's scores need.

@@ -28,12 +28,8 @@ commands = typer.Typer(rich_markup_mode=None)
 def measure(
     benchmark: Annotated[str, typer.Argument(help="Name of a benchmark; `evidence add benchmark` adds your own.")],
     variant_names: Annotated[list[str], typer.Argument(metavar="VARIANTS...", help="Such as bm25 cosine bm25@model.")],
-    with_baselines: Annotated[
-        bool, typer.Option("--baselines", help="Add simple baselines on the same questions.")
-    ] = False,
-    half: Annotated[
-        Half | None, typer.Option(help="Use one half of the questions, split by a hash of their ids. Default: all.")
-    ] = None,
+    with_baselines: Annotated[bool, typer.Option("--baselines", help="Add simple baselines.")] = False,
+    half: Annotated[Half | None, typer.Option(help="Use one half of the questions, by a hash of their ids.")] = None,
 ) -> None:
     """Measure variants on a benchmark, with paired differences.
 

@@ -54,9 +54,7 @@ def create_project(folder: Path) -> None:
 
 @commands.command()
 def get(
-    name: Annotated[
-        str, typer.Argument(help="Benchmark or graph to download; without it, all downloads are listed.")
-    ] = "",
+    name: Annotated[str, typer.Argument(help="Benchmark or graph to download. Lists all without it.")] = "",
 ) -> None:
     """Download the official files of a benchmark or graph.
 

@@ -116,9 +116,7 @@ def trace(identifier: IdArgument, as_json: JsonOption = False, lake: LakeOption 
 
 @commands.command()
 def impact(
-    identifier: Annotated[
-        str, typer.Argument(help="Id of a row, its first characters, or a document's file or title.")
-    ],
+    identifier: Annotated[str, typer.Argument(help="Id of a row or its beginning, or a document's file or title.")],
     show_all: Annotated[bool, typer.Option("--all", help="Also print the tree of all rows.")] = False,
     as_json: JsonOption = False,
     lake: LakeOption = None,

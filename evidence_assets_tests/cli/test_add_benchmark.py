@@ -205,11 +205,7 @@ def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
     [
         ("obqq", {"a": ""}, "did you mean 'obqa'.* Available datasets: arc_c, arc_e"),
         ("obqa", {"a": ""}, "this file is missing; expected OpenBookQA, split test: Data/Additional/test_complete"),
-        (
-            "csqa",
-            {"dev_rand_split.jsonl": json.dumps(AI2)},
-            "need documents or a graph: add --corpus with a folder or the name of a corpus",
-        ),
+        ("csqa", {"dev_rand_split.jsonl": json.dumps(AI2)}, "need documents or a graph: add --corpus with a folder"),
         ("obqa", {"Data/Main/dev.jsonl": json.dumps(AI2 | {"answerKey": "Z"})}, r"dev\.jsonl:1: answerKey"),
         ("webqsp", {}, "--questions is the folder of the published files"),
     ],

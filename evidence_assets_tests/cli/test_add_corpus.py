@@ -26,9 +26,8 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "My dumps"
     (folder / "deep").mkdir(parents=True)
     texts = [f"Bee number {i} buzzes in the garden. It sleeps in hive {i % 7}." for i in range(60)]
-    pq.write_table(
-        pa.table({"id": [f"p{i}" for i in range(60)], "title": ["Bees"] * 60, "text": texts}), folder / "a.parquet"
-    )
+    columns = {"id": [f"p{i}" for i in range(60)], "title": ["Bees"] * 60, "text": texts}
+    pq.write_table(pa.table(columns), folder / "a.parquet")
     lines = [json.dumps({"doc_id": f"j{i}", "text": text}) for i, text in enumerate(texts)]
     (folder / "deep" / "b.jsonl").write_text("\n".join(lines) + "\n")
     return folder
@@ -99,9 +98,8 @@ def test_the_commands_build_the_corpus(folder: Path, lake: Lake) -> None:
     assert result.exit_code == 0 and "bees: 120 documents" in result.output, result.output
     assert (lake.root / "indexes" / "asset=corpus.bees.index" / "index.faiss").exists()
     answer = run(app, ["ask", "Which animal buzzes?", "Bee", "Cat", "--folder", str(folder), "--lake", str(lake.root)])
-    assert (
-        answer.exit_code == 0 and "A. Bee [the answer]" in answer.output and "my_dumps: 120 documents" in answer.stderr
-    )
+    assert "A. Bee [the answer]" in answer.stdout, answer.output
+    assert "my_dumps: 120 documents" in answer.stderr
 
 
 def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake: Lake) -> None:
@@ -134,10 +132,8 @@ def test_ask_updates_a_corpus_whose_files_changed_or_that_a_run_built_in_part(
     result = run(app, ["ask", "Who founded the library?", "--corpus", "notes", *where])
     assert result.exit_code == 0, result.output
     assert "notes: " in result.stderr, "the update is reported"
-    assert ("Berta Lund" in result.stdout, "Ida Holm" in result.stdout) == (
-        defect == "edited",
-        defect == "no token store",
-    )
+    assert ("Berta Lund" in result.stdout) == (defect == "edited")
+    assert ("Ida Holm" in result.stdout) == (defect == "no token store")
     assert "newer files" not in result.stderr
     os.utime(folder / "b.txt", ns=(2**62, 2**62))
     again = run(app, ["ask", "Who founded the library?", "--corpus", "notes", *where])
