@@ -233,8 +233,8 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
     room = Workspace(len(points), size, D, torch.device("cpu"))
     scale = ground.factors(pool.weights[rows], 1.0)
     factors = None if scale is None else torch.from_numpy(scale)
-    x = np.random.default_rng(0).random((size, D), dtype=np.float32)
-    y = x.copy()
+    x = torch.rand(size, D)
+    y = torch.empty_like(x)
 
     def load() -> torch.Tensor:
         return room.rows(size)[0].copy_(torch.from_numpy(np.asarray(pool.vectors).take(rows, axis=0)))
@@ -243,8 +243,8 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
         ("relaxed bound", lambda: ground.relaxed_lower(relaxed, load(), factors, room)),
         ("tight bound", lambda: ground.lower(features, load(), factors, room)),
         ("rows to float32", load),
-        ("exp", lambda: np.exp(x, out=y)),
-        ("product", lambda: np.matmul(features[0].numpy(), x.T)),
+        ("exp", lambda: torch.exp(x, out=y)),
+        ("product", lambda: torch.mm(features[0], x.T)),
     ]
     seconds = {}
     torch.set_num_threads(1)

@@ -80,7 +80,6 @@ class BoundPass:
 
     ``lower``: A method of ``cost``; ``features``: for each query, its features for that method.
     ``masses``, ``potentials``: For each query, the masses of its tokens, and dual potentials of similar texts.
-    ``use_numpy``: See :class:`~.ground_cost.Workspace`.
     """
 
     def __init__(
@@ -91,10 +90,9 @@ class BoundPass:
         masses: Sequence[Array],
         potentials: Sequence[Array] = (),
         device: str = "cpu",
-        use_numpy: bool | None = None,
     ) -> None:
         self._cost, self._lower = cost, lower
-        self._device, self._use_numpy, self._masses = torch.device(device), use_numpy, masses
+        self._device, self._masses = torch.device(device), masses
         self._is_cpu = self._device.type == "cpu"
         self._block_rows = BLOCK_TOKENS if self._is_cpu else DEVICE_TOKENS
         self._edges = np.cumsum([0, *map(len, masses)]).tolist()
@@ -164,7 +162,7 @@ class BoundPass:
         def run() -> None:
             # items run in parallel, so libraries must not start threads inside one
             with native_thread_pools().limit(limits=1, user_api="openmp"):
-                workspace = Workspace(self._tokens, self._block_rows, dimensions, self._device, self._use_numpy)
+                workspace = Workspace(self._tokens, self._block_rows, dimensions, self._device)
                 for item in queue:
                     work(item, workspace)
 

@@ -25,16 +25,13 @@ def sum_error(terms: int) -> float:
 
 
 class Workspace:
-    """Preallocated memory for a block of pool rows on a device, and the fastest functions there.
+    """Preallocated memory for a block of pool rows on a device.
 
     ``tokens``, ``rows``, ``width``: Query tokens, maximum rows of a block, and dimensions.
-    ``use_numpy``: Whether to use numpy instead of torch; default: on a CPU, where its exp, cos and sin take a third of
-        the time.
     """
 
-    def __init__(self, tokens: int, rows: int, width: int, device: torch.device, use_numpy: bool | None = None) -> None:
+    def __init__(self, tokens: int, rows: int, width: int, device: torch.device) -> None:
         self.tokens, self.device = tokens, device
-        self._numpy = device.type == "cpu" if use_numpy is None else use_numpy
         self._rows = torch.empty((3, rows, width), dtype=torch.float32, device=device)
         self._products = torch.empty((3, tokens * rows), dtype=torch.float32, device=device)
 
@@ -47,24 +44,6 @@ class Workspace:
         """Three buffers of query tokens × ``count`` rows."""
         first, second, third = self._products[:, : self.tokens * count].view(3, self.tokens, count)
         return first, second, third
-
-    def apply(self, name: Literal["exp", "cos", "sin"], x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        """Apply a function elementwise to ``x`` and write the result to ``out``."""
-        if self._numpy:
-            with np.errstate(all="ignore"):
-                getattr(np, name)(x.numpy(), out=out.numpy())
-        else:
-            getattr(torch, name)(x, out=out)
-        return out
-
-    def product(self, feature: torch.Tensor, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        """Write the inner products of query features with the rows of ``x`` to ``out``."""
-        if self._numpy:
-            with np.errstate(all="ignore"):
-                np.matmul(feature.numpy(), x.numpy().T, out=out.numpy())
-        else:
-            torch.mm(feature, x.T, out=out)
-        return out
 
 
 class GroundCost(ABC):

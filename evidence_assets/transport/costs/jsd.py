@@ -7,19 +7,19 @@ q·φ(t), φ(t) = ½(t ln t − (1+t) ln((1+t)/2)). Let s = ln t and w(s) = (1+t
 
 and √t/w = sech(s/2). If numbers c₀, c₁, c₂ satisfy, for every s ≥ 0 (all functions here are even),
 
-.. math:: g(s) = c_0 + c_1\,\mathrm{sech}(s/2) + c_2\,\mathrm{sech}(s/2)\cos(s/2) \le h(s), \tag{1}
+.. math:: g(s) = c_0 + c_1\,\mathrm{sech}(s/2) + c_2\,\mathrm{sech}(s/2)\cosh(s/4) \le h(s), \tag{1}
 
 then multiplying by q·w = (p+q)/2 and summing over the dimensions of two distributions gives
 
-.. math:: \mathrm{JSD}(P, Q) \ge c_0 + c_1 A + c_2 B,\qquad A = \sum_l \sqrt{p_l q_l},\quad
-          B = \sum_l \sqrt{p_l q_l}\,\cos\bigl(\tfrac12\ln p_l - \tfrac12\ln q_l\bigr).
+.. math:: \mathrm{JSD}(P, Q) \ge c_0 + c_1 A + c_2 B,\qquad A = \sum_l p_l^{1/2} q_l^{1/2},\quad
+          B = \tfrac12 \sum_l \bigl(p_l^{3/4} q_l^{1/4} + p_l^{1/4} q_l^{3/4}\bigr).
 
-Both sums are inner products: with ψ = √p = e^θ, θ = ½ ln p, the features of a token are ψ for A and
-(ψ cos θ, ψ sin θ) for B. :data:`COEFFICIENTS` are solutions of (1) by linear programming, for pairs from close (flat
-distributions) to distant (peaked ones); the bound is their maximum.
-Proof of (1) for each set: |h'| = x(1−x)s < 0.23 and |g'| ≤ |c₁|/4 + 3|c₂|/4 < 0.5, so g ≤ h everywhere if
-g ≤ h − 10⁻⁵ on a grid of step 2·10⁻⁵. The tests evaluate that grid on [0, 40]; beyond it sech(s/2) < 10⁻⁸ while
-h > ln 2 − 10⁻¹⁵ ≥ c₀ + 10⁻⁵.
+All sums are inner products of powers, and one exponential, the fourth root of q, gives the others by multiplication.
+:data:`COEFFICIENTS` are solutions of (1) by linear programming, for pairs from close (flat distributions) to distant
+(peaked ones); the bound is their maximum.
+Proof of (1) for each set: |h'| = x(1−x)s < 0.23. The derivatives of sech(s/2) and sech(s/2) cosh(s/4) are at most ¼ and
+½, so |g'| ≤ |c₁|/4 + |c₂|/2 < 3.4, and g ≤ h everywhere if g ≤ h − 2·10⁻⁵ on a grid of step 10⁻⁵. The tests evaluate
+that grid on [0, 40]; beyond it sech(s/2) < 10⁻⁸, sech(s/2) cosh(s/4) < 10⁻⁴ and h > ln 2 − 10⁻¹⁵ > c₀ + 10⁻².
 
 **The relaxed bound in one product of square roots.** One term of the divergence is φ(p, q) = p·G(y), y = √(q/p), with
 
@@ -41,8 +41,8 @@ So α + βy + γy² ≤ G(y) for all y ≥ 0, and with one γ for a query token 
 one (:data:`SMALLEST_TANGENTS`) if that is greater; :meth:`JensenShannon.relax` takes the expectations from the plans of
 solved texts and tries all :data:`CURVATURES` γ.
 
-**Rounding.** Computation is in float32, and a margin for its error is subtracted: an inner product of unit vectors over
-d terms has an error of at most γ_d = d·2⁻²⁴/(1 − d·2⁻²⁴), a feature that of its angle.
+**Rounding.** Computation is in float32, and a margin for its error is subtracted: an inner product over d terms, all of
+one sign, has a relative error of at most γ_d = d·u/(1 − d·u), u = 2⁻²⁴.
 """
 
 from __future__ import annotations
@@ -61,14 +61,15 @@ from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, s
 
 # (c0, c1, c2); each c0 is lowered by 2e-5 for the grid of the proof of (1)
 COEFFICIENTS: tuple[tuple[float, float, float], ...] = (
-    (0.56614, -0.13562, -0.43054),
-    (0.63682, -0.29263, -0.34423),
-    (0.67169, -0.38085, -0.29088),
-    (0.69312, -0.44583, -0.24733),
+    (-0.12979, -4.37678, 4.50654),
+    (0.28226, -2.99467, 2.71238),
+    (0.56214, -1.81483, 1.25266),
+    (0.66378, -1.16338, 0.49957),
 )
+LARGEST_COEFFICIENTS = max(abs(c1) + abs(c2) for _, c1, c2 in COEFFICIENTS)
 CURVATURES = np.linspace(0.0, 0.5 * np.log(2.0) * (1 - 1e-6), 12)
 LARGEST_TANGENT = 1e3
-LOWEST_ANGLE = -60.0  # e^-60 replaces the root of 0; the sum of its products is under 1e-20
+LOWEST_LOGARITHM = -30.0  # e^-30 replaces the fourth root of 0; the sum of its products is under 1e-10
 
 
 def tangent_offset(y: Array, curvature: Array | float) -> Array:
@@ -128,41 +129,40 @@ class JensenShannon(GroundCost):
         return jensen_shannon_matrix(normalise_rows(x), normalise_rows(y))
 
     def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
-        p = normalise_rows(points)
-        with np.errstate(divide="ignore"):
-            theta = np.maximum(0.5 * np.log(p), LOWEST_ANGLE)
-        root = np.exp(theta)
-        features = root, root * np.cos(theta), root * np.sin(theta)
-        return tuple(feature.astype(np.float32) for feature in features)
+        fourth_root = np.maximum(normalise_rows(points) ** 0.25, np.exp(LOWEST_LOGARITHM))
+        return tuple((fourth_root**power).astype(np.float32) for power in (2, 3, 1))
 
     def lower(
         self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
     ) -> torch.Tensor:
+        """The maximum over all coefficients; NaN if float32 overflows.
+
+        Roundings of factor, product and difference move a logarithm of a fourth root by at most 4u times the largest
+        one, and exp by 4u: a relative error E of the root. Its powers are off by 2E + u and 3E + 2u, their norm by
+        another γ_d/2 + u. All terms of A and B are positive and their sums at most 1, by Hölder's inequality. So A is
+        off by at most 4E + 1.5 γ_d + 12u, and so is B, as the mean of sums with errors of 2E + 1.25 γ_d + 8u and
+        6E + 1.75 γ_d + 14u.
+        """
         rows, d = x.shape
-        _, root, buffer = work.rows(rows)
+        _, square, cube = work.rows(rows)
         assert factors is not None
-        angle = x.mul_((0.5 * factors).float()[:, None])
-        top, low = angle.amax(dim=1), angle.amin(dim=1)
+        logarithm = x.mul_((0.25 * factors).float()[:, None])
+        top, low = logarithm.amax(dim=1), logarithm.amin(dim=1)
         largest = torch.maximum(top.abs(), low.abs())
-        if not largest.max() < 40:  # the sum of squared exponentials could overflow
-            angle.sub_(top[:, None]).clamp_(min=LOWEST_ANGLE)
-        # rounding of product, difference and logarithm of the norm: numbers of at most four times the largest angle
-        angle_error = 2.0**-21 * (1 + largest)
-        work.apply("exp", angle, root)
-        norm = torch.linalg.vector_norm(root, dim=1)
-        angle.sub_(norm.log()[:, None])
-        sum_a, sum_b, sine_sum = work.products(rows)
-        work.product(features[0], root, sum_a)
-        work.product(features[1], work.apply("cos", angle, buffer).mul_(root), sum_b)
-        work.product(features[2], work.apply("sin", angle, buffer).mul_(root), sine_sum)
-        sum_b += sine_sum
-        # divide the products by the norm instead of the roots, as there are fewer
-        shrink = norm.reciprocal_()
-        sum_a *= shrink
-        sum_b *= shrink
-        # A feature vector has norm 1 and an error of twice the angle error (length and direction) and a few units of
-        # exp, log, cos and sin. |c1| + |c2| < 0.72 bounds the effect of that and of the sums on c0 + c1 A + c2 B.
-        margin = 0.72 * (3 * angle_error + 36 * ROUNDING_UNIT + sum_error(d) + sum_error(2 * d)) + 8 * ROUNDING_UNIT
+        if not largest.max() < 20:  # the sum of fourth powers could overflow
+            logarithm.sub_(top[:, None]).clamp_(min=LOWEST_LOGARITHM)
+        fourth_root = logarithm.exp_()
+        torch.mul(fourth_root, fourth_root, out=square)
+        torch.mul(square, fourth_root, out=cube)
+        # divide the products by powers of the norm instead of the roots, as there are fewer
+        shrink = torch.linalg.vector_norm(square, dim=1).reciprocal_()
+        sum_a, sum_b, cube_sum = work.products(rows)
+        torch.mm(features[0], square.T, out=sum_a).mul_(shrink)
+        torch.mm(features[1], fourth_root.T, out=sum_b).mul_(shrink.sqrt().mul_(0.5))
+        torch.mm(features[2], cube.T, out=cube_sum).mul_(shrink.pow(1.5).mul_(0.5))
+        sum_b += cube_sum
+        root_error = ROUNDING_UNIT * (4 * largest + 4)
+        margin = LARGEST_COEFFICIENTS * (4 * root_error + 1.5 * sum_error(d) + 20 * ROUNDING_UNIT)
         bounds = (sum_a.mul(c1).add_(c0).add_(sum_b, alpha=c2) for c0, c1, c2 in COEFFICIENTS)
         # torch.maximum propagates NaN, which marks overflow
         return reduce(torch.maximum, bounds).sub_(margin)
@@ -199,13 +199,13 @@ class JensenShannon(GroundCost):
         rows, d = x.shape
         slopes, offsets, lengths = features
         assert factors is not None
-        root = work.apply("exp", x.mul_((0.5 * factors).float()[:, None]), x)
+        root = x.mul_((0.5 * factors).float()[:, None]).exp_()
         norm = torch.linalg.vector_norm(root, dim=1)
         size = norm.log().abs_()
         is_safe = size < 35  # squares neither overflow nor underflow
         angle_error = float(torch.where(is_safe, size, 0.0).max()) + math.log(d) + 1
         margin = ROUNDING_UNIT * (4.1 * angle_error + 20) + 2 * sum_error(d)
-        product = work.product(slopes, root, work.products(rows)[0])
+        product = torch.mm(slopes, root.T, out=work.products(rows)[0])
         product.mul_(norm.reciprocal_().masked_fill_(~is_safe, torch.nan))
         return product.add_((offsets - margin * lengths)[:, None])
 

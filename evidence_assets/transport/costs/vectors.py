@@ -41,7 +41,7 @@ class Cosine(GroundCost):
         x.div_(top.masked_fill_(top == 0, 1))
         length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
         x.div_(length.masked_fill_(length == 0, 1))
-        bound = work.product(features[0], x, work.products(len(x))[0])
+        bound = torch.mm(features[0], x.T, out=work.products(len(x))[0])
         return bound.neg_().add_(1 - 2 * sum_error(x.shape[1]) - 20 * ROUNDING_UNIT)
 
 
@@ -81,7 +81,7 @@ class Euclidean(GroundCost):
             x.mul_(factors.float()[:, None])
         points, squares = features
         bound, sizes, _ = work.products(len(x))
-        work.product(points, x, bound)
+        torch.mm(points, x.T, out=bound)
         torch.add(squares[:, None], torch.linalg.vector_norm(x, dim=1).square_()[None, :], out=sizes)
         bound.mul_(-2).add_(sizes, alpha=1 - 2 * sum_error(x.shape[1]) - 16 * ROUNDING_UNIT)
         return bound.clamp_(min=0).sqrt_().mul_(1 - 4 * ROUNDING_UNIT)
