@@ -183,7 +183,7 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
             assert order == result.indices.tolist(), "the order differs from the naive loop"
     alone = find_nearest_texts([query], pool, K, cost, threads=1)[0]
     assert alone.distances.tobytes() == nearest.distances.tobytes() and alone.n_solved == nearest.n_solved
-    base_wall, wall, cpu = base_walls[0] * scale, min(walls), min(cpus)
+    base_wall, wall, cpu = base_walls[0] * scale, float(np.mean(walls)), float(np.mean(cpus))
     print(f"\n{name}: {len(pool)} texts, {len(pool.vectors)} tokens, query of {len(query)} tokens, k = {K}")
     print(
         f"  baseline   {base_wall:8.2f} s wall {base_cpu * scale:8.2f} s processor  "
@@ -194,7 +194,7 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
     print(f"  ratio      {base_wall / wall:8.1f} wall {base_cpu * scale / cpu:8.1f} processor")
     shares = ", ".join(f"{bound} {100 * n / len(pool):.2f} %" for bound, n in nearest.n_pruned.items())
     print(f"  pruned by bounds: {shares}; solved {nearest.n_solved}")
-    at_once, all_base = min(all_walls), base_walls.sum() * scale
+    at_once, all_base = float(np.mean(all_walls)), base_walls.sum() * scale
     print(f"  {len(queries)} queries at once {at_once:.2f} s wall: {all_base / at_once:.1f} times their baselines")
     if device != "cpu":
         on_device(query, pool, cost, nearest, base_wall, device)
