@@ -52,9 +52,8 @@ def parse_jsonl(path: Path, parse: Callable[[Row], Item]) -> Iterator[Item]:
 def raise_errors(errors: Sequence[BadInput]) -> None:
     """Raise one error with the place of the first and the messages of up to ten, if there are any."""
     if errors:
-        first, message = errors[0], "\n".join(map(str, errors[1:_MAX_ERRORS]))
-        message = f"{first.message}\n{message}".rstrip()
-        raise BadInput(message, file=first.file, line=first.line, field=first.field)
+        first, *rest = errors[:_MAX_ERRORS]
+        raise BadInput("\n".join([first.message, *map(str, rest)]), file=first.file, line=first.line, field=first.field)
 
 
 def _jsonl_texts(path: Path) -> Iterator[tuple[int, str]]:

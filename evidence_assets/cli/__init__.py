@@ -39,7 +39,6 @@ COMMANDS = {
     "gc": ("project", "List or delete data of removed assets and killed runs."),
 }
 """Module and help of every command, in the order of ``evidence --help``."""
-_INTERRUPTED = 130  # Typer's exit status after a KeyboardInterrupt
 
 
 class _LazyCommands(typer.core.TyperGroup):
@@ -83,7 +82,7 @@ def main() -> None:
     try:
         app()
     except SystemExit as stop:
-        if stop.code == _INTERRUPTED and sys.argv[1] != "explore":
+        if stop.code == 130 and sys.argv[1] != "explore":  # Typer's exit status after a KeyboardInterrupt
             print("evidence: stopped; run the command again to continue: finished work is reused", file=sys.stderr)
         raise
     except BrokenPipeError:

@@ -75,8 +75,7 @@ def ask(
                 out.print()
             start = time.monotonic()
             view = _answer(opened_lake, text, options, source, question_table, system)
-            seconds = time.monotonic() - start
-            _print_answer(view, seconds, with_options=bool(options), as_json=as_json, show_all=show_all)
+            _print_answer(view, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
 
 
 def _print_hint(text: str) -> None:
@@ -85,8 +84,7 @@ def _print_hint(text: str) -> None:
 
 def _parse_folder(corpus: str) -> Path | None:
     """The folder that ``--corpus`` names; None for the name of a corpus."""
-    is_folder = "/" in corpus or corpus.startswith(".") or (corpus and Path(corpus).is_dir())
-    return Path(corpus) if is_folder else None
+    return Path(corpus) if "/" in corpus or corpus.startswith(".") or (corpus and Path(corpus).is_dir()) else None
 
 
 def _open_lake(lake: Path | None, *, create: bool) -> Lake:
@@ -206,14 +204,13 @@ def _answer(
         return view_answer(connection, answer["prediction_id"])
 
 
-def _print_answer(view: AnswerView, seconds: float, *, with_options: bool, as_json: bool, show_all: bool) -> None:
+def _print_answer(view: AnswerView, seconds: float, with_options: bool, *, as_json: bool, show_all: bool) -> None:
     """Print the answer as text or JSON, and the time that it took."""
     if print_if_json(as_json, view.as_dict() | {"seconds": round(seconds, 3)}, indent=None):
         return
     text = format_answer(view, options=with_options, everything=show_all)
     out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
-    rest = 0 if show_all else len(view.other_evidence)
-    if rest:
+    if rest := 0 if show_all else len(view.other_evidence):
         out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
     out.print(f"{seconds:.1f} s", style="dim")
 

@@ -17,10 +17,11 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
-from evidence_assets.reasoning.tables.cell_text import collect_words
+from evidence_assets.reasoning.tables.mentions import find_named_column
 from evidence_assets.reasoning.tables.operations import format_number
 from evidence_assets.reasoning.tables.questions import compute_outcome, excludes_rows, explain_options
 from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets.reasoning.tables.text_analysis import analyze_text
 from evidence_assets.text.words import split_words
 
 BENCHMARK = "asked"
@@ -92,7 +93,10 @@ def table_options(table: Table, question: str) -> list[str]:
         results = [] if column is not None else results
         other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns if j != column}
     rows: list[Sequence[str]] = list(table.rows)
-    if outcome is None and (named := find_named_column(view, question)) is not None:
+    named = find_named_column(view, question)
+    if named is None and not analyze_text(view, question, is_question=True).rows:
+        named = column  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
+    if outcome is None and named is not None:
         rows = [row[named : named + 1] for row in rows]  # the other cells of a row match the question, too
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in rows for cell in row if cell.strip()))
     chains = explain_options(view, question, [str(n) for n in range(len(cells))], cells)
@@ -112,15 +116,6 @@ def find_requested_column(view: TableView, question: str) -> int | None:
     names = min(view.name_columns, default=None)
     named = None if words[0] == "who" else find_named_column(view, question)
     return names if named is None else named
-
-
-def find_named_column(view: TableView, question: str) -> int | None:
-    """The column whose header has the first word of the question that is in any; for "when" the column of dates."""
-    words = [word.casefold() for word in split_words(question)]
-    headers = {j: collect_words(view.labels[j]) for j in view.columns}
-    named = (j for word in words for j in view.columns if collect_words(word) & headers[j])
-    default = min(view.date_columns, default=None) if words[:1] == ["when"] else None
-    return next(named, default)
 
 
 def with_content_id(table: Table) -> Table:

@@ -23,7 +23,7 @@ MAX_ALTERNATIVES = 5
 """Maximum further supported answers that are listed."""
 TABLE_KINDS = ("cell", "column", "caption")
 NO_ANSWER = "No answer found with confidence"
-NO_CELL = f"{NO_ANSWER}. Use words of the table's header and cells, or give options."
+NO_CELL = f"{NO_ANSWER}: no column or cell answers it. Use words of the table's header and cells, or give options."
 SEVERAL_CELLS = "Several cells match the question"
 NO_ANSWER_STATUSES = ("insufficient", "failed")
 

@@ -79,6 +79,15 @@ def load_adjectives() -> dict[str, tuple[int, str]]:
 
 
 @lru_cache(maxsize=4096)
+def related_headers(word: str) -> tuple[str, ...]:
+    """Stems in headers of columns that a word asks for, the closest first: "cost" asks for "price", "long" "length"."""
+    groups = [group.split() for line in load_lexicon()["same_columns"] for group in line.split("/")]
+    same = [name for group in groups if stem(word) in map(stem, group) for name in group]
+    marks = load_adjectives().get(word, (0, ""))[1].split()
+    return tuple(dict.fromkeys(stem(name) for name in [*same, *filter(str.islower, marks)]))
+
+
+@lru_cache(maxsize=4096)
 def _parse_adjective(word: str) -> DegreeWord | None:
     """The degree word for an inflected adjective; None for other words."""
     forms = [load_lexicon()["irregular_forms"].get(word, ("", "comparative"))]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, stem, tokenize, tokenize_with_offsets
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize, tokenize_with_offsets
+from evidence_assets.reasoning.tables.lexicon import related_headers
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
 _MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
@@ -52,12 +53,13 @@ class Word(NamedTuple):
     end: int
 
 
-def find_mentions(view: TableView, plain: str) -> tuple[Mention, ...]:
-    """Mentions of a table's names in a plain text, in order."""
+def find_mentions(view: TableView, plain: str, *, is_question: bool = False) -> tuple[Mention, ...]:
+    """Mentions of a table's names in a plain text, in order; in a question also words that ask for a column."""
     words = [Word(token, stem(token), start, end) for token, start, end in tokenize_with_offsets(plain)]
     names = _find_names(view, plain, words)
     free = [word for word in words if not any(m.start < word.end and word.start < m.end for m in names)]
-    return tuple(sorted([*names, *_find_unique_words(view, free)], key=lambda mention: mention.start))
+    unique = _find_unique_words(view, free, is_question=is_question)
+    return tuple(sorted([*names, *unique], key=lambda mention: mention.start))
 
 
 @lru_cache(maxsize=16)  # questions about the same table are usually consecutive
@@ -120,8 +122,8 @@ def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
     return is_quoted or is_same
 
 
-def _find_unique_words(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
-    """Words that only one name of a row or column has: "depth" for "Greatest depth"."""
+def _find_unique_words(view: TableView, free: Sequence[Word], *, is_question: bool) -> Iterator[Mention]:
+    """Words that only one name of a row or column has: "depth" for "Greatest depth"; in questions related ones, too."""
     lines_by_word: dict[str, set[tuple[str, Any]]] = defaultdict(set)
     for name, (row_names, columns, _) in _index_names(view).items():
         lines = {("names", location) for location in row_names} | {("columns", column) for column in columns}
@@ -133,3 +135,20 @@ def _find_unique_words(view: TableView, free: Sequence[Word]) -> Iterator[Mentio
         if len(lines) == 1 and is_content and not word.stem[0].isdigit():
             ((axis, line),) = lines
             yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)
+        elif is_question and (columns := find_related_columns(view, word.token)):
+            yield Mention(word.start, word.end, columns=columns, is_whole=False)
+
+
+def find_related_columns(view: TableView, word: str) -> tuple[int, ...]:
+    """Columns that a word asks for without their name, the closest first: "price_eur" for "cost"."""
+    headers = related_headers(word)
+    return tuple(j for header in headers for j in view.columns if header in collect_words(view.labels[j]))
+
+
+def find_named_column(view: TableView, question: str) -> int | None:
+    """The column that a question names by a word of its header, else by a related one; for "who" never of numbers."""
+    words, headers = tokenize(question), {j: collect_words(view.labels[j]) for j in view.columns}
+    exact = [j for word in words if word not in STOP_WORDS for j in view.columns if stem(word) in headers[j]]
+    named = exact or [j for word in words for j in find_related_columns(view, word)]
+    asks_for_person = words[:1] in (["who"], ["whose"], ["whom"])
+    return next((j for j in named if not (asks_for_person and j in view.numeric_columns)), None)

@@ -312,6 +312,8 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
         cell for i in best for cells in item_cells for cell in cells if cell[0] == i and view.text_at(cell)
     )
     proof |= dict.fromkeys(min(cells) for _, cells in items if cells and not cells & proof.keys())
-    names = " and ".join(map(view.row_name, best[:_MAX_NAMED_ROWS]))
-    text = f"{highest} of {len(items)} stated items are in one row: {names}."
-    return Outcome("look_up", text, tuple(proof), float(highest), tuple(best), is_confirmed=highest == len(items))
+    names, n = ", ".join(map(view.row_name, best[:_MAX_NAMED_ROWS])), len(items)
+    text = f"One row has all {n} names and numbers of the claim: {names}."
+    if highest < n:
+        text = f"No row has all {n} names and numbers of the claim; rows such as {names} have the most, {highest}."
+    return Outcome("look_up", text, tuple(proof), float(highest), tuple(best), is_confirmed=highest == n)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from evidence_assets.reasoning.tables.cell_text import collect_words, is_same_word, split_alternatives, stem, trigrams
 from evidence_assets.reasoning.tables.cells import CellValue, parse_cell
 from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements
+from evidence_assets.reasoning.tables.mentions import find_named_column
 from evidence_assets.reasoning.tables.operations import Outcome, apply_operations, cite_names
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableStep, TableView
 from evidence_assets.reasoning.tables.text_analysis import analyze_text
@@ -54,6 +55,17 @@ def excludes_rows(view: TableView, question: str) -> bool:
     """Whether the outcome is of rows that do not meet a condition, so that the best option is the answer."""
     conditions = analyze_text(view, question, is_question=True).find_conditions()
     return any(condition.is_negated for condition in conditions) and compute_outcome(view, question) is not None
+
+
+def asks_for_no_column(view: TableView, question: str, options: Sequence[str], best: str) -> bool:
+    """Whether any cell of the best option's row could be the answer: all are options and the question names no column.
+
+    "Who is the manager of Ana Lima?" is about her row, but no cell of it answers if the table has no managers.
+    """
+    if find_named_column(view, question) is not None or compute_outcome(view, question) is not None:
+        return False
+    rows = ([text for j in view.columns if (text := view.text_at((i, j)))] for i in view.body)
+    return any(best in row and len(row) > 1 and {*row} <= {*options} for row in rows)
 
 
 def _parse_option(option: str) -> tuple[CellValue, ...]:

@@ -58,7 +58,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "22"
+    version = "23"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
@@ -91,7 +91,14 @@ class TableSolver:
         support = {label: support[label] for label in task.labels}
         if task.task == "verification":
             return _choose_label(support)
-        return _choose_option(task, support, is_negated=task.negated and not _excludes_rows(task))
+        evidence = next(iter(task.evidence.values()), ())
+        view = build_view(evidence)[0]
+        excludes_rows = bool(evidence) and questions.excludes_rows(view, task.question)
+        choice = _choose_option(task, support, is_negated=task.negated and not excludes_rows)
+        best = task.options[task.labels.index(choice.answer)] if choice.answer else ""
+        if evidence and questions.asks_for_no_column(view, task.question, task.options, best):
+            return replace(choice, supported=(), status="insufficient")
+        return choice
 
 
 def _choose_label(support: dict[str, float]) -> Choice:
@@ -101,12 +108,6 @@ def _choose_label(support: dict[str, float]) -> Choice:
     supported = (best,) if is_settled or best == claims.NOT_ENOUGH else ()
     weights = {label: log(max(share, _MIN_PROBABILITY)) for label, share in support.items()}
     return Choice(best, supported, "answered" if is_settled else "insufficient", weights=weights)
-
-
-def _excludes_rows(task: ChooseAnswer) -> bool:
-    """Whether the chains already account for the negation of a question."""
-    evidence = next(iter(task.evidence.values()), ())
-    return bool(evidence) and questions.excludes_rows(build_view(evidence)[0], task.question)
 
 
 def _choose_option(task: ChooseAnswer, support: dict[str, float], *, is_negated: bool) -> Choice:

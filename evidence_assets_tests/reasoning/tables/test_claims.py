@@ -48,6 +48,11 @@ def test_claims_are_verified_by_their_operation(claim: str, label: str, operatio
     assert operation in {step.operation for step in answer.chain(label).steps}
 
 
+def test_a_refuted_claim_names_the_closest_rows() -> None:
+    steps = verify_claim(SCORES, "Alpha has a precision of 73.0.", ("SUPPORTS", "REFUTES")).chain("REFUTES").steps
+    assert steps[-1].text == "No row has all 2 names and numbers of the claim; rows such as Alpha have the most, 1."
+
+
 SALES = TableView.of(
     "",
     ["Region", "Quarter", "Units", "Manager"],

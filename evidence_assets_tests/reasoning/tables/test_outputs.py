@@ -70,7 +70,7 @@ def test_cited_cells_alone_give_the_same_answer() -> None:
 
 def test_outputs_change_only_with_the_version() -> None:
     """If this fails, raise the version of the solver and put both new values here."""
-    assert (TableSolver.version, digest()) == ("22", "6e775494ff3c453e1a9464dff1b5fa03")
+    assert (TableSolver.version, digest()) == ("23", "96fa99e4ac062adbe320ca03d2731f08")
 
 
 def test_output_is_equal_across_hash_seeds() -> None:
