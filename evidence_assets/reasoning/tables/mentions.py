@@ -135,8 +135,8 @@ def _find_unique_words(view: TableView, free: Sequence[Word], *, is_question: bo
         if len(lines) == 1 and is_content and not word.stem[0].isdigit():
             ((axis, line),) = lines
             yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)
-        elif is_question and (columns := find_related_columns(view, word.token)):
-            yield Mention(word.start, word.end, columns=columns, is_whole=False)
+        elif is_question and (related := find_related_columns(view, word.token)):
+            yield Mention(word.start, word.end, columns=related, is_whole=False)
 
 
 def find_related_columns(view: TableView, word: str) -> tuple[int, ...]:
