@@ -82,7 +82,7 @@ def main() -> None:
     try:
         app()
     except SystemExit as stop:
-        if stop.code == 130 and sys.argv[1] != "explore":  # Typer's exit status after a KeyboardInterrupt
+        if stop.code == 130 and sys.argv[1:2] != ["explore"]:  # Typer's exit status after a KeyboardInterrupt
             print("evidence: stopped; run the command again to continue: finished work is reused", file=sys.stderr)
         raise
     except BrokenPipeError:

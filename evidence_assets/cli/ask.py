@@ -210,7 +210,7 @@ def _print_answer(view: AnswerView, seconds: float, with_options: bool, *, as_js
         return
     text = format_answer(view, options=with_options, everything=show_all)
     out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
-    if rest := 0 if show_all else len(view.other_evidence):
+    if rest := (0 if show_all else len(view.other_evidence)):
         out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
     out.print(f"{seconds:.1f} s", style="dim")
 

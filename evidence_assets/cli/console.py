@@ -36,7 +36,7 @@ def _lake(address: str) -> Path:
 LakeOption = Annotated[
     Path | None,
     typer.Option(
-        "--lake", parser=_lake, metavar="LAKE", help="Folder or address; by default EVIDENCE_LAKE, data_lake."
+        "--lake", parser=_lake, metavar="LAKE", help="Folder or address; by default EVIDENCE_LAKE or data_lake."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print all results as JSON.")]
