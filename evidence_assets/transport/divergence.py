@@ -8,6 +8,16 @@ from numpy.typing import ArrayLike
 
 from evidence_assets.models.vectors import Array
 
+# With AVX-512, numpy's logarithm takes 30 % of the time of torch's; without it, torch's takes 60 % of numpy's.
+HAS_AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
+
+
+def _write_logarithms(x: Array, out: Array) -> None:
+    if HAS_AVX512:
+        np.log(x, out=out)
+    else:
+        torch.log(torch.from_numpy(x), out=torch.from_numpy(out))
+
 
 def _entropy(p: Array) -> Array:
     """Shannon entropy over the last axis, in nats, with 0 ln 0 = 0."""
@@ -46,22 +56,20 @@ def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 <<
     n, m, d = len(a), len(b), a.shape[1]
     result = np.empty((n, m))
     rows = max(1, min(m, block_elements // max(d, 1)))
-    sums, logs = torch.empty((rows, d), dtype=torch.float64), torch.empty((rows, d), dtype=torch.float64)
+    sums, logs = np.empty((rows, d)), np.empty((rows, d))
     half_entropies = 0.5 * (_entropy(a)[:, None] + _entropy(b)[None, :])
     has_zeros = not (a.min(initial=1.0) > 0 or b.min(initial=1.0) > 0)
-    queries, texts = torch.from_numpy(a), torch.from_numpy(b)
-    # With S = P + Q, which sums to 2, the entropy of S/2 is ln 2 - ½ Σ S ln S. torch's logarithm takes 60 % of numpy's
-    # time.
+    # With S = P + Q, which sums to 2, the entropy of S/2 is ln 2 - ½ Σ S ln S.
     for low in range(0, m, rows):
-        block = texts[low : low + rows]
+        block = b[low : low + rows]
         s, log = sums[: len(block)], logs[: len(block)]
         for i in range(n):
-            torch.add(block, queries[i], out=s)
+            np.add(block, a[i], out=s)
             if has_zeros:
                 # replace 0 by the smallest normal double: x ln x is under 1e-305, and log is finite
-                s.clamp_(min=torch.finfo(torch.float64).tiny)
-            torch.log(s, out=log)
-            result[i, low : low + rows] = -0.5 * np.vecdot(s.numpy(), log.numpy())
+                np.maximum(s, np.finfo(np.float64).tiny, out=s)
+            _write_logarithms(s, log)
+            result[i, low : low + rows] = -0.5 * np.vecdot(s, log)
     result += np.log(2.0)
     result -= half_entropies
     np.clip(result, 0.0, np.log(2.0), out=result)

@@ -49,3 +49,9 @@ class TokenMeasure:
     def masses(self) -> Array:
         """The weights, normalised to 1."""
         return normalise_masses(self.weights)
+
+    def with_mass(self) -> tuple[Array, Array]:
+        """Points and masses of the tokens that have mass; the others do not change a distance."""
+        masses = self.masses
+        has_mass = masses > 0
+        return self.points[has_mass], masses[has_mass]

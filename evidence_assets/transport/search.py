@@ -71,9 +71,7 @@ class _Query:
     """
 
     def __init__(self, measure: TokenMeasure, k: int, cost: GroundCost) -> None:
-        masses = measure.masses
-        has_mass = masses > 0
-        self.points, self.masses = measure.points[has_mass], masses[has_mass] / masses[has_mass].sum()
+        self.points, self.masses = measure.with_mass()
         self.k, self.cost = k, cost
         self.distances: dict[int, float] = {}
         self.potentials: dict[int, Array] = {}
@@ -82,8 +80,7 @@ class _Query:
 
     def solve(self, text: int, other: TokenMeasure) -> _SolvedText:
         """Solve a text. Does not change the state."""
-        has_mass = other.masses > 0
-        points, masses = other.points[has_mass], other.masses[has_mass]
+        points, masses = other.with_mass()
         solution = solve_transport(self.masses, masses, self.cost.matrix(self.points, points))
         return _SolvedText(text, points, masses, solution)
 

@@ -13,7 +13,8 @@ SPREADS = {"flat": 0.05, "peaky": 12.0, "mixed": 2.0}
 
 def distance(x: TokenMeasure, y: TokenMeasure, cost: str | GroundCost = "jsd") -> float:
     """The exact transport cost of two measures."""
-    return solve_transport(x.masses, y.masses, get_ground_cost(cost).matrix(x.points, y.points)).value
+    (points, masses), (others, other_masses) = x.with_mass(), y.with_mass()
+    return solve_transport(masses, other_masses, get_ground_cost(cost).matrix(points, others)).value
 
 
 def random_pool(rng: np.random.Generator, count: int, d: int, max_tokens: int = 8, kind: str = "mixed") -> TokenPool:

@@ -10,10 +10,16 @@ from evidence_assets.models.vectors import Array, unit_rows
 
 from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, sum_error
 
+SHORT = 1e-100  # squares of longer vectors, up to 1e100, neither overflow nor underflow
+
 
 def _unit(points: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", points, points))[:, None]
+        if lengths.min(initial=1.0) > SHORT and lengths.max(initial=1.0) < 1 / SHORT:
+            return np.asarray(points / lengths)
     top = np.abs(points).max(axis=1, keepdims=True)
-    return unit_rows(points / np.where(top > 0, top, 1.0))  # avoids overflow and underflow of squares
+    return unit_rows(points / np.where(top > 0, top, 1.0))
 
 
 @register_cost
