@@ -7,12 +7,16 @@ The questions are of the graph, not people's: a stated triplet and a denied one 
 follow from all facts (train, valid and test), but the triplets are substituted over the facts of train alone, so that a
 missing fact can be wrongly taken for a denial. Compared is F1 with and without the denied triplet, as written by hand:
 nothing is parsed or tuned.
+
+Also prints the queries of STaRK's bases with a word that counts or compares, which a triplet cannot say.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 import random
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -24,6 +28,10 @@ from evidence_assets.graphs.arrays import TypedGraph
 from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute
 
 TARGET = Variable("x")
+QUANTIFIERS = re.compile(
+    r"\b(at least|at most|more than|fewer than|less than|exactly|only|most|fewest|least|every|all|each|none)\b",
+    re.IGNORECASE,
+)
 
 
 def read_facts(folder: Path, *splits: str) -> set[tuple[str, str, str]]:
@@ -35,7 +43,16 @@ def f1(answers: set[int], gold: set[int]) -> float:
     return 2 * len(answers & gold) / (len(answers) + len(gold))
 
 
+def print_quantified_queries(folder: Path) -> None:
+    for file in sorted(folder.glob("*/stark_qa.csv")):
+        queries = [row["query"] for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines())]
+        quantified = [query for query in queries if QUANTIFIERS.search(query)]
+        print(f"{file.parent.name}: {len(quantified)} of {len(queries)} queries have a word that counts or compares")
+        print("".join(f"  {query}\n" for query in quantified), end="")
+
+
 def main() -> None:
+    print_quantified_queries(Path(os.environ["EVIDENCE_DEV_DATA"]) / "stark")
     folder = Path(os.environ["EVIDENCE_DEV_DATA"]) / "umls"
     all_facts, stored_facts = read_facts(folder, "train", "valid", "test"), sorted(read_facts(folder, "train"))
     nodes = {name: n for n, name in enumerate(sorted({end for head, _, tail in all_facts for end in (head, tail)}))}

@@ -1,6 +1,6 @@
 """What a harvest depends on and what verification is worth, on the sample's 21 relations and the facts that it states.
 
-    EVIDENCE_LAKE=<lake with models/masked_lm> python -m bench.harvest.measure_harvest [reversed]
+    EVIDENCE_LAKE=<lake with models/masked_lm> python -m bench.harvest.measure_harvest [reversed | suggested]
 
 Differences are paired over relations (95 %, bootstrap), on the half of the relations that the ranking was tuned on and
 on the other. R-precision leaves out the seeds of both sides.
@@ -9,6 +9,8 @@ on the other. R-precision leaves out the seeds of both sides.
 seeds of which two are reversed; stated facts that share one entity against stated facts that share none.
 ``reversed``: share of the reversed seeds, minus that of the given ones, whose reverse the masked model prefers in the
 initial prompt; the same for sets of seeds (two reversed, or as given) with at least one such seed.
+``suggested``: two of the harvest's own triples, confirmed as stated facts in the order of a suggestion, as seeds beside
+the given ones, against two random stated facts. ``random`` is that against the given seeds alone.
 ``verified``: triples that pass a check against as many of the best triples. ``prompts``: at least half of the kept
 prompts find the triple alone; ``systems``: the baseline harvests it, too; ``direction``: its reverse is no better.
 """
@@ -47,7 +49,7 @@ from evidence_assets.systems.kbloom.seeds import Relation, read_seed_folder
 
 SAMPLE = Path(evidence_assets.__file__).parent / "sample" / "full"
 SETTINGS = KBloomSettings(n=120, max_prompts=4, fluency="probability", final="fluency")
-DRAWS, MIN_SHARED = 3, 3
+DRAWS, MIN_SHARED, ADDED_SEEDS = 3, 3, 2
 Checks = dict[str, Callable[[HarvestedTriple], bool]]
 
 
@@ -133,6 +135,36 @@ def compare_seeds(case: Case) -> dict[str, tuple[float, float]]:
     return result
 
 
+def compare_suggestions(case: Case) -> dict[str, tuple[float, float, float]]:
+    """R-precision with seeds that a suggestion adds and with random ones, and the triples that a user would judge."""
+    seeds, draw = list(case.relation.pairs), random.Random(case.relation.id)
+    others = [pair for pair in case.truths if pair not in seeds]
+    if len(others) < 2 * ADDED_SEEDS:
+        return {}
+    random_sets = [[*seeds, *draw.sample(others, ADDED_SEEDS)] for _ in range(DRAWS)]
+    triples = [triple for triple in case.harvest(tuple(seeds)).triples if "seed" not in triple.flags]
+    orders = {
+        "best": triples,
+        "least agreed": sorted(triples, key=lambda t: t.agreement),
+        "most agreed": sorted(triples, key=lambda t: -t.agreement),
+    }
+    result = {}
+    for name, order in orders.items():
+        places = [n for n, hit in enumerate(case.judge(order, seeds)[0]) if hit][:ADDED_SEEDS]
+        added = [*seeds, *((order[n].head, order[n].tail) for n in places)]
+        pairs = [
+            (case.r_precision(added, random_seeds), case.r_precision(random_seeds, added))
+            for random_seeds in random_sets
+        ]
+        first, second = (mean(values).value for values in zip(*pairs, strict=True))
+        result[name] = first, second, float(places[-1] + 1 if places else len(order))
+    pairs = [
+        (case.r_precision(random_seeds, seeds), case.r_precision(seeds, random_seeds)) for random_seeds in random_sets
+    ]
+    first, second = (mean(values).value for values in zip(*pairs, strict=True))
+    return result | {"random, given": (first, second, 0.0)}
+
+
 def prefer_reverse(case: Case) -> dict[str, tuple[float, float]]:
     """Share of the reversed seeds and of the given ones whose reverse the masked model prefers."""
     if case.relation.symmetric:
@@ -198,6 +230,9 @@ def print_halves(title: str, results: dict[str, dict[str, tuple[float, ...]]], p
 
 def main() -> None:
     cases = read_cases()
+    if sys.argv[1:] == ["suggested"]:
+        print_halves("suggested", {case.relation.id: compare_suggestions(case) for case in cases}, paired=True)
+        return
     print_halves("reversed", {case.relation.id: prefer_reverse(case) for case in cases}, paired=True)
     if sys.argv[1:] == ["reversed"]:
         return
