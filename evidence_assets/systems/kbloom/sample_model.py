@@ -12,6 +12,7 @@ import polars as pl
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.inference import train_if_changed
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, get_masked_lm, masked_lm_key
@@ -47,7 +48,10 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     def make(context: StageContext) -> StageOutput:
         if is_trained:
             graphs = [context.lake.raw_path(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
-            sentences = extract_sentences(context.read("chunks", "corpus/sample/chunks"))
+            chunks = context.read("chunks", "corpus/sample/chunks")
+            if chunks.is_empty():
+                raise StaleInput("corpus/sample/chunks is missing; materialize it first")
+            sentences = extract_sentences(chunks)
             folder, names = context.lake.index_folder(MASKED_LM_ASSET), read_entity_names(graphs)
             report = train_model(folder, sentences, names, harvesting.training_steps)
         else:

@@ -10,7 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evidence_assets import systems
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.stages import build_stages
+from evidence_assets.experiment.variants import variants
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.rows import prepare_rows
+from evidence_assets.lake.store import Lake
 from evidence_assets.systems.kbloom.scores import (
     HarvestedRelations,
     build_inspection_rows,
@@ -148,3 +154,10 @@ def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
     assert kbloom_scores["bartscore_min:rounded"] == pytest.approx(round(expected.min(), 1))
     assert kbloom_scores["pairs_with_higher_bartscore"] == 1, "of the two ranks that both have"
     assert "pairs_with_higher_bartscore" not in bertnet_scores
+
+
+def test_a_masked_model_without_its_corpus_names_what_to_materialize(tmp_path: Path) -> None:
+    variant = next(variant for variant in variants() if variant.key == "models/masked_lm")
+    [stage] = build_stages(systems.load(variant.system), variant)
+    with pytest.raises(StaleInput, match="corpus/sample/chunks is missing; materialize it first"):
+        stage.run(StageContext(Lake.create(tmp_path), stage.table, stage.key))
