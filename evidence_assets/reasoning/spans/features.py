@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ from evidence_assets.reasoning.spans.questions import QuestionFocus, analyze_que
 
 AGENT_REACH = 6
 """Maximum words between a verb and the "by" of its agent."""
+CLAUSE_JOINS = frozenset(("and", "or", "but", "while", "whereas", ",", ";"))
+"""Words and marks before which a clause may end."""
 REACH = 4.0
 """Words over which the nearness of a span to a matched word falls to 1/e."""
 MISSING_NAMES = "missing names in context"
@@ -204,17 +207,18 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
         return
     numeric = _place_spans(query, matched, np.array(spans))
     kinds = [candidate_kind(words[first:last], is_start=not first) for first, last in spans]
-    do_fit = [focus.fits(kind, words, first, last) for (first, last), kind in zip(spans, kinds, strict=True)]
-    maximal = _maximal_kinds(spans, kinds)
-    question_kind, role = focus.kind, "subject" if focus.is_subject else "object"
+    numbers = [word.is_number and word.stem not in focus.stems for word in words]
+    names = [word.is_capital and word.is_content and word.stem not in focus.stems for word in words]
+    name_leads, number_leads = (_clause_leads(query, matched, values) for values in (names, numbers))
+    question_kind = focus.kind
     for number, ((first, last), kind) in enumerate(zip(spans, kinds, strict=True)):
         features = dict(matched.features)
         features.update({name: float(values[number]) for name, values in numeric.items()})
-        left = features.pop("left")
         stems = matched.stems[first:last]
         content = [stem for stem, word in zip(stems, words[first:last], strict=True) if word.is_content]
-        is_only, fits = maximal[kind] == 1, do_fit[number]
+        fits = focus.fits(kind, words, first, last)
         overlap = sum(stem in focus.stems for stem in content)
+        lead = (number_leads if kind in ("date", "quantity", "number") else name_leads)[first]
         features |= {
             f"{question_kind}: {kind}": 1.0,
             f"kind {kind}": 1.0,
@@ -222,23 +226,15 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
             f"{kind} length": math.log(last - first),
             "words of the question": overlap / max(1, len(content)),
             "a word of the question": float(overlap > 0),
-            f"{role} left": left - 0.5,
-            f"{question_kind} left": left - 0.5,
-            "only one of its kind": float(is_only),
-            f"{question_kind} only {kind}": float(is_only),
             "fits": float(fits),
             f"{question_kind} fits": float(fits),
             "complete in context and fits": features["complete in context"] * fits,
             f"complete {kind}": features["complete"],
+            "clause lead": lead,
+            f"{kind} clause lead": lead,
+            "leads": float(lead > 0),
+            "trails": float(lead < 0),
         }
-        if focus.head:
-            heads = query.head_stems
-            features |= {
-                "ends with head": float(stems[-1] in heads),
-                "head inside": float(bool(heads & {*stems})),
-                "head before": float(bool(heads & {*matched.stems[max(0, first - 3) : first]})),
-                "head after": float(bool(heads & {*matched.stems[last : last + 2]})),
-            }
         if focus.verb is not None:
             features |= _agent_features(words, matched.similar[focus.verb], first, last)
         before = _word_class(words[first - 1]) if first else "start"
@@ -257,6 +253,30 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
         yield features
 
 
+def _clause_leads(query: _Query, matched: _Matched, values: Sequence[bool]) -> list[float]:
+    """For each word, how much more of the question its clause has than the best clause of another value.
+
+    "95 euros" leads in "260 euros for adults and 95 euros for juniors" if the question asks about juniors. A clause
+    begins at the last word that joins it to the value before; what precedes the first value belongs to all.
+
+    ``values``: Which words are values.
+    """
+    words, edges, end = matched.sentence.words, list[int](), 0
+    for n in (n for n, is_value in enumerate(values) if is_value):
+        join = next((k for k in reversed(range(end, n)) if words[k].lower in CLAUSE_JOINS), n)
+        if not edges:
+            edges.append(n)
+        elif join < n or n - end > 1:  # otherwise it goes on: "12 June 1941"
+            edges.append(join)
+        end = n + 1
+    if len(edges) < 2:
+        return [0.0] * len(words)
+    clauses = list(pairwise([*edges, len(words)]))
+    shares = [float(query.weights @ matched.equal[:, low:high].max(axis=1, initial=0.0)) for low, high in clauses]
+    leads = [share - max(shares[:n] + shares[n + 1 :]) for n, share in enumerate(shares)]
+    return [leads[max(0, bisect_right(edges, n) - 1)] for n in range(len(words))]
+
+
 def _agent_features(words: Sequence[Word], verb: FloatArray, first: int, last: int) -> dict[str, float]:
     """How well the question's verb matches the verb that a span is the subject or, after "by", the agent of."""
     start = first  # "by the architect Paul Weber": a name may follow its noun
@@ -267,18 +287,6 @@ def _agent_features(words: Sequence[Word], verb: FloatArray, first: int, last: i
     if start and words[start - 1].lower == "by":
         return {"passive agent": float(verb[max(0, start - 1 - AGENT_REACH) : start - 1].max(initial=0.0))}
     return {"active agent": float(verb[last : last + 3].max(initial=0.0))}
-
-
-def _maximal_kinds(spans: Sequence[tuple[int, int]], kinds: Sequence[str]) -> Counter[str]:
-    """Number of spans of each kind that are in no other span of the kind."""
-    counts: Counter[str] = Counter()
-    for number, ((first, last), kind) in enumerate(zip(spans, kinds, strict=True)):
-        inside = any(
-            a <= first and last <= b and other == kind and k != number
-            for k, ((a, b), other) in enumerate(zip(spans, kinds, strict=True))
-        )
-        counts[kind] += not inside
-    return counts
 
 
 def _place_spans(query: _Query, matched: _Matched, spans: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
@@ -297,16 +305,11 @@ def _place_spans(query: _Query, matched: _Matched, spans: npt.NDArray[np.intp]) 
 
     inside = 1 - outside
     vectors = unit_rows(inside @ matched.sentence.vectors)
-    alignment = matched.similar[None] * outside[:, None, :]
-    left = np.full(len(spans), 0.5, dtype=np.float32)
-    if len(weights):
-        left = (alignment.argmax(axis=2) < first).astype(np.float32) @ weights
     features = {
         "near equal": best(matched.equal, near),
         "near similar": best(matched.similar, near),
         "similar outside": best(matched.similar, outside),
         "similar inside": best(matched.similar, inside),
-        "left": left,
         "span and question": vectors @ query.vector,
     }
     if query.wh is not None:

@@ -238,6 +238,8 @@ def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionF
         return False  # a name that the question contains
     if focus.kind in ("time", "count", "amount") and any(word.lower in ("in", "for") for word in span):
         return False  # a name joined to a date, such as "Ida Holm in 1894"
+    if focus.kind == "time" and any(word.is_number or word.lower in LISTS["months"] for word in adjacent_words):
+        return False  # a part of "12 June 1941"
     if focus.kind == "place" and any(word.lower in _UNITS for word in span):
         return False
     is_admitted = candidate_kind(span, is_start=not first) in _ADMITTED.get(focus.kind, CANDIDATE_KINDS)

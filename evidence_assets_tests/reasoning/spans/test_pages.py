@@ -60,7 +60,12 @@ NOTE_UNANSWERABLE = (
     "What did Greta Lind break?",
     "Are the keys kept behind the stove or in the tent?",
 )
-MIN_RIGHT = 17
+MIN_RIGHT = 18
+CLUB = (
+    "# Harbour Rowing Club\n\nThe annual fee is 260 euros for adults and 95 euros for juniors. The club was founded in "
+    "1978 by Lars Ek. Lars Ek was born in 1941 in Malmo. He joined the board in 2016. The boathouse opens at 7:30 on "
+    "weekdays and at 9:00 on Sundays. Marta Lind is the head coach and Ole Dahl is the treasurer."
+)
 REASONS = {
     "Freezer": "The freezer failed on 2 August because the compressor was clogged with dust; we lost 38 soil cores. It "
     "does not ring because the bell is broken.",
@@ -97,6 +102,18 @@ def test_simple_questions_on_notes_are_mostly_answered_and_never_wrong() -> None
     for question, answer in answered.items():
         alone = ask(question, [item for item in texts if item.evidence_id in answer.evidence_ids])
         assert alone.answer == answer.answer, "the cited evidence alone gives the same answer"
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How much is the annual fee for juniors?", "95 euros"),
+        ("How much is the annual fee for adults?", "260 euros"),
+        ("When does the boathouse open on Sundays?", "9:00"),
+    ],
+)
+def test_of_two_numbers_the_one_of_the_requested_clause_answers(question: str, expected: str) -> None:
+    assert ask(question, read_pages({"club.md": CLUB})).answer == expected
 
 
 @pytest.mark.parametrize(
