@@ -10,17 +10,6 @@ from evidence_assets.models.vectors import Array, unit_rows
 
 from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, sum_error
 
-SHORT = 1e-100  # squares of longer vectors, up to 1e100, neither overflow nor underflow
-
-
-def _unit(points: Array) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.sqrt(np.einsum("ij,ij->i", points, points))[:, None]
-        if lengths.min(initial=1.0) > SHORT and lengths.max(initial=1.0) < 1 / SHORT:
-            return np.asarray(points / lengths)
-    top = np.abs(points).max(axis=1, keepdims=True)
-    return unit_rows(points / np.where(top > 0, top, 1.0))
-
 
 @register_cost
 class Cosine(GroundCost):
@@ -35,10 +24,10 @@ class Cosine(GroundCost):
     name = "cosine"
 
     def matrix(self, x: Array, y: Array) -> Array:
-        return np.asarray(np.clip(1.0 - _unit(x) @ _unit(y).T, 0.0, 2.0))
+        return np.asarray(np.clip(1.0 - unit_rows(x) @ unit_rows(y).T, 0.0, 2.0))
 
     def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
-        return (_unit(points).astype(np.float32),)
+        return (unit_rows(points).astype(np.float32),)
 
     def lower(
         self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
