@@ -24,6 +24,15 @@ def sum_error(terms: int) -> float:
     return terms * ROUNDING_UNIT / (1 - terms * ROUNDING_UNIT)
 
 
+def exp_(x: torch.Tensor) -> torch.Tensor:
+    """Replace each number by its exponential, within 6 rounding units: numpy's takes 60 % of torch's time on a CPU."""
+    if x.device.type != "cpu":
+        return x.exp_()
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.exp(x.numpy(), out=x.numpy())
+    return x
+
+
 class Workspace:
     """Preallocated memory for a block of pool rows on a device.
 

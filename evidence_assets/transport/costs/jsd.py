@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 from evidence_assets.models.vectors import Array
 
 from ..divergence import jensen_shannon_matrix
-from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, sum_error
+from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, exp_, register_cost, sum_error
 
 # (c0, c1, c2); each c0 is lowered by 2e-5 for the grid of the proof of (1)
 COEFFICIENTS: tuple[tuple[float, float, float], ...] = (
@@ -138,7 +138,7 @@ class JensenShannon(GroundCost):
         """The maximum over all coefficients; NaN if float32 overflows.
 
         Roundings of factor, product and difference move a logarithm of a fourth root by at most 4u times the largest
-        one, and exp by 4u: a relative error E of the root. Its powers are off by 2E + u and 3E + 2u, their norm by
+        one, and exp by 6u: a relative error E of the root. Its powers are off by 2E + u and 3E + 2u, their norm by
         another γ_d/2 + u. All terms of A and B are positive and their sums at most 1, by Hölder's inequality. So A is
         off by at most 4E + 1.5 γ_d + 12u, and so is B, as the mean of sums with errors of 2E + 1.25 γ_d + 8u and
         6E + 1.75 γ_d + 14u.
@@ -151,7 +151,7 @@ class JensenShannon(GroundCost):
         largest = torch.maximum(top.abs(), low.abs())
         if not largest.max() < 20:  # the sum of fourth powers could overflow
             logarithm.sub_(top[:, None]).clamp_(min=LOWEST_LOGARITHM)
-        fourth_root = logarithm.exp_()
+        fourth_root = exp_(logarithm)
         torch.mul(fourth_root, fourth_root, out=square)
         torch.mul(square, fourth_root, out=cube)
         # divide the products by powers of the norm instead of the roots, as there are fewer
@@ -161,7 +161,7 @@ class JensenShannon(GroundCost):
         torch.mm(features[1], fourth_root.T, out=sum_b).mul_(shrink.sqrt().mul_(0.5))
         torch.mm(features[2], cube.T, out=cube_sum).mul_(shrink.pow(1.5).mul_(0.5))
         sum_b += cube_sum
-        root_error = ROUNDING_UNIT * (4 * largest + 4)
+        root_error = ROUNDING_UNIT * (4 * largest + 6)
         margin = LARGEST_COEFFICIENTS * (4 * root_error + 1.5 * sum_error(d) + 20 * ROUNDING_UNIT)
         bounds = (sum_a.mul(c1).add_(c0).add_(sum_b, alpha=c2) for c0, c1, c2 in COEFFICIENTS)
         # torch.maximum propagates NaN, which marks overflow
@@ -191,20 +191,20 @@ class JensenShannon(GroundCost):
     ) -> torch.Tensor:
         r"""One exponential for each number of the texts, and one product; NaN for tokens whose exponentials overflow.
 
-        Roundings of factor and product move an angle z_l by up to 2u|z_l| and its exponential e_l by that and 4u of
-        itself. Of the length ‖e‖ that is at most 2u·ρ + 4u, where ρ² is the mean of z² with the weights e². Let t be
+        Roundings of factor and product move an angle z_l by up to 2u|z_l| and its exponential e_l by that and 6u of
+        itself. Of the length ‖e‖ that is at most 2u·ρ + 6u, where ρ² is the mean of z² with the weights e². Let t be
         the largest angle: ρ ≤ |t| + (Σ(t − z_l)² e_l² / Σ e_l²)^½, whose last term is at most 1 + ½ ln d, and
         t ≤ ln ‖e‖ ≤ t + ½ ln d. So ρ ≤ |ln ‖e‖| + ln d + 1. The direction is off by twice as much.
         """
         rows, d = x.shape
         slopes, offsets, lengths = features
         assert factors is not None
-        root = x.mul_((0.5 * factors).float()[:, None]).exp_()
+        root = exp_(x.mul_((0.5 * factors).float()[:, None]))
         norm = torch.linalg.vector_norm(root, dim=1)
         size = norm.log().abs_()
         is_safe = size < 35  # squares neither overflow nor underflow
         angle_error = float(torch.where(is_safe, size, 0.0).max()) + math.log(d) + 1
-        margin = ROUNDING_UNIT * (4.1 * angle_error + 20) + 2 * sum_error(d)
+        margin = ROUNDING_UNIT * (4.1 * angle_error + 24) + 2 * sum_error(d)
         product = torch.mm(slopes, root.T, out=work.products(rows)[0])
         product.mul_(norm.reciprocal_().masked_fill_(~is_safe, torch.nan))
         return product.add_((offsets - margin * lengths)[:, None])
