@@ -42,7 +42,7 @@ from evidence_assets.models.vectors import encode_ends
 FACTS = 5
 Step = tuple[str, str]
 """A question and an option."""
-Values = Callable[[Sequence[tuple[Step, str]]], Sequence[float]]
+Judge = Callable[[Sequence[tuple[Step, str]]], Sequence[float]]
 """How much each row entails its step, for pairs of step and row."""
 
 
@@ -80,10 +80,10 @@ def training_questions(questions: Iterable[StepQuestion]) -> list[TrainingQuesti
     ]
 
 
-def measure_steps(questions: Sequence[StepQuestion], values: Values) -> dict[str, list[float]]:
+def measure_steps(questions: Sequence[StepQuestion], judge: Judge) -> dict[str, list[float]]:
     """Hits of each question, and the values of pairs that entail and of those that do not."""
-    options = np.array_split(np.array(values([(s, q.fact) for q in questions for s in q.steps])), len(questions))
-    others = values([(q.steps[q.gold], q.other) for q in questions])
+    options = np.array_split(np.array(judge([(s, q.fact) for q in questions for s in q.steps])), len(questions))
+    others = judge([(q.steps[q.gold], q.other) for q in questions])
     right = [float(each[q.gold]) for each, q in zip(options, questions, strict=True)]
     return {
         "right option": [float(each.argmax() == q.gold) for each, q in zip(options, questions, strict=True)],
@@ -136,8 +136,8 @@ def main() -> None:
     cited = [q.options[n] for n, q in zip(chosen, questions, strict=True)]
     pairs = [((each.question, each.option), fact) for each in cited for fact in each.facts]
     best = {
-        name: np.array(values(pairs)).reshape(len(questions), FACTS).max(axis=1)
-        for name, values in (("verifier", verify), ("cosine", cosine))
+        name: np.array(judge(pairs)).reshape(len(questions), FACTS).max(axis=1)
+        for name, judge in (("verifier", verify), ("cosine", cosine))
     }
     best["confidence"] = np.array(confidence)
     print(f"answers: {right.mean():.3f} right, n = {len(right)}")

@@ -10,7 +10,7 @@ seeds of which two are reversed; stated facts that share one entity against stat
 ``reversed``: share of the reversed seeds, minus that of the given ones, whose reverse the masked model prefers in the
 initial prompt; the same for sets of seeds (two reversed, or as given) with at least one such seed.
 ``suggested``: two of the harvest's own triples, confirmed as stated facts in the order of a suggestion, as seeds beside
-the given ones, against two random stated facts. ``random`` is that against the given seeds alone.
+the given ones, against two random stated facts beside them. ``random, given``: these against the given seeds alone.
 ``verified``: triples that pass a check against as many of the best triples. ``prompts``: at least half of the kept
 prompts find the triple alone; ``systems``: the baseline harvests it, too; ``direction``: its reverse is no better.
 """
@@ -143,6 +143,11 @@ def compare_suggestions(case: Case) -> dict[str, tuple[float, float, float]]:
         return {}
     random_sets = [[*seeds, *draw.sample(others, ADDED_SEEDS)] for _ in range(DRAWS)]
     triples = [triple for triple in case.harvest(tuple(seeds)).triples if "seed" not in triple.flags]
+
+    def mean_precisions(pairs: Sequence[tuple[Sequence[EntityPair], Sequence[EntityPair]]]) -> tuple[float, float]:
+        first, second = ([case.r_precision(a, b) for a, b in pairs], [case.r_precision(b, a) for a, b in pairs])
+        return mean(first).value, mean(second).value
+
     orders = {
         "best": triples,
         "least agreed": sorted(triples, key=lambda t: t.agreement),
@@ -152,17 +157,9 @@ def compare_suggestions(case: Case) -> dict[str, tuple[float, float, float]]:
     for name, order in orders.items():
         places = [n for n, hit in enumerate(case.judge(order, seeds)[0]) if hit][:ADDED_SEEDS]
         added = [*seeds, *((order[n].head, order[n].tail) for n in places)]
-        pairs = [
-            (case.r_precision(added, random_seeds), case.r_precision(random_seeds, added))
-            for random_seeds in random_sets
-        ]
-        first, second = (mean(values).value for values in zip(*pairs, strict=True))
-        result[name] = first, second, float(places[-1] + 1 if places else len(order))
-    pairs = [
-        (case.r_precision(random_seeds, seeds), case.r_precision(seeds, random_seeds)) for random_seeds in random_sets
-    ]
-    first, second = (mean(values).value for values in zip(*pairs, strict=True))
-    return result | {"random, given": (first, second, 0.0)}
+        judged = float(places[-1] + 1 if places else len(order))
+        result[name] = *mean_precisions([(added, random_seeds) for random_seeds in random_sets]), judged
+    return result | {"random, given": (*mean_precisions([(each, seeds) for each in random_sets]), 0.0)}
 
 
 def prefer_reverse(case: Case) -> dict[str, tuple[float, float]]:

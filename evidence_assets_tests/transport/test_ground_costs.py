@@ -32,7 +32,7 @@ from evidence_assets.transport.costs.jsd import (
     tangent_offset,
     tangent_slope,
 )
-from evidence_assets.transport.ground_cost import Array32, Workspace
+from evidence_assets.transport.ground_cost import ROUNDING_UNIT, Array32, Workspace, exp_
 from evidence_assets.transport.pool import normalise_texts
 from evidence_assets_tests.transport.random_texts import distance, half_store, random_pool
 
@@ -243,6 +243,12 @@ def test_points_match_the_published_formulas() -> None:
     concatenated = np.concatenate([layers.mean(1), layers.max(1), layers.min(1)], axis=1)
     power_means = get_ground_cost("moverscore").vectors(layers)
     assert power_means == pytest.approx(concatenated / np.linalg.norm(concatenated, axis=1, keepdims=True))
+
+
+def test_exponentials_are_within_six_rounding_units() -> None:
+    x = np.linspace(-87, 88, 1 << 20, dtype=np.float32)
+    errors = exp_(torch.from_numpy(x.copy())).numpy() / np.exp(x.astype(np.float64)) - 1
+    assert np.abs(errors).max() <= 6 * ROUNDING_UNIT
 
 
 def test_coefficients_stay_below_the_generator_on_the_grid_of_the_proof() -> None:

@@ -28,8 +28,6 @@ from evidence_assets.reasoning.spans.questions import QuestionFocus, analyze_que
 
 AGENT_REACH = 6
 """Maximum words between a verb and the "by" of its agent."""
-CLAUSE_JOINS = frozenset(("and", "or", "but", "while", "whereas", ",", ";"))
-"""Words and marks before which a clause may end."""
 REACH = 4.0
 """Words over which the nearness of a span to a matched word falls to 1/e."""
 MISSING_NAMES = "missing names in context"
@@ -263,11 +261,9 @@ def _clause_leads(query: _Query, matched: _Matched, values: Sequence[bool]) -> l
     """
     words, edges, end = matched.sentence.words, list[int](), 0
     for n in (n for n, is_value in enumerate(values) if is_value):
-        join = next((k for k in reversed(range(end, n)) if words[k].lower in CLAUSE_JOINS), n)
-        if not edges:
-            edges.append(n)
-        elif join < n or n - end > 1:  # otherwise it goes on: "12 June 1941"
-            edges.append(join)
+        join = next((k for k in reversed(range(end, n)) if words[k].lower in LISTS["clause_joining"]), n)
+        if not edges or join < n or n - end > 1:  # otherwise the value goes on: "12 June 1941"
+            edges.append(join if edges else n)
         end = n + 1
     if len(edges) < 2:
         return [0.0] * len(words)

@@ -15,6 +15,8 @@ from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, s
 class Cosine(GroundCost):
     r"""One minus the cosine of the tokens' vectors, between 0 and 2; a zero vector has cost 1 to every vector.
 
+    Other vectors must have lengths of 1e-150 to 1e150, whose squares neither underflow nor overflow.
+
     .. math:: C(x, y) = 1 - \frac{x \cdot y}{\lVert x \rVert \lVert y \rVert} \qquad\text{(thesis, table 7.5)}
 
     The bound is the same product in float32, minus its rounding error: at most γ_d for an inner product of unit vectors
