@@ -127,7 +127,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "docker-compose.yaml").read_t
 
 
 def test_every_service_has_all_variables_that_dagster_reads() -> None:
-    text = "".join((DEPLOY / name).read_text() for name in ("dagster.yaml", "workspace.yaml"))
+    text = "".join((DEPLOY / name).read_text() for name in ("dagster.yaml", "on_ray.yaml", "workspace.yaml"))
     read_by_dagster = set(re.findall(r"\{env: (\w+)\}", text))
     services = [service for service in COMPOSE["services"].values() if service.get("image") == "evidence-assets"]
     assert len(services) == 5
@@ -147,11 +147,5 @@ def test_kubernetes_runs_the_same_as_compose() -> None:
     values = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text())
     [deployment] = values["dagster-user-deployments"]["deployments"]
     assert deployment["codeServerArgs"] == ["-m", "evidence_assets.definitions"]
-    ray = yaml.safe_load((DEPLOY / "kubernetes" / "ray.yaml").read_text())
-    ray_variables = {entry["name"]: entry.get("value") for entry in ray["common"]["containerEnv"]}
-    for entry in deployment["env"]:
-        assert not entry["name"].startswith("EVIDENCE_") or entry.get("value") == ray_variables[entry["name"]]
-    assert ray["image"] == deployment["image"]
-    secrets = {secret["name"] for secret in deployment["envSecrets"]}
-    for pods in (ray["head"], ray["worker"], *ray["additionalWorkerGroups"].values()):
-        assert {entry["secretRef"]["name"] for entry in pods["envFrom"]} == secrets
+    known = COMPOSE["services"]["code"]["environment"]
+    assert {entry["name"] for entry in deployment["env"]} <= set(known)

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -86,11 +86,10 @@ class Cluster:
             "EVIDENCE_CODE_HOST": "127.0.0.1",
             "EVIDENCE_CODE_PORT": str(self.ports["code"]),
             "RAY_ADDRESS": f"http://127.0.0.1:{self.ports['jobs']}",
-            "EVIDENCE_PROFILE": str(folder / "on_ray.yaml"),
+            "EVIDENCE_PROFILE": self.profile,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
         }
-        (folder / "on_ray.yaml").write_text(f"extends: {self.profile}\nname: on_ray\nexecutor: ray\n")
 
     def start(self, name: str, command: Sequence[str | Path], **how: Any) -> subprocess.Popen[bytes]:
         """A process whose whole group ends with the cluster; what it says goes to a log of its own."""
@@ -134,8 +133,10 @@ class Cluster:
     def start_all(self) -> None:
         home = self.folder / "dagster_home"
         home.mkdir(parents=True, exist_ok=True)
-        for name in ("dagster.yaml", "workspace.yaml"):
-            shutil.copy(REPOSITORY / "deploy" / name, home / name)
+        deploy = REPOSITORY / "deploy"
+        shutil.copy(deploy / "workspace.yaml", home)
+        config = "".join((deploy / name).read_text() for name in ("dagster.yaml", "on_ray.yaml"))
+        (home / "dagster.yaml").write_text(config)
         self.start("store", self.python("moto.server", "-H", "127.0.0.1", "-p", str(self.ports["store"])))
         wait(lambda: answers(self.ports["store"]), "the S3 server")
         sent(self.ports["store"], "PUT", "/lake")
@@ -185,17 +186,14 @@ class Cluster:
         for name in WORKERS:
             self.start(name, [*node, "--address", f"127.0.0.1:{port}", "--num-cpus", "1", *shared, *ports()])
 
-    def steps_at_work(self) -> dict[str, str]:
-        """The step that each Ray worker is at, by the worker's name."""
+    def runs_at_work(self, runs: Iterable[str]) -> dict[str, str]:
+        """Those of these runs that a Ray worker is at, by the worker's name."""
         at = {}
         for name in WORKERS:
             for process in processes(f"{NAME}={self.mark(name)}"):
                 with suppress(OSError):
-                    environment = dict(
-                        pair.partition("=")[::2] for pair in (process / "environ").read_text().split("\0")
-                    )
-                    if "DAGSTER_RUN_STEP_KEY" in environment and "execute_step" in (process / "cmdline").read_text():
-                        at[name] = environment["DAGSTER_RUN_STEP_KEY"]
+                    command = (process / "cmdline").read_text()
+                    at |= {name: run for run in runs if "execute_run" in command and run in command}
         return at
 
     def kill(self, name: str) -> None:

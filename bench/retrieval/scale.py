@@ -290,8 +290,7 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         recall = ", ".join(f"{share} at {k}" for k, share in index_report["recall"].items()) or "exact"
         print(
             f"\nIndex of {index_report['vectors']:,}: {index_report['kind']}, {index_report['bytes'] / MIB:,.0f} MiB, "
-            f"{index_report['nprobe']} lists searched, recall {recall} "
-            f"({index_report['queries'] or 'exhaustive'}); "
+            f"{index_report['nprobe']} lists searched, recall {recall}; "
             f"built within {index_report['gained'] / (index_report['bytes'] / MIB):.2f} times its size, "
             f"{index_report['gained']:,.0f} MiB above what the process held before"
         )

@@ -101,7 +101,7 @@ def _last_change(instance: dg.DagsterInstance, lake: Lake) -> float:
 
 def _runs_on_this_machine(instance: dg.DagsterInstance) -> bool:
     """Whether runs are local processes; other launchers would report the runs inside a run as lost."""
-    return profiles.load().executor == "processes" and isinstance(instance.run_launcher, dg.DefaultRunLauncher)
+    return isinstance(instance.run_launcher, dg.DefaultRunLauncher)
 
 
 @dg.sensor(

@@ -1,52 +1,12 @@
-"""The lake as a Dagster resource, and step placement: local processes or Ray jobs."""
+"""The lake as a Dagster resource, the pools and the executor."""
 
 from __future__ import annotations
-
-import os
-from typing import Any
 
 import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.lake.catalogue import find_lake
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-
-MAX_STEP_RESTARTS = 2
-"""Restarts of a step whose machine was lost."""
-STEP_VARIABLE = "DAGSTER_RUN_STEP_KEY"
-"""Environment variable that Dagster sets in the Ray job of a step."""
-
-
-def step_options(pool: str | None = None) -> dict[str, Any]:
-    """Placement arguments of an asset or a check: its pool and, with Ray, its resources and retries."""
-    options: dict[str, Any] = {"pool": pool} if pool else {}
-    if profiles.load().executor != "ray":
-        return options
-    needs = profiles.load().needs
-    resources = {"gpu": needs.gpu, "llm": needs.llm}.get(pool or "", needs.other)
-    ray_config = {
-        "num_cpus": resources.cpus,
-        "num_gpus": resources.gpus,
-        "memory": profiles.parse_bytes(resources.memory),
-    }
-    options["op_tags"] = {"dagster-ray/config": {name: value for name, value in ray_config.items() if value}}
-    if STEP_VARIABLE not in os.environ:
-        # only the run's process retries; a retry inside the job would nest
-        options["retry_policy"] = dg.RetryPolicy(max_retries=MAX_STEP_RESTARTS)
-    return options
-
-
-def executor() -> dg.ExecutorDefinition | None:
-    """The executor of a run's steps; None for Dagster's default."""
-    if profiles.load().executor != "ray":
-        return None
-    try:
-        from dagster_ray import ray_executor
-    except ImportError as error:
-        raise BadInput("executor: ray needs extra packages: pip install 'evidence-assets[ray]'") from error
-    executor: dg.ExecutorDefinition = ray_executor
-    return executor
 
 
 def set_pool_limits(instance: dg.DagsterInstance) -> None:
@@ -69,7 +29,8 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 class Resources(dg.Component, dg.Model, dg.Resolvable):
-    """The lake resource and the executor."""
+    """The lake resource and the executor of a run's steps."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        return dg.Definitions(resources={"lake": LakeResource()}, executor=executor())
+        executors = {"in_process": dg.in_process_executor, "multiprocess": dg.multiprocess_executor}
+        return dg.Definitions(resources={"lake": LakeResource()}, executor=executors[profiles.load().executor])

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.assets.planning import pace_metadata
-from evidence_assets.assets.resources import LakeResource, step_options
+from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import history_id, raise_interruptions
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
@@ -88,7 +88,7 @@ def _asset(key: str, options: AssetOptions, **arguments: Any) -> Callable[[Calla
         deps=[depends_on(d) if isinstance(d, str) else d for d in options.get("deps", ())],
         partitions_def=options.get("partitions"),
         tags=dict(options.get("tags", {})),
-        **step_options(options.get("pool")),
+        pool=options.get("pool"),
         **arguments,
     )
     return decorator
@@ -190,7 +190,6 @@ def table_check(
             )
             for name, description in descriptions.items()
         ],
-        **step_options(),
     )
     def check_table(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
         lake_store = lake.open()

@@ -27,13 +27,7 @@ MODEL_KINDS: dict[ModelKind, str] = {kind: f"{kind}s" for kind in get_args(Model
 """The profile key with the models of each kind, such as ``generators`` for ``generator``."""
 ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 """A profile's name for a model, used in asset keys, groups and tags."""
-MEMORY_PATTERN = r"^\d+(\.\d+)? ?[MG]B$"  # such as 500MB
 _PROFILES_FOLDER = Path(__file__).parent
-
-
-def parse_bytes(memory: str) -> int:
-    """Convert a size such as 500MB to bytes."""
-    return int(float(memory[:-2]) * {"M": 10**6, "G": 10**9}[memory[-2]])
 
 
 class _StrictModel(BaseModel):
@@ -89,11 +83,11 @@ class IndexSettings(_StrictModel):
     """Kind and size of vector indexes."""
 
     kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto: flat for few vectors, else ivf.")
-    memory: str = Field("8GB", pattern=MEMORY_PATTERN, description="Memory limit of an index, such as 500MB.")
+    memory: str = Field("8GB", pattern=r"^\d+(\.\d+)? ?[MG]B$", description="Memory limit of an index, such as 500MB.")
 
     @property
     def bytes(self) -> int:
-        return parse_bytes(self.memory)
+        return int(float(self.memory[:-2]) * {"M": 10**6, "G": 10**9}[self.memory[-2]])
 
 
 class Retrieval(_StrictModel):
@@ -150,22 +144,6 @@ class Pools(_StrictModel):
     llm: int = Field(4, ge=1, description="Steps that call a served language model.")
 
 
-class StepResources(_StrictModel):
-    """Resources that Ray reserves for a step."""
-
-    cpus: float = Field(1, ge=0)
-    gpus: float = Field(0, ge=0)
-    memory: str = Field("2GB", pattern=MEMORY_PATTERN)
-
-
-class PoolResources(_StrictModel):
-    """Resources of a step, by its concurrency pool."""
-
-    gpu: StepResources = StepResources(memory="4GB")
-    llm: StepResources = StepResources()
-    other: StepResources = StepResources()
-
-
 class Profile(_StrictModel):
     """A validated profile."""
 
@@ -186,10 +164,9 @@ class Profile(_StrictModel):
     ugat: GraphPaths
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
     automation: bool = Field(False, description="Whether sensors re-materialize assets that call a language model.")
-    executor: Literal["processes", "ray"] = Field(
-        "processes", description="Where steps run: on this machine, or as jobs of the Ray cluster at RAY_ADDRESS."
+    executor: Literal["in_process", "multiprocess"] = Field(
+        "in_process", description="Steps of a run: one after another in its process, or several, each in its own."
     )
-    needs: PoolResources = Field(default_factory=PoolResources, description="With Ray: resources of each step.")
     prompts: str = Field("", description="Folder with custom prompts, absolute or relative to this file.")
     presets: tuple[str, ...] = Field((), description="Presets with additional variants to load.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")

@@ -184,7 +184,7 @@ def test_the_profile_decides_whether_language_models_are_called(
     STATE["source"] = "2"
     ticker.make("source")
     assert ticker.tick() == {"answers"}, "the extractive reasoner is not a language model"
-    (tmp_path / "own.yaml").write_text(f"extends: paper\nname: own\nexecutor: ray\n{automation}\n")
+    (tmp_path / "own.yaml").write_text(f"extends: paper\nname: own\n{automation}\n")
     monkeypatch.setenv("EVIDENCE_PROFILE", str(tmp_path / "own.yaml"))
     context = dg.build_sensor_context(ticker.instance, repository_def=ticker.definitions.get_repository_def())
     result = follow_apart(context, lake=LakeResource(root=str(tmp_path)))
