@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -181,7 +180,7 @@ def main() -> int:
             if lost_run in {run["runId"] for run in running}:
                 return  # nothing else may end it
             if due[0] == "worker":
-                for name, run in cluster.runs_at_work(run["runId"] for run in running).items():
+                for name, run in cluster.runs_at_work([run["runId"] for run in running]).items():
                     harmed.add("worker")
                     with log_seconds(f"drill: {name} was killed in run {run[:8]}"):
                         cluster.kill(name)

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -186,14 +186,16 @@ class Cluster:
         for name in WORKERS:
             self.start(name, [*node, "--address", f"127.0.0.1:{port}", "--num-cpus", "1", *shared, *ports()])
 
-    def runs_at_work(self, runs: Iterable[str]) -> dict[str, str]:
+    def runs_at_work(self, runs: Sequence[str]) -> dict[str, str]:
         """Those of these runs that a Ray worker is at, by the worker's name."""
         at = {}
         for name in WORKERS:
             for process in processes(f"{NAME}={self.mark(name)}"):
                 with suppress(OSError):
                     command = (process / "cmdline").read_text()
-                    at |= {name: run for run in runs if "execute_run" in command and run in command}
+                    for run in runs:
+                        if "execute_run" in command and run in command:
+                            at[name] = run
         return at
 
     def kill(self, name: str) -> None:
