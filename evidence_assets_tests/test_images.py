@@ -147,5 +147,5 @@ def test_kubernetes_runs_the_same_as_compose() -> None:
     values = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text())
     [deployment] = values["dagster-user-deployments"]["deployments"]
     assert deployment["codeServerArgs"] == ["-m", "evidence_assets.definitions"]
-    known = COMPOSE["services"]["code"]["environment"]
-    assert {entry["name"] for entry in deployment["env"]} <= set(known)
+    variables = COMPOSE["services"]["code"]["environment"]
+    assert {entry["name"] for entry in deployment["env"]} <= set(variables)

@@ -57,10 +57,7 @@ def campaign(folder: Path, say: Callable[[str], None] = print) -> int:
         machine.start_all()
         began = time.monotonic()
         demos = [machine.demo(machine.world, name) for name in ("one", "other")]
-        # A process a step would load torch for each; a run has one of its own already.
-        backfill_ids = [
-            backfill(machine, selection(BENCHMARK), name, {"in_process": {}}) for name in ("first", "second")
-        ]
+        backfill_ids = [backfill(machine, selection(BENCHMARK), name) for name in ("first", "second")]
         states = [run_backfill(machine, name, lambda running: None) for name in backfill_ids]
         statuses = [demo.wait() for demo in demos]
         took = f"{time.monotonic() - began:.0f}"
