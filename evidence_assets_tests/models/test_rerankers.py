@@ -108,7 +108,7 @@ LABELLED = [
     for query in QUERIES
     for text in ("aspirin may treat it", "aspirin lowers it", "insulin may treat it", "choose one of the letters")
 ]
-QUICK = TuningSettings(epochs=40, rate=5e-3)
+QUICK = TuningSettings(epochs=40, rate=2e-3)
 
 
 def test_relevant_texts_score_higher_after_tuning(tmp_path: Path) -> None:
