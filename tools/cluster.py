@@ -31,6 +31,8 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import dagster as dg
+
 from tools.cluster_processes import Cluster
 
 PATIENCE = 7_200.0
@@ -72,8 +74,6 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
 def select_all(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
     """All that the profile loads, as backfills are asked for: what is known at once, or, once the seed files are
     looked at, the rest, which waits for a partition of each."""
-    import dagster as dg
-
     from evidence_assets.cli.run_selection import EVERYTHING, list_partitions
     from evidence_assets.definitions import defs
 
@@ -180,12 +180,11 @@ def main() -> int:
             if lost_run in {run["runId"] for run in running}:
                 return  # nothing else may end it
             if due[0] == "worker":
-                for name, run in cluster.runs_at_work([run["runId"] for run in running]).items():
+                if at_work := cluster.runs_at_work([run["runId"] for run in running]):
+                    (name, lost_run), *_ = at_work.items()
                     harmed.add("worker")
-                    with log_seconds(f"drill: {name} was killed in run {run[:8]}"):
+                    with log_seconds(f"drill: {name} was killed in run {lost_run[:8]}"):
                         cluster.kill(name)
-                    lost_run = run
-                    return
                 return
             harmed.add(due[0])
             if due[0] == "postgres":
@@ -208,6 +207,12 @@ def main() -> int:
             if "twice" in options.drill:
                 backfill_ids.append(backfill(cluster, assets, "second"))
             states = [run_backfill(cluster, backfill_id, harm) for backfill_id in backfill_ids]
+        if lost_run:
+            with cluster.instance() as instance:
+                retries = instance.get_runs(filters=dg.RunsFilter(tags={"dagster/parent_run_id": lost_run}))
+            print(f"           run {lost_run[:8]} again: {[run.status.value for run in retries]}", flush=True)
+            if not any(run.is_success for run in retries):
+                return 1
         if "store" in harmed:
             print(f"           requests that the store refused or cut off: {cluster.door.failed}", flush=True)
         if missed := set(options.drill) - harmed - {"twice", "ten"}:

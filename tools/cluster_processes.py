@@ -31,7 +31,7 @@ NAME = "CLUSTER_PROCESS"
 WORKERS = ("worker1", "worker2")
 STEPS = """
 query ($id: ID!) { runOrError(runId: $id) {
-  __typename ... on Run { stepStats { stepKey status startTime endTime attempts { startTime } } }
+  __typename ... on Run { stepStats { stepKey startTime endTime } }
   ... on PythonError { message } } }
 """
 
@@ -67,7 +67,7 @@ class Cluster:
         self.ports = {name: free_port() for name in ("postgres", "store", "ray", "jobs", "code", "webserver")}
         self.door = FaultyProxy(f"http://127.0.0.1:{self.ports['store']}")
         base = os.environ.get("EVIDENCE_PROFILE", "embedded")
-        self.profile = str(Path(base).resolve()) if Path(base).is_file() else base
+        profile = str(Path(base).resolve()) if Path(base).is_file() else base
         self.environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -86,7 +86,7 @@ class Cluster:
             "EVIDENCE_CODE_HOST": "127.0.0.1",
             "EVIDENCE_CODE_PORT": str(self.ports["code"]),
             "RAY_ADDRESS": f"http://127.0.0.1:{self.ports['jobs']}",
-            "EVIDENCE_PROFILE": self.profile,
+            "EVIDENCE_PROFILE": profile,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
         }
