@@ -232,11 +232,12 @@ def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], d
         return
     # New threads inherit the last count that was set in any thread, so it is restored at the end.
     pool = ThreadPoolExecutor(min(threads, len(items)), initializer=torch.set_num_threads, initargs=(1,))
-    try:
-        yield from pool.map(work, items)
-    finally:
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
+    with native_thread_pools().limit(limits=1, user_api="blas"):
+        try:
+            yield from pool.map(work, items)
+        finally:
+            pool.shutdown(cancel_futures=True)
+            torch.set_num_threads(threads)
 
 
 def map_batches(

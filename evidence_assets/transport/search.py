@@ -15,7 +15,7 @@ waves of a fixed size, so that all that is returned is the same for any number o
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -126,7 +126,7 @@ def find_nearest_texts(
     ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, or other texts that are read in parts.
     ``k``: At least 1; a smaller pool returns all of its texts.
     ``cost``: The name of a registered cost (:mod:`.costs`) or a GroundCost; ``temperature`` is its T > 0.
-    ``threads``: Worker threads; default: all CPUs of this process.
+    ``threads``: Worker threads; default: all CPUs of this process, or none for a pool too small to gain from them.
     ``device``: ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
     ``likely``: For each query, texts that are probably near, best first; they only save time.
 
@@ -143,11 +143,12 @@ def find_nearest_texts(
     n_threads = threads or count_processors()
     if len(pool) < MIN_FILTERED_TEXTS:
         pool = pool.select(range(len(pool)))  # in memory, as texts are read again
+        n_threads = threads or 1
     # several threads of BLAS sum in another order; those of torch would wait for each other inside a solution
-    limit = native_thread_pools().limit
-    limit_torch = partial(limit, limits=1, user_api="openmp")
-    with limit(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads, initializer=limit_torch) as executor:
-        search = _Search(ground, pool, temperature, n_threads, device, executor)
+    limit = partial(native_thread_pools().limit, limits=1)
+    with limit(), ThreadPoolExecutor(n_threads, initializer=partial(limit, user_api="openmp")) as executor:
+        run = map if n_threads == 1 else executor.map
+        search = _Search(ground, pool, temperature, n_threads, device, run)
         seeds = [search.solve_seeds(q, likely[i] if likely else ()) for i, q in enumerate(queries)]
         search.solve_nearest(queries, seeds)
     return [query.result(len(pool)) for query in queries]
@@ -162,7 +163,7 @@ class _Search:
     temperature: float
     threads: int
     device: str
-    executor: ThreadPoolExecutor
+    map: Callable[[Callable[[int], _SolvedText], Iterable[int]], Iterable[_SolvedText]]
 
     def solve_seeds(self, query: _Query, likely: Sequence[int]) -> list[_SolvedText]:
         """Solve the first texts of a query: the likely nearest, or evenly spaced ones."""
@@ -206,7 +207,7 @@ class _Search:
                 bounds.tighten(solved.solution.potential)
 
     def _solve_all(self, query: _Query, texts: Sequence[int]) -> list[_SolvedText]:
-        solved_texts = list(self.executor.map(partial(self._solve, query), texts))
+        solved_texts = list(self.map(partial(self._solve, query), texts))
         for solved in solved_texts:
             query.add(solved)
         return solved_texts

@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
+from evidence_assets.experiment.evidence.selection import (
+    QUESTIONS_PER_GROUP,
+    Parent,
+    Question,
+    SelectedEvidence,
+    Selector,
+)
 from evidence_assets.experiment.evidence.sources import Bm25Chunks, CosineChunks, open_benchmark_corpus, read_tables
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.stage import StageContext
@@ -66,18 +72,27 @@ def add_header_cells(
     ]
 
 
-CellScorer = Callable[[Sequence[str], Sequence[str]], npt.NDArray[np.floating]]
-"""Maps queries and cell texts to scores (queries × cells)."""
+CellScorer = Callable[[Sequence[tuple[Sequence[str], Sequence[str]]]], list[npt.NDArray[np.floating]]]
+"""Maps queries and cell texts of several tables to the scores of each table (queries × cells)."""
 
 
-def score_cells_by_bm25(queries: Sequence[str], cells: Sequence[str]) -> npt.NDArray[np.floating]:
+def score_cells_by_bm25(requests: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[npt.NDArray[np.floating]]:
     """BM25 of each query against each cell; the table is the corpus."""
-    return score_texts(list(map(lowercase_words, cells)), list(map(lowercase_words, queries)))
+    return [
+        score_texts(list(map(lowercase_words, cells)), list(map(lowercase_words, queries)))
+        for queries, cells in requests
+    ]
 
 
 def cosine_cell_scorer(encoder: Encoder) -> CellScorer:
-    """A scorer by the cosine of embeddings."""
-    return lambda queries, cells: encoder.encode_sentences(queries) @ encoder.encode_sentences(cells).T
+    """A scorer by the cosine of embeddings, which encodes the texts of all tables together."""
+
+    def score(requests: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[npt.NDArray[np.floating]]:
+        vectors = encoder.encode_sentences([text for request in requests for texts in request for text in texts])
+        parts = np.split(vectors, np.cumsum([len(texts) for request in requests for texts in request]))
+        return [queries @ cells.T for queries, cells in zip(parts[:-1:2], parts[1::2], strict=True)]
+
+    return score
 
 
 class CellSelector:
@@ -91,21 +106,38 @@ class CellSelector:
         self.version = content_id("cells", VERSION, k, version, sorted(v for _, v in tables.values()))
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
-        for question in questions:
-            table, version = self._tables.get(question.table_id, (None, ""))
-            yield [] if table is None else list(self._select(question, table, version))
+        for start in range(0, len(questions), QUESTIONS_PER_GROUP):
+            group = [(question, self._cells(question)) for question in questions[start : start + QUESTIONS_PER_GROUP]]
+            scores = iter(self._scores([self._request(*pair) for pair in group if pair[1]]))
+            for question, cells in group:
+                yield list(self._rows(question, cells, next(scores))) if cells else []
 
-    def _select(self, question: Question, table: Table, version: str) -> Iterator[SelectedEvidence]:
-        cells = [(r, c) for r, row in enumerate(table.rows) for c, text in enumerate(row) if text.strip()]
-        if not cells:
-            return
-        hypotheses = [("", "")] if question.task == "verification" else question.hypotheses
-        queries = [question.query(option) for _, option in hypotheses]
+    def _cells(self, question: Question) -> list[tuple[int, int]]:
+        """The cells of the question's table that are not empty."""
+        if question.table_id not in self._tables:
+            return []
+        rows = self._tables[question.table_id][0].rows
+        return [(r, c) for r, row in enumerate(rows) for c, text in enumerate(row) if text.strip()]
+
+    def _request(self, question: Question, cells: Sequence[tuple[int, int]]) -> tuple[list[str], list[str]]:
+        table, _ = self._tables[question.table_id]
+        return [question.query(option) for _, option in _hypotheses(question)], [
+            verbalise_cell(table, *cell) for cell in cells
+        ]
+
+    def _rows(
+        self, question: Question, cells: Sequence[tuple[int, int]], scores: npt.NDArray[np.floating]
+    ) -> Iterator[SelectedEvidence]:
+        table, version = self._tables[question.table_id]
         parent = (Parent("table", table.table_id, version),)
-        scores = self._scores(queries, [verbalise_cell(table, *cell) for cell in cells])
-        for (label, _), cell_scores in zip(hypotheses, scores, strict=True):
+        for (label, _), cell_scores in zip(_hypotheses(question), scores, strict=True):
             best = [(cells[i], float(cell_scores[i])) for i in top_positions(cell_scores, self._k)]
             yield from (SelectedEvidence(label, "cell", parent, *each) for each in add_header_cells(table, best))
+
+
+def _hypotheses(question: Question) -> list[tuple[str, str]]:
+    """Labels and texts; the labels of a claim's verification are no texts."""
+    return [("", "")] if question.task == "verification" else question.hypotheses
 
 
 # Methods ------------------------------------------------------------------------------------------------------------

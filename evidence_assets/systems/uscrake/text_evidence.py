@@ -11,6 +11,7 @@ import numpy as np
 
 from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence
 from evidence_assets.lake.array_files import release_memory
+from evidence_assets.models.inference import map_single_threaded, resolve_device
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.spans.passages import find_referent
 from evidence_assets.retrieval.token_cache import CachedText
@@ -20,6 +21,7 @@ from evidence_assets.systems.uscrake.passages import Hypothesis, Passages, Pool,
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.text.sentences import starts_with_pronoun
 from evidence_assets.transport import TokenPool
+from evidence_assets.transport.search import MIN_FILTERED_TEXTS
 
 TextCandidate = tuple[SelectedEvidence, JudgedText]
 """A row of text evidence before the joint ranking, and what the judge reads of it."""
@@ -47,7 +49,11 @@ class TextEvidence:
         if pools and self._settings.cost != "embedding":
             # One call encodes all texts that are not cached.
             self._encoded.texts(np.unique(np.concatenate([pool.chunks for pool in pools])))
-        candidates = [self._select(h, pool) for h, pool in zip(hypotheses, pools, strict=True)]
+        pairs = list(zip(hypotheses, pools, strict=True))
+        # The search in a large pool has threads of its own, and one such pool in memory is enough.
+        in_parallel = self._settings.R < MIN_FILTERED_TEXTS and resolve_device("auto") == "cpu"
+        run = map_single_threaded if in_parallel else map
+        candidates = list(run(lambda pair: self._select(*pair), pairs))
         release_memory()  # large pools otherwise stay allocated
         return candidates
 
