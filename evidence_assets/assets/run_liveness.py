@@ -20,6 +20,7 @@ from typing import Any
 import dagster as dg
 import sqlalchemy
 import yaml
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
 
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import is_abandoned, replacing_file
@@ -200,10 +201,20 @@ def _relax_sync(connection: Any, _record: Any) -> None:
         _open_connection(database)
 
 
+@lru_cache(maxsize=8)
+def _create_engine(url: str) -> sqlalchemy.Engine:
+    timeout = {"timeout": sqlite_event_log.SQLITE_BUSY_TIMEOUT_SECONDS}
+    return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool, connect_args=timeout)
+
+
 def sync_databases_less() -> None:
-    """Let Dagster's SQLite databases sync to disk less often in this process."""
+    """Let Dagster's SQLite databases sync to disk less often in this process, and compile their statements once.
+
+    Dagster creates an engine for every connection, and each engine compiles all statements again.
+    """
     if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _relax_sync):
         sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _relax_sync)
+        sqlite_event_log.create_engine = lambda url, **_: _create_engine(url)
 
 
 def open_uncaptured_instance(home: Path) -> dg.DagsterInstance:

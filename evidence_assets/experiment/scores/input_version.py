@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 import polars as pl
 
@@ -32,8 +30,7 @@ INPUT_VERSIONS = f"""
 
 def compute_input_version(questions: pl.DataFrame, evidence: pl.DataFrame, predictions: pl.DataFrame) -> str:
     """The version of the rows of one variant and benchmark."""
-    versions = list[Any]()
-    for rows, sql in ((questions, _OF_QUESTIONS), (evidence, _OF_ROWS), (predictions, _OF_ROWS)):
-        with duckdb.connect() as connection:
-            versions += connection.from_arrow(rows.to_arrow()).aggregate(sql).fetchall()[0]
+    inputs = ((questions, _OF_QUESTIONS), (evidence, _OF_ROWS), (predictions, _OF_ROWS))
+    with duckdb.connect() as connection:
+        versions = [connection.from_arrow(rows.to_arrow()).aggregate(sql).fetchall()[0][0] for rows, sql in inputs]
     return ":".join(map(str, versions))
