@@ -6,6 +6,7 @@ A component passes the function that returns rows; this module adds what Dagster
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Required, TypedDict, Unpack
 
@@ -228,9 +229,15 @@ def _check_result(
     )
 
 
+@lru_cache(maxsize=1)
+def _open_lake(root: Path) -> duckdb.DuckDBPyConnection:
+    """A connection for all checks of a process: opening one takes longer than a check."""
+    return connect(root, lazy=True, memory=None)
+
+
 def _read_dangling_edges(lake: Lake, lineage: Path) -> list[dict[str, Any]]:
     for _ in range(READ_ATTEMPTS - 1):
-        with suppress(duckdb.Error), connect(lake.root, lazy=True, memory=None) as connection:
-            return find_dangling_edges(connection, lineage)
-    with connect(lake.root, lazy=True, memory=None) as connection:
-        return find_dangling_edges(connection, lineage)
+        with suppress(duckdb.Error):
+            return find_dangling_edges(_open_lake(lake.root), lineage)
+        _open_lake.cache_clear()
+    return find_dangling_edges(_open_lake(lake.root), lineage)

@@ -107,13 +107,18 @@ def create_views(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
     existing = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
     for name in tables:
         if (name,) not in existing:
-            # Names with a leading dot are temporary files; the pattern does not match them.
-            folder = fetch_folder(root / name).resolve()
-            files = [folder / "**/[!.]*.parquet"] if next(folder.rglob("*.parquet"), None) is not None else []
-            columns = [f'"{column}"' for column in TABLES[name].names]
-            if "asset" not in TABLES[name].names:
-                columns.append("replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset")
-            connection.execute(f'CREATE VIEW "{name}" AS SELECT {", ".join(columns)} FROM {scan_sql(name, files)}')
+            connection.execute(f'CREATE VIEW "{name}" AS {view_sql(root, name)}')
+
+
+def view_sql(root: Path, table: str) -> str:
+    """SQL that selects the rows of a table of the lake in this folder."""
+    # Names with a leading dot are temporary files; the pattern does not match them.
+    folder = fetch_folder(root / table).resolve()
+    files = [folder / "**/[!.]*.parquet"] if next(folder.rglob("*.parquet"), None) is not None else []
+    columns = [f'"{column}"' for column in TABLES[table].names]
+    if "asset" not in TABLES[table].names:
+        columns.append("replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset")
+    return f"SELECT {', '.join(columns)} FROM {scan_sql(table, files)}"
 
 
 def scan_sql(table: str, files: Sequence[Path | str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from evidence_assets.lake.catalogue import create_views, scan_sql
+from evidence_assets.lake.catalogue import create_views, lake_root, scan_sql, view_sql
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.row_locations import (
     LAST_CHARACTER,
@@ -282,14 +282,13 @@ def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict
         schema = KINDS.get(kind)
         if schema is None:
             raise ValueError(f"{lineage_file}: unknown kind of row {kind!r}: materialize its asset again")
-        create_views(connection, schema.name)
         edges += query_rows(
             connection,
             f"""
             WITH edges AS (SELECT DISTINCT child_kind, child_id, parent_kind, parent_id, parent_version
                            FROM {source} WHERE parent_kind = $kind),
             rows AS (SELECT "{schema.row_id}" AS id, CAST("{schema.version_column}" AS VARCHAR) AS version
-                     FROM "{schema.name}")
+                     FROM ({view_sql(lake_root(connection), schema.name)}))
             SELECT edges.*, parent_id IN (SELECT id FROM rows) AS present
             FROM edges ANTI JOIN rows ON rows.id = parent_id AND rows.version = parent_version ORDER BY ALL
             """,
