@@ -23,8 +23,7 @@ from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.registry import get_encoder
+from evidence_assets.models.registry import CachingEncoder, get_encoder
 from evidence_assets.profiles import Profile
 from evidence_assets.retrieval.bm25 import lowercase_words, score_texts
 from evidence_assets.systems.baselines import VERSION
@@ -72,25 +71,26 @@ def add_header_cells(
     ]
 
 
-CellScorer = Callable[[Sequence[tuple[Sequence[str], Sequence[str]]]], list[npt.NDArray[np.floating]]]
-"""Maps queries and cell texts of several tables to the scores of each table (queries × cells)."""
+CellTexts = tuple[Sequence[str], Sequence[str]]
+"""The queries and cell texts of a table."""
+CellScorer = Callable[[Sequence[CellTexts]], list[npt.NDArray[np.floating]]]
+"""Scores of each table (queries × cells)."""
 
 
-def score_cells_by_bm25(requests: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[npt.NDArray[np.floating]]:
+def score_cells_by_bm25(requests: Sequence[CellTexts]) -> list[npt.NDArray[np.floating]]:
     """BM25 of each query against each cell; the table is the corpus."""
-    return [
-        score_texts(list(map(lowercase_words, cells)), list(map(lowercase_words, queries)))
-        for queries, cells in requests
-    ]
+    words = ((list(map(lowercase_words, texts)) for texts in request) for request in requests)
+    return [score_texts(cells, queries) for queries, cells in words]
 
 
-def cosine_cell_scorer(encoder: Encoder) -> CellScorer:
+def cosine_cell_scorer(encoder: CachingEncoder) -> CellScorer:
     """A scorer by the cosine of embeddings, which encodes the texts of all tables together."""
 
-    def score(requests: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[npt.NDArray[np.floating]]:
-        vectors = encoder.encode_sentences([text for request in requests for texts in request for text in texts])
-        parts = np.split(vectors, np.cumsum([len(texts) for request in requests for texts in request]))
-        return [queries @ cells.T for queries, cells in zip(parts[:-1:2], parts[1::2], strict=True)]
+    def score(requests: Sequence[CellTexts]) -> list[npt.NDArray[np.floating]]:
+        encoder.encode_sentences(
+            [text for request in requests for texts in request for text in texts]
+        )  # into its cache
+        return [encoder.encode_sentences(queries) @ encoder.encode_sentences(cells).T for queries, cells in requests]
 
     return score
 
@@ -108,22 +108,18 @@ class CellSelector:
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         for start in range(0, len(questions), QUESTIONS_PER_GROUP):
             group = [(question, self._cells(question)) for question in questions[start : start + QUESTIONS_PER_GROUP]]
-            scores = iter(self._scores([self._request(*pair) for pair in group if pair[1]]))
+            requests = [([q.query(o) for _, o in _hypotheses(q)], list(cells.values())) for q, cells in group if cells]
+            scores = iter(self._scores(requests))
             for question, cells in group:
-                yield list(self._rows(question, cells, next(scores))) if cells else []
+                yield list(self._rows(question, list(cells), next(scores))) if cells else []
 
-    def _cells(self, question: Question) -> list[tuple[int, int]]:
-        """The cells of the question's table that are not empty."""
+    def _cells(self, question: Question) -> dict[tuple[int, int], str]:
+        """The texts of the cells of the question's table that are not empty."""
         if question.table_id not in self._tables:
-            return []
-        rows = self._tables[question.table_id][0].rows
-        return [(r, c) for r, row in enumerate(rows) for c, text in enumerate(row) if text.strip()]
-
-    def _request(self, question: Question, cells: Sequence[tuple[int, int]]) -> tuple[list[str], list[str]]:
+            return {}
         table, _ = self._tables[question.table_id]
-        return [question.query(option) for _, option in _hypotheses(question)], [
-            verbalise_cell(table, *cell) for cell in cells
-        ]
+        cells = [(r, c) for r, row in enumerate(table.rows) for c, text in enumerate(row) if text.strip()]
+        return {cell: verbalise_cell(table, *cell) for cell in cells}
 
     def _rows(
         self, question: Question, cells: Sequence[tuple[int, int]], scores: npt.NDArray[np.floating]

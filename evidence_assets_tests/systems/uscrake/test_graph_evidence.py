@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.evidence.selection import Question
+from evidence_assets.systems.uscrake import concept_triples
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.settings import MAX_TRIPLES, UscrakeSettings
@@ -38,8 +41,10 @@ class RecordingJudge(LateInteraction):
     def __init__(self) -> None:
         super().__init__(ENCODER)
         self.texts: list[str] = []
+        self.calls = 0
 
     def score(self, requests: Any) -> list[npt.NDArray[np.float64]]:
+        self.calls += bool(requests)
         self.texts += [item.text for _, items in requests for item in items]
         return super().score(requests)
 
@@ -56,6 +61,18 @@ def test_as_published_every_triple_is_scored_by_the_judge() -> None:
     assert set(judge.texts) == sentences and len(picks) == 3
     assert {reasons_of(pick)["dropped"] for pick in picks} == {0}
     assert (UscrakeSettings(triples_judged=0, s=3).max_triples, UscrakeSettings(s=3).max_triples) == (MAX_TRIPLES, 30)
+
+
+def test_questions_are_judged_in_batches_of_triples(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = [replace(HUB, question_id=f"q{i}", text=f"{HUB.text} Near thing {i}?") for i in range(5)]
+    judged, picks = [], []
+    for limit in (1, 100, 4096):
+        monkeypatch.setattr(concept_triples, "TRIPLES_PER_BATCH", limit)
+        judge = RecordingJudge()
+        picks.append(list(selector(None, triples=graph(), judged_by=judge, parts="graph").select(questions)))
+        judged.append(judge.calls)
+    assert picks[0] == picks[1] == picks[2] and all(picks[0])
+    assert judged[0] > judged[1] > judged[2] == 1
 
 
 def test_as_published_no_concept_is_linked_by_meaning() -> None:
