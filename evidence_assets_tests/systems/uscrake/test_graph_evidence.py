@@ -44,7 +44,7 @@ class RecordingJudge(LateInteraction):
         self.calls = 0
 
     def score(self, requests: Any) -> list[npt.NDArray[np.float64]]:
-        self.calls += bool(requests)
+        self.calls += any(items for _, items in requests)
         self.texts += [item.text for _, items in requests for item in items]
         return super().score(requests)
 
