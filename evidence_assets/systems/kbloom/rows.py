@@ -11,7 +11,7 @@ import polars as pl
 
 from evidence_assets.experiment.stage import StageOutput
 from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple
-from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
 from evidence_assets.systems.kbloom import VERSION
@@ -36,11 +36,13 @@ def build_seed_rows(relation: Relation) -> list[Row]:
 
 def build_relation(rows: pl.DataFrame) -> Relation:
     """The relation of its rows in ``relation_seeds``: a harvest depends on the lake, not on the seed file."""
-    pairs = rows.sort("position").to_dicts()
-    first = pairs[0]
-    kinds: dict[str, Any] = {name: tuple(first[name]) for name in ("head_kinds", "tail_kinds")}
+    if rows.is_empty():
+        raise StaleInput("knowledge/seeds has no seeds of this relation; materialize it first")
+    rows = rows.sort("position")
+    first = rows.row(0, named=True)
     columns = {name: first[name] for name in _RELATION_COLUMNS}
-    return Relation(first["relation_id"], pairs=tuple((row["head"], row["tail"]) for row in pairs), **columns, **kinds)
+    columns |= {name: tuple(first[name]) for name in ("head_kinds", "tail_kinds")}
+    return Relation(first["relation_id"], pairs=tuple(rows.select("head", "tail").rows()), **columns)
 
 
 def build_relations(rows: pl.DataFrame) -> list[Relation]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.systems.kbloom.harvesting import EntityKinds, Harvest, KBloomSettings, harvest_relation
 from evidence_assets.systems.kbloom.rows import (
@@ -48,6 +48,8 @@ def test_a_relation_comes_back_from_its_rows(
     rows = as_stored("relation_seeds", build_seed_rows(relation))
     assert build_relation(rows) == relation and build_relations(rows) == [relation]
     assert set(rows["seed_hash"]) == {relation.seed_hash}
+    with pytest.raises(StaleInput, match="knowledge/seeds has no seeds of this relation; materialize it first"):
+        build_relation(rows.clear())
 
 
 def harvest_both_variants() -> list[Harvest]:
