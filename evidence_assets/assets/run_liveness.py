@@ -21,6 +21,7 @@ import dagster as dg
 import sqlalchemy
 import yaml
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import is_abandoned, replacing_file
@@ -203,7 +204,7 @@ def _relax_sync(connection: Any, _record: Any) -> None:
 
 @lru_cache(maxsize=8)
 def _create_engine(url: str) -> sqlalchemy.Engine:
-    timeout = {"timeout": sqlite_event_log.SQLITE_BUSY_TIMEOUT_SECONDS}
+    timeout = {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
     return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool, connect_args=timeout)
 
 
@@ -214,7 +215,7 @@ def sync_databases_less() -> None:
     """
     if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _relax_sync):
         sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _relax_sync)
-        sqlite_event_log.create_engine = lambda url, **_: _create_engine(url)
+        vars(sqlite_event_log)["create_engine"] = lambda url, **_: _create_engine(url)
 
 
 def open_uncaptured_instance(home: Path) -> dg.DagsterInstance:

@@ -105,9 +105,7 @@ class _Query:
 
 def count_processors() -> int:
     """Number of CPUs available to this process."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def find_nearest_texts(
