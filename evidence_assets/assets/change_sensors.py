@@ -18,7 +18,7 @@ from evidence_assets.assets.run_liveness import (
     fail_killed_runs,
     hold_liveness_lock,
     is_interrupted,
-    sync_databases_less,
+    speed_up_databases,
 )
 from evidence_assets.assets.seeds import RELATIONS, request_seed_runs
 from evidence_assets.lake.store import Lake
@@ -72,7 +72,7 @@ def materialize_changes(
 @dg.op(description="Materializes stale assets until none is left.")
 def materialize_stale_assets(context: dg.OpExecutionContext, lake: LakeResource) -> None:
     instance = context.instance
-    sync_databases_less()
+    speed_up_databases()
     # The lock outlives this step, so that a kill before the run has ended is noticed as well.
     alive = hold_liveness_lock(_home(instance))
     instance.add_run_tags(context.run_id, alive)

@@ -1,4 +1,4 @@
-"""How runs ended: killed, interrupted or failed; and fewer disk syncs.
+"""How runs ended: killed, interrupted or failed; and faster databases of Dagster.
 
 Each process keeps a file locked while it lives, so that others notice when it was killed.
 """
@@ -208,7 +208,7 @@ def _create_engine(url: str) -> sqlalchemy.Engine:
     return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool, connect_args=timeout)
 
 
-def sync_databases_less() -> None:
+def speed_up_databases() -> None:
     """Let Dagster's SQLite databases sync to disk less often in this process, and compile their statements once.
 
     Dagster creates an engine for every connection, and each engine compiles all statements again.

@@ -231,7 +231,7 @@ def _check_result(
 
 @lru_cache(maxsize=1)
 def _open_lake(root: Path) -> duckdb.DuckDBPyConnection:
-    """A connection for all checks of a process: opening one takes longer than a check."""
+    """A connection for all checks of a process: opening one takes as long as a check."""
     return connect(root, lazy=True, memory=None)
 
 

@@ -35,7 +35,7 @@ from evidence_assets.assets.run_liveness import (
     fail_killed_runs,
     hold_liveness_lock,
     open_uncaptured_instance,
-    sync_databases_less,
+    speed_up_databases,
     wait_for_slots,
 )
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG
@@ -128,7 +128,7 @@ def make_unit_runner(
     """A function that runs units in this process, with a line for each materialization to print or to return."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    sync_databases_less()
+    speed_up_databases()
     job, instance = definitions.resolve_implicit_global_asset_job_def(), open_uncaptured_instance(dagster_home())
     graph = definitions.resolve_asset_graph()
 

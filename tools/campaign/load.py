@@ -186,9 +186,9 @@ def _pages(events: int) -> dict[str, float]:
 
     import dagster as dg
 
-    from evidence_assets.assets.run_liveness import sync_databases_less
+    from evidence_assets.assets.run_liveness import speed_up_databases
 
-    sync_databases_less()
+    speed_up_databases()
     graph = import_module("evidence_assets.cli.runner").defs().resolve_asset_graph()
     keys = list(graph.materializable_asset_keys)
     took: dict[str, float] = {}

@@ -87,9 +87,8 @@ def cosine_cell_scorer(encoder: CachingEncoder) -> CellScorer:
     """A scorer by the cosine of embeddings, which encodes the texts of all tables together."""
 
     def score(requests: Sequence[CellTexts]) -> list[npt.NDArray[np.floating]]:
-        encoder.encode_sentences(
-            [text for request in requests for texts in request for text in texts]
-        )  # into its cache
+        # one call fills the encoder's cache
+        encoder.encode_sentences([text for request in requests for texts in request for text in texts])
         return [encoder.encode_sentences(queries) @ encoder.encode_sentences(cells).T for queries, cells in requests]
 
     return score
