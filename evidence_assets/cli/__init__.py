@@ -5,6 +5,7 @@ This module imports no other, so that ``evidence --help`` starts at once; a comm
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import warnings
@@ -76,9 +77,15 @@ def _group() -> None:
     """Make typer build a group although no command is registered yet."""
 
 
+def collect_garbage_rarely() -> None:
+    """Collect garbage in this process after 100,000 new objects; by default it takes a fifth of the start."""
+    gc.set_threshold(100_000)
+
+
 def main() -> None:
     """Entry point of the console script; SIGTERM ends a command as ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    collect_garbage_rarely()
     try:
         app()
     except SystemExit as stop:

@@ -39,6 +39,7 @@ from evidence_assets.assets.run_liveness import (
     wait_for_slots,
 )
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG
+from evidence_assets.cli import collect_garbage_rarely
 from evidence_assets.cli.console import err, out
 from evidence_assets.cli.run_selection import (
     EVERYTHING,
@@ -173,6 +174,7 @@ def _child_runner(*tags: tuple[str, str]) -> UnitRunner:
 def _start_child(*tags: tuple[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all processes; the parent ends its children
     Thread(target=_end_with_parent, daemon=True).start()
+    collect_garbage_rarely()
     with suppress(Exception):  # the parent reports errors in definitions
         _child_runner(*tags)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,16 +19,21 @@ from evidence_assets.experiment.stage import LogFunction, StageContext, StageOut
 from evidence_assets.graphs.graph_store import encode_texts
 from evidence_assets.lake.array_files import open_description, release_memory
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.errors import StaleInput
+from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.models.protocols import FloatArray, LocalEncoder
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
-from evidence_assets.retrieval.corpus_files import write_corpus_files
-from evidence_assets.retrieval.embedding import embed
+from evidence_assets.retrieval.corpus_files import hash_texts, write_corpus_files
+from evidence_assets.retrieval.embedding import Encode, embed
+from evidence_assets.retrieval.token_cache import TEXTS_PER_SEGMENT, TokenCache, token_cache_folder
 from evidence_assets.retrieval.vector_index import IndexMeta
+
+MAX_CHUNKS_WITH_TOKENS = 2048
+"""Largest corpus whose tokens are cached while its chunks are encoded: up to 200 MB of the embedded encoder."""
 
 
 def open_chunks(lake: Lake, name: str) -> ChunkStore:
@@ -78,7 +85,7 @@ def build_embeddings(context: StageContext, name: str) -> StageOutput:
     table, reused = embed(
         texts,
         context.previous_rows(),
-        partial(encode_texts, inner) if context.encoder else inner.encode_sentences,
+        partial(encode_texts, inner) if context.encoder else _chunk_encoder(context.lake, name, len(texts)),
         model_key(model),
         model.dimensions,
         checkpoint,
@@ -89,6 +96,27 @@ def build_embeddings(context: StageContext, name: str) -> StageOutput:
     if key := record_encoder(context):
         lineage.append(_edges(ids, GENERATED, "model", [key] * len(ids)))
     return StageOutput(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
+
+
+def _chunk_encoder(lake: Lake, name: str, chunks: int) -> Encode:
+    """Encodes chunks; the tokens of a small corpus are cached, so that ranking need not encode it once more."""
+    retrieval, model = profiles.load().retrieval, get_encoder(profiles.load().encoder)
+    inner = cast(LocalEncoder, model.inner)
+    if chunks > MAX_CHUNKS_WITH_TOKENS or model is not get_encoder(profiles.load().token_encoder):
+        return inner.encode_sentences
+    cache = TokenCache(token_cache_folder(lake, name), inner, max_bytes=int(retrieval.token_cache_gb * 1e9))
+
+    def encode(texts: Sequence[str]) -> FloatArray:
+        vectors = []
+        for start in range(0, len(texts), TEXTS_PER_SEGMENT):
+            segment = texts[start : start + TEXTS_PER_SEGMENT]
+            pooled, tokens = inner.encode_with_tokens(segment)
+            vectors.append(pooled)
+            with suppress(BadInput):  # values above float16: only ranking by tokens cannot use this encoder
+                cache.add(hash_texts(segment).tolist(), tokens)
+        return np.concatenate(vectors)
+
+    return encode
 
 
 def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.Table:

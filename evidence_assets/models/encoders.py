@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.inference import (
     MINILM_SHA256,
+    Result,
     explain_load_errors,
     find_hub_revision,
     find_minilm_folder,
@@ -210,10 +211,7 @@ class TransformerEncoder:
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled, L2-normalised vectors, n × d."""
-        import torch
-
-        vectors = self._pool_texts(texts, self._model.pool)
-        return torch.nn.functional.normalize(torch.from_numpy(vectors), dim=-1).numpy()
+        return _scale_to_unit(self._pool_texts(texts, self._model.pool))
 
     def pool_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled vectors before they are scaled to unit length, n × d."""
@@ -235,11 +233,24 @@ class TransformerEncoder:
         available = int(self._model.network.config.num_hidden_layers) + 1
         if not 1 <= layers <= available:
             raise BadInput(f"{self.model_id} has {available} layers including the embeddings. Ask for 1 to {available}")
+        return self._read_tokens(texts, layers)
+
+    def encode_with_tokens(self, texts: Sequence[str]) -> tuple[FloatArray, list[TokenVectors]]:
+        """The results of ``encode_sentences`` and ``encode_tokens``, in one pass."""
+        pooled = np.empty((len(texts), self.dimensions), np.float32)
+        tokens = self._read_tokens(texts, 1, pooled)
+        return _scale_to_unit(pooled), tokens
+
+    def _read_tokens(self, texts: Sequence[str], layers: int, pooled: FloatArray | None = None) -> list[TokenVectors]:
+        """Token vectors of the last layers; pooled vectors are written to ``pooled``."""
         encodings = self._encode(texts)
         results: list[TokenVectors | None] = [None] * len(texts)
-        for rows, hidden in self._batches(encodings, layers=layers):
+        pool = self._model.pool if pooled is not None else lambda hidden: hidden
+        for rows, (hidden, vectors_of_texts) in self._batches(encodings, lambda h: (h, pool(h)), layers):
             batch = hidden.cpu().numpy()
             require_numbers(batch, self.model_id)
+            if pooled is not None:
+                pooled[rows] = vectors_of_texts.cpu().numpy()
             for row, vectors in zip(rows, batch, strict=True):
                 encoding = encodings[row]
                 # each access to these attributes builds a new list
@@ -269,8 +280,8 @@ class TransformerEncoder:
         return encodings
 
     def _batches(
-        self, encodings: list[Any], finish: Callable[[torch.Tensor], torch.Tensor] = lambda h: h, layers: int = 1
-    ) -> Iterator[tuple[list[int], torch.Tensor]]:
+        self, encodings: list[Any], finish: Callable[[torch.Tensor], Result], layers: int = 1
+    ) -> Iterator[tuple[list[int], Result]]:
         """Yield (rows of equal token count, ``finish`` of their token vectors), longest first.
 
         ``finish`` runs on the batch's thread: torch kernels on the caller's thread would start busy-waiting threads.
@@ -279,7 +290,7 @@ class TransformerEncoder:
 
         network = self._model.network
 
-        def run(rows: list[int]) -> torch.Tensor:
+        def run(rows: list[int]) -> Result:
             ids = torch.tensor([encodings[row].ids for row in rows], device=self._device)
             with torch.inference_mode():
                 # called directly, because its wrapper inspects the signature in every batch
@@ -291,6 +302,12 @@ class TransformerEncoder:
                 return finish(hidden[: len(rows)].float())
 
         return map_batches([len(encoding) for encoding in encodings], run, self._device.type)
+
+
+def _scale_to_unit(vectors: FloatArray) -> FloatArray:
+    import torch
+
+    return torch.nn.functional.normalize(torch.from_numpy(vectors), dim=-1).numpy()
 
 
 def _pool(hidden: torch.Tensor, modules: Sequence[Any]) -> torch.Tensor:

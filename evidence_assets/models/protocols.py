@@ -70,6 +70,10 @@ class LocalEncoder(Encoder, Protocol):
         """As ``encode_sentences``, before vectors are scaled to unit length."""
         ...
 
+    def encode_with_tokens(self, texts: Sequence[str]) -> tuple[FloatArray, list[TokenVectors]]:
+        """The results of ``encode_sentences`` and ``encode_tokens``, in one pass."""
+        ...
+
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         """As ``encode_tokens``, with the last ``layers`` hidden layers concatenated: n × (layers · d)."""
         ...

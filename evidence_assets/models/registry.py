@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -36,16 +36,23 @@ MASKED_LM_ASSET = "models/masked_lm"
 """Asset of the masked language model in use."""
 RELEVANCE_CLASSIFIER_ASSET = "models/relevance_classifier"
 """Asset of the cross-encoder that Attention2Query tunes on triples."""
-MAX_CACHED_VECTORS = 50_000
-"""Sentence vectors cached in memory, because the variants of a system read the same sentences."""
+MAX_CACHED_VECTORS, MAX_CACHED_SHORT = 50_000, 4096
+"""Sentence vectors, and short texts with their tokens, in memory, as the variants of a system read the same texts."""
+MAX_SHORT_LENGTH = 200
+"""Characters of the longest short text; 4,096 texts of 12 tokens each have 75 MB of vectors."""
+Value = TypeVar("Value")
 
 
 class CachingEncoder:
-    """Caches an encoder's sentence vectors, which do not depend on the batch."""
+    """Caches an encoder's sentence vectors, and the tokens of short texts; neither depends on the batch.
+
+    Questions and triples are short; :mod:`.token_cache` has the tokens of chunks.
+    """
 
     def __init__(self, inner: Encoder) -> None:
         self.inner = inner
-        self._cache: dict[str, FloatArray] = {}
+        self._sentences: dict[str, FloatArray] = {}
+        self._tokens: dict[str, TokenVectors] = {}
         self.model_id, self.revision = inner.model_id, inner.revision
         self.dimensions, self.max_tokens = inner.dimensions, inner.max_tokens
 
@@ -53,21 +60,33 @@ class CachingEncoder:
         return self.inner.count_tokens(texts)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        return self.inner.encode_tokens(texts)
+        short = [text for text in dict.fromkeys(texts) if len(text) <= MAX_SHORT_LENGTH]
+        tokens = dict(
+            zip(short, _look_up(self._tokens, short, self.inner.encode_tokens, MAX_CACHED_SHORT), strict=True)
+        )
+        others = [text for text in dict.fromkeys(texts) if text not in tokens]
+        tokens |= dict(zip(others, self.inner.encode_tokens(others), strict=True)) if others else {}
+        return [tokens[text] for text in texts]
 
     def pool_sentences(self, texts: Sequence[str]) -> FloatArray:
         return cast(LocalEncoder, self.inner).pool_sentences(texts)
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        new = [text for text in dict.fromkeys(texts) if text not in self._cache]
-        new_vectors = dict(zip(new, self.inner.encode_sentences(new), strict=True)) if new else {}
-        vectors = np.zeros((len(texts), self.dimensions), np.float32)
-        for i, text in enumerate(texts):
-            vectors[i] = new_vectors[text] if text in new_vectors else self._cache[text]
-        self._cache |= new_vectors
-        for text in list(self._cache)[: max(0, len(self._cache) - MAX_CACHED_VECTORS)]:
-            del self._cache[text]
-        return vectors
+        vectors = _look_up(self._sentences, texts, self.inner.encode_sentences, MAX_CACHED_VECTORS)
+        return np.array(vectors, np.float32).reshape(len(texts), self.dimensions)
+
+
+def _look_up(
+    cache: dict[str, Value], texts: Sequence[str], encode: Callable[[Sequence[str]], Iterable[Value]], limit: int
+) -> list[Value]:
+    """The cached value of each text; those of new texts are computed, and the oldest beyond the limit deleted."""
+    new = [text for text in dict.fromkeys(texts) if text not in cache]
+    values = dict(zip(new, encode(new), strict=True)) if new else {}
+    results = [values[text] if text in values else cache[text] for text in texts]
+    cache |= values
+    for text in list(cache)[: max(0, len(cache) - limit)]:
+        del cache[text]
+    return results
 
 
 @lru_cache

@@ -5,6 +5,7 @@ The result is a Hugging Face folder (safetensors and a whole-word tokenizer) for
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from tokenizers.models import WordLevel
 
 from evidence_assets.models.inference import save_model
 from evidence_assets.models.masked import list_whole_words
+from evidence_assets.models.optimizer import Adam
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM, PreTrainedTokenizerFast
@@ -193,21 +195,15 @@ class _MaskedBatches:
 
 
 def _train(model: BertForMaskedLM, batches: _MaskedBatches, settings: TrainingSettings) -> None:
-    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=0.0, fused=True)
-    warmup = max(1, settings.steps // 20)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warmup, (settings.steps - step) / settings.steps)
-    )
+    optimizer, warmup = Adam([*model.parameters()]), max(1, settings.steps // 20)
     model.train()
-    for _ in range(settings.steps):
+    for step in range(settings.steps):
         ids, targets = batches.sample()
         masked = (targets.flatten() >= 0).nonzero().squeeze(1)
         logits = model.cls(encode_positions(model, ids, masked))
         loss = torch.nn.functional.cross_entropy(logits, targets.flatten()[masked])
-        optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        schedule.step()
+        optimizer.step(settings.learning_rate * min((step + 1) / warmup, (settings.steps - step) / settings.steps))
     model.eval()
 
 
@@ -242,12 +238,12 @@ def _accuracy(
     """Share of entity words predicted correctly, with one mention masked at a time; None without mentions."""
     hits = total = 0
     with torch.inference_mode():
-        for i in sample:
-            for start, stop in mentions[i]:
-                ids = torch.tensor([rows[i]])
-                truth = ids[0, start:stop].clone()
-                ids[0, start:stop] = mask_id
-                guess = model(input_ids=ids).logits[0, start:stop].argmax(dim=-1)
-                hits += int((guess == truth).sum())
+        for i in filter(lambda i: mentions[i], sample):
+            ids = torch.tensor([rows[i]] * len(mentions[i]))
+            for masked, (start, stop) in zip(ids, mentions[i], strict=True):
+                masked[start:stop] = mask_id
+            guesses = model(input_ids=ids).logits.argmax(dim=-1).tolist()
+            for guess, (start, stop) in zip(guesses, mentions[i], strict=True):
+                hits += sum(map(operator.eq, guess[start:stop], rows[i][start:stop]))
                 total += stop - start
     return hits / total if total else None

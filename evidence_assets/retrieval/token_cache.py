@@ -22,6 +22,7 @@ from evidence_assets.lake.array_files import open_asset_file, open_batches, rele
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.retrieval.bm25 import IntArray, hash_terms
 from evidence_assets.retrieval.corpus_files import KEY_DTYPE
@@ -33,6 +34,11 @@ TEXTS_PER_SEGMENT = 128
 Keys = npt.NDArray[np.bytes_]
 ReadTexts = Callable[[IntArray], Sequence[str]]
 """Reads the texts at some of the requested positions."""
+
+
+def token_cache_folder(lake: Lake, corpus: str) -> Path:
+    """Folder of the caches of all encoders for one corpus."""
+    return lake.cache / "tokens" / corpus
 
 
 class Segment:
@@ -166,14 +172,18 @@ class TokenCache:
         for start in range(0, len(keys), TEXTS_PER_SEGMENT):
             segment_keys = keys[start : start + TEXTS_PER_SEGMENT]
             texts = read_texts(positions[start : start + TEXTS_PER_SEGMENT])
-            tokens = [_with_token(text, self._encoder.dimensions) for text in self._encoder.encode_tokens(texts)]
-            path = self._folder / f"{content_id('segment', [key.hex() for key in segment_keys])}.arrow"
-            opened: dict[bytes, CachedText] = {}
-            while not opened:  # another process may evict it at once
-                write_segment(path, segment_keys, tokens, self._model)
-                opened = self._open(path)
-            encoded |= opened
+            encoded |= self.add(segment_keys, self._encoder.encode_tokens(texts))
         return encoded
+
+    def add(self, keys: Sequence[bytes], texts: Sequence[TokenVectors]) -> dict[bytes, CachedText]:
+        """Cache the tokens of the texts of these keys as a segment."""
+        tokens = [_with_token(text, self._encoder.dimensions) for text in texts]
+        path = self._folder / f"{content_id('segment', [key.hex() for key in keys])}.arrow"
+        opened: dict[bytes, CachedText] = {}
+        while not opened:  # another process may evict it at once
+            write_segment(path, keys, tokens, self._model)
+            opened = self._open(path)
+        return opened
 
     def _evict(self) -> None:
         """Delete the least recently used segments until the cache is within its maximum size."""

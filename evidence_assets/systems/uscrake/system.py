@@ -18,6 +18,7 @@ from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import ModelKind, ModelSettings, Profile
 from evidence_assets.retrieval import token_store
 from evidence_assets.retrieval.corpus import chunks_version
+from evidence_assets.retrieval.token_cache import token_cache_folder
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
@@ -32,7 +33,7 @@ def _open_passages(context: StageContext) -> Passages:
     corpus, lake, profile = open_benchmark_corpus(context), context.lake, context.profile
     token_model = model_key(get_encoder(profile.token_encoder))
     expected = token_store.source_version(chunks_version(lake, corpus.name), token_model)
-    folder, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), lake.cache / "tokens" / corpus.name
+    folder, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), token_cache_folder(lake, corpus.name)
     max_bytes = int(profile.retrieval.token_cache_gb * 1e9)
     return Passages(corpus, token_store.TokenStore(folder, expected=expected, cache=cache, max_bytes=max_bytes))
 
