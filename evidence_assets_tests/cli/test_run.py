@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import Future
+from itertools import pairwise
 from pathlib import Path
 
 import dagster as dg
@@ -94,15 +95,24 @@ def test_the_assets_of_a_benchmark_exclude_those_of_others() -> None:
     )
 
 
-def test_a_batch_is_split_into_its_smallest_parts_with_a_model_and_the_rest() -> None:
+def test_a_batch_is_split_into_chunks_groups_with_a_model_and_the_rest() -> None:
     graph = defs().resolve_asset_graph()
+
+    def group(key: dg.AssetKey) -> str:
+        return str(graph.get(key).group_name)
+
     for batch in batches(graph, EVERYTHING):
-        reads = nx.Graph()
-        reads.add_nodes_from(batch)
-        reads.add_edges_from((key, parent) for key in batch for parent in graph.get(key).parent_keys if parent in batch)
-        with_models = [part for part in nx.connected_components(reads) if any(graph.get(key).pools for key in part)]
-        rest = set(batch).difference(*with_models)
         parts = split_independent(graph, batch)
+        chunks = dg.AssetKey(["corpus", "sample", "chunks"])
+        if chunks in batch:
+            assert [chunks] in parts
+            continue
+        related = nx.Graph()
+        related.add_nodes_from(batch)
+        related.add_edges_from((a, b) for a in batch for b in batch if b in graph.get(a).parent_keys)
+        related.add_edges_from((a, b) for a, b in pairwise(sorted(batch, key=group)) if group(a) == group(b))
+        with_models = [part for part in nx.connected_components(related) if any(graph.get(key).pools for key in part)]
+        rest = set(batch).difference(*with_models)
         assert sorted(map(sorted, parts)) == sorted(map(sorted, [*with_models, *([rest] if rest else [])]))
 
 

@@ -20,7 +20,7 @@ from evidence_assets.models import registry as registry
 from evidence_assets.models.bert import Bert
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.inference import find_minilm_folder, map_single_threaded
-from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.models.registry import CachingEncoder
 from evidence_assets.models.rerankers import CrossEncoderReranker
 from evidence_assets.text.prompt_text import MASK_SLOT
@@ -158,7 +158,19 @@ def test_each_text_is_encoded_once_and_returned_in_order(monkeypatch: pytest.Mon
     assert encoder.encode_sentences([]).shape == (0, inner.dimensions)
     monkeypatch.setattr(registry, "MAX_CACHED_VECTORS", 3)
     encoder.encode_sentences(["e"])
-    assert len(encoder._cache) == 3
+    assert len(encoder._sentences) == 3
+
+
+def test_the_tokens_of_short_texts_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner, calls, long = load_encoder(EMBEDDED_ENCODER), list[list[str]](), "glucose " * 40
+    expected = inner.encode_tokens(["a cat", "a dog", long, "a cat"])
+    encode = inner.encode_tokens
+    monkeypatch.setattr(inner, "encode_tokens", lambda texts: calls.append(list(texts)) or encode(texts))
+    encoder = CachingEncoder(inner)
+    encoder.encode_tokens(["a dog", long])
+    for tokens, reference in zip(encoder.encode_tokens(["a cat", "a dog", long, "a cat"]), expected, strict=True):
+        assert tokens.tokens == reference.tokens and np.array_equal(tokens.vectors, reference.vectors)
+    assert calls == [["a dog"], [long], ["a cat"], [long]]
 
 
 def test_pooled_vectors_have_their_own_length_and_the_same_direction() -> None:
@@ -199,20 +211,23 @@ LONG_DTYPES = [pytest.param(dtype, marks=pytest.mark.long) for dtype in ("bfloat
 
 
 @pytest.fixture(scope="module", params=["float32", *LONG_DTYPES])
-def encoder(request: pytest.FixtureRequest) -> Encoder:
+def encoder(request: pytest.FixtureRequest) -> LocalEncoder:
     return load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=request.param)
 
 
 @few_examples
 @given(lengths=st.lists(LENGTHS, min_size=1, max_size=55), first=THREADS, second=THREADS, data=st.data())
 def test_encoder_vectors_do_not_depend_on_batch_or_threads(
-    encoder: Encoder, lengths: list[int], first: int, second: int, data: st.DataObject
+    encoder: LocalEncoder, lengths: list[int], first: int, second: int, data: st.DataObject
 ) -> None:
     texts = make_texts([*lengths, *[lengths[0]] * 9], len(lengths))
     sample = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=1, max_size=5, unique=True))
     with threads(first):
         batch_vectors, tokens = encoder.encode_sentences(texts), encoder.encode_tokens([texts[i] for i in sample])
     with threads(second):
+        vectors, both = encoder.encode_with_tokens([texts[i] for i in sample])
+        assert np.array_equal(vectors, batch_vectors[sample])
+        assert all(np.array_equal(a.vectors, b.vectors) for a, b in zip(both, tokens, strict=True))
         assert np.array_equal(encoder.encode_sentences([texts[i] for i in sample]), batch_vectors[sample])
         for i, text_tokens in zip(sample, tokens, strict=True):
             assert np.array_equal(encoder.encode_sentences([texts[i]])[0], batch_vectors[i])
