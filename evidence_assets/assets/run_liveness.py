@@ -21,6 +21,7 @@ import dagster as dg
 import sqlalchemy
 import yaml
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 
 from evidence_assets.experiment.stage import LogFunction, discard_message
@@ -181,41 +182,32 @@ def raise_interruptions() -> Iterator[None]:
         raise
 
 
-@lru_cache(maxsize=8)
-def _open_connection(database: str) -> sqlite3.Connection:
-    """A connection that stays open, so that SQLite does not checkpoint whenever another one closes."""
-    connection = sqlite3.connect(database, check_same_thread=False)
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return connection
-
-
 def _relax_sync(connection: Any, _record: Any) -> None:
     """Let Dagster's databases sync to disk at checkpoints only, not at every event of a run (some 6,000).
 
     With a write-ahead log, a killed process loses no events; a power failure may lose the last ones.
     """
-    if not isinstance(connection, sqlite3.Connection):
-        return
-    connection.execute("PRAGMA synchronous=NORMAL")
-    database = connection.execute("PRAGMA database_list").fetchone()[2]
-    if database and connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
-        _open_connection(database)
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous=NORMAL")
 
 
 @lru_cache(maxsize=8)
 def _create_engine(url: str) -> sqlalchemy.Engine:
-    timeout = {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
-    return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool, connect_args=timeout)
+    """An engine that keeps its connections: each reads the schema, and closing the last one writes a checkpoint."""
+    engine = sqlalchemy.create_engine(url, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS})
+    vars(engine)["dispose"] = lambda: None
+    return engine
 
 
 def speed_up_databases() -> None:
-    """Let Dagster's SQLite databases sync to disk less often in this process, and compile their statements once.
+    """Let Dagster's SQLite databases sync to disk less often in this process, and keep their connections.
 
     Dagster creates an engine for every connection, and each engine compiles all statements again.
     """
     if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _relax_sync):
         sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _relax_sync)
-        vars(sqlite_event_log)["create_engine"] = lambda url, **_: _create_engine(url)
+        for module in (sqlite_event_log, sqlite_run_storage):
+            vars(module)["create_engine"] = lambda url, **_: _create_engine(url)
 
 
 def open_uncaptured_instance(home: Path) -> dg.DagsterInstance:

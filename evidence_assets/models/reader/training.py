@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from safetensors.torch import load_file, save_file
-from scipy.optimize import minimize_scalar
 from torch.optim.swa_utils import AveragedModel
 
 from evidence_assets.lake.errors import BadInput
@@ -271,6 +270,7 @@ def mean_loss(scores: Sequence[npt.NDArray[Any]], gold: Sequence[int]) -> float:
 
 def fit_scale(scores: Sequence[FloatArray], gold: Sequence[int]) -> float:
     """The factor of the scores that makes the right options most likely, slightly drawn towards 1."""
+    from scipy.optimize import minimize_scalar  # imported by every command otherwise, 0.2 s
 
     def loss(scale: float) -> float:
         return mean_loss([scale * each for each in scores], gold) + _RIDGE * (scale - 1) ** 2
