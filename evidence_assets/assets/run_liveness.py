@@ -193,14 +193,15 @@ def _relax_sync(connection: Any, _record: Any) -> None:
 
 @lru_cache(maxsize=8)
 def _create_engine(url: str) -> sqlalchemy.Engine:
-    """An engine that keeps its connections: each reads the schema, and closing the last one writes a checkpoint."""
-    engine = sqlalchemy.create_engine(url, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS})
+    """An engine that keeps a connection: each one reads the schema, and closing the last one writes a checkpoint."""
+    timeout = {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
+    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.QueuePool, pool_size=1, connect_args=timeout)
     vars(engine)["dispose"] = lambda: None
     return engine
 
 
 def speed_up_databases() -> None:
-    """Let Dagster's SQLite databases sync to disk less often in this process, and keep their connections.
+    """Let Dagster's SQLite databases sync to disk less often in this process, and keep a connection to each.
 
     Dagster creates an engine for every connection, and each engine compiles all statements again.
     """

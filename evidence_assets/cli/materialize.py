@@ -10,6 +10,7 @@ import typer
 
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
+from evidence_assets.cli.processes import start_process_server
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
@@ -33,6 +34,7 @@ commands.add_typer(training, name="train")
 def demo() -> None:
     """Materialize all assets and show example answers."""
     with report_errors():
+        start_process_server()  # it imports libraries while this process does
         from evidence_assets import profiles
         from evidence_assets.cli.runner import run_all
         from evidence_assets.transport.search import count_processors

@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import re
 import signal
-import sys
 import time
 import uuid
 from collections import Counter
@@ -41,6 +40,7 @@ from evidence_assets.assets.run_liveness import (
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG
 from evidence_assets.cli import collect_garbage_rarely
 from evidence_assets.cli.console import err, out
+from evidence_assets.cli.processes import start_process_server
 from evidence_assets.cli.run_selection import (
     EVERYTHING,
     RunSelection,
@@ -194,16 +194,13 @@ def _run_in_child(unit: Unit, *tags: tuple[str, str]) -> UnitResult:
 def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor]:
     """Child processes that run units; they end with this process, or at once if it fails.
 
-    On Linux they are forks of a server that has imported only large libraries that can be forked. A fork of a process
-    that has used Polars' threads hangs. They load the definitions while this process does.
+    The first loads the definitions while this process does, the others when they have work.
     """
-    context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
-    # Importing these takes two seconds of CPU time. Other libraries are not needed by every process.
-    context.set_forkserver_preload(["dagster", "scipy.sparse", "sqlalchemy", "torch"])
+    context = start_process_server()
     pool = ProcessPoolExecutor(number, context, _start_child, tuple(tags.items()))
     try:
         # In a thread, because the server imports libraries before it starts a process.
-        Thread(target=lambda: [pool.submit(os.getpid) for _ in range(number)]).start()
+        Thread(target=lambda: pool.submit(os.getpid)).start()
         yield pool
     except BaseException as error:
         for child in multiprocessing.active_children():

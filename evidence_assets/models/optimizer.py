@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch.optim.adam import adam
 
-
 _SETTINGS: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "maximize": False}
 
 
