@@ -107,12 +107,13 @@ def test_parquet_faults_name_the_row(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"a\.parquet:2: text: None is not a string"):
         list(read_documents(tmp_path))
     bad = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\4\0\0\0"), pa.py_buffer(b"ab\xff\xff"))
-    pq.write_table(pa.table({"id": ["1"], "title": ["t"], "text": bad}), tmp_path / "a.parquet")
-    with pytest.raises(BadInput, match=r"a\.parquet:1: contains text that is not UTF-8"):
-        list(read_documents(tmp_path))
-    pq.write_table(pa.table({"id": ["1"], "content": ["t"]}), tmp_path / "a.parquet")
-    with pytest.raises(BadInput, match=r"title: the shard has no such column; its columns are id, content"):
-        list(read_documents(tmp_path))
+    for columns, message in (
+        ({"title": ["t"], "text": bad}, r"a\.parquet:1: contains text that is not UTF-8"),
+        ({"content": ["t"]}, "title: the shard has no such column; its columns are id, content"),
+    ):
+        pq.write_table(pa.table({"id": ["1"], **columns}), tmp_path / "a.parquet")
+        with pytest.raises(BadInput, match=message):
+            list(read_documents(tmp_path))
 
 
 PAGE = """<!doctype html><html><head><title> Bees &amp;

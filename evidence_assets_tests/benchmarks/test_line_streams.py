@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,36 +39,9 @@ def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:
     assert caught.value.line is not None and 1 < caught.value.line < 50_000
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"PAR1\x15\x04\x00", "a Parquet file"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
-        (b"  <!DOCTYPE html><html>", "an HTML page"),
-    ],
-)
-def test_the_error_names_a_file_of_another_format(tmp_path: Path, data: bytes, message: str) -> None:
-    path = write(tmp_path, data, "a.jsonl")
-    with pytest.raises(BadInput, match=f"a.jsonl:1: is {message}.*expected JSON lines"):
-        list(jsonl_rows(path))
-
-
 def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
     rows = list(jsonl_rows(write(tmp_path, '{"a": 1}\r\n\n{"a": "\u2028"}\n')))
     assert [(row.line, row.values) for row in rows] == [(1, {"a": 1}), (3, {"a": "\u2028"})]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"a": 1}\n{"a": \n', r":2: not valid JSON: Expecting value \(column"),
-        ('[{"a": 1}]', r":1: is one JSON array"),
-        ('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", ":1: the JSON is nested too deeply"),
-    ],
-)
-def test_faulty_json_lines(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        list(jsonl_rows(write(tmp_path, text)))
 
 
 def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
@@ -76,20 +50,6 @@ def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
     members = write(tmp_path, '{"x": {"a": 1},\n "y": {"a": 2}}', "b.json")
     assert [(key, row.line, row.values["a"]) for key, row in json_rows_at(members, "*")] == [("x", 1, 1), ("y", 2, 2)]
     assert list(json_items(write(tmp_path, " [ ] ", "c.json"))) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", r":1: not valid JSON: expected \[ or {, but the file ends"),
-        ('[{"a": 1},\n {"a": 2}', ":2: not valid JSON: expected , or ], but the file ends"),
-        ("{7: 1}", ":1: not valid JSON: expected a key in quotes"),
-        ('[{"a": 1}]\n[{"a": 2}]', ":2: more text follows"),
-    ],
-)
-def test_faulty_json(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        list(json_rows(write(tmp_path, text)))
 
 
 def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
@@ -103,18 +63,34 @@ def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
     assert list(delimited_rows(plain, "\t", columns=2)) == [(1, ["a", '"b']), (2, ["c", '""'])]
 
 
+def quoted_pairs(path: Path) -> Iterator[tuple[int, list[str]]]:
+    return delimited_rows(path, ",", columns=2, quoted=True)
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("read", "data", "message"),
     [
-        ('a,b\n"c,d\ne,f\n', ":2: a quote is opened in this row and never closed"),
-        ('a,b\nc,"d\n' + "e,f\n" * 40_000, ":2: a quote is opened in this row and never closed"),
-        ('a,b\n"c,d\ne,"f",g\n', ":2: not a well-formed row"),
-        ("a,b\nc\n", ":2: the row has 1 fields; expected 2"),
+        (jsonl_rows, b"PAR1\x15\x04\x00", "1: is a Parquet file.*expected JSON lines"),
+        (jsonl_rows, "version https://git-lfs.github.com/spec/v1\n", "1: is a Git LFS pointer.*expected JSON lines"),
+        (jsonl_rows, "  <!DOCTYPE html><html>", "1: is an HTML page.*expected JSON lines"),
+        (jsonl_rows, '{"a": 1}\n{"a": \n', r"2: not valid JSON: Expecting value \(column"),
+        (jsonl_rows, '[{"a": 1}]', "1: is one JSON array"),
+        (jsonl_rows, '{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", "1: the JSON is nested too deeply"),
+        (json_rows, "", r"1: not valid JSON: expected \[ or {, but the file ends"),
+        (json_rows, '[{"a": 1},\n {"a": 2}', "2: not valid JSON: expected , or ], but the file ends"),
+        (json_rows, "{7: 1}", "1: not valid JSON: expected a key in quotes"),
+        (json_rows, '[{"a": 1}]\n[{"a": 2}]', "2: more text follows"),
+        (quoted_pairs, 'a,b\n"c,d\ne,f\n', "2: a quote is opened in this row and never closed"),
+        (quoted_pairs, 'a,b\nc,"d\n' + "e,f\n" * 40_000, "2: a quote is opened in this row and never closed"),
+        (quoted_pairs, 'a,b\n"c,d\ne,"f",g\n', "2: not a well-formed row"),
+        (quoted_pairs, "a,b\nc\n", "2: the row has 1 fields; expected 2"),
     ],
 )
-def test_faulty_delimited_text(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        list(delimited_rows(write(tmp_path, text), ",", columns=2, quoted=True))
+def test_faults_name_file_and_line(
+    tmp_path: Path, read: Callable[[Path], Iterator[object]], data: bytes | str, message: str
+) -> None:
+    with pytest.raises(BadInput, match=rf"a\.jsonl:{message}"):
+        list(read(write(tmp_path, data, "a.jsonl")))
 
 
 def test_fields_are_read_with_their_type() -> None:

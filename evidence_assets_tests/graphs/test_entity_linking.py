@@ -98,16 +98,10 @@ def test_names_without_words_link_only_to_themselves() -> None:
 # Concept extraction: what counts as a candidate, the choice against a slow one, and texts without concepts
 
 
-class CountingEncoder:
-    """Random but reproducible vectors, and a record of what was asked."""
-
-    def __init__(self) -> None:
-        self.calls: list[list[str]] = []
-
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        self.calls.append(list(texts))
-        seeds = [sum((i + 1) * ord(c) for i, c in enumerate(text)) for text in texts]
-        return np.stack([np.random.default_rng(seed).normal(size=12).astype(np.float32) for seed in seeds])
+def encode(texts: Sequence[str]) -> np.ndarray:
+    """Random but reproducible vectors."""
+    seeds = [sum((i + 1) * ord(c) for i, c in enumerate(text)) for text in texts]
+    return np.stack([np.random.default_rng(seed).normal(size=12).astype(np.float32) for seed in seeds])
 
 
 def phrases(text: str) -> list[str]:
@@ -134,7 +128,6 @@ def test_candidates_keep_edges_free_of_stop_words_and_cross_no_punctuation() -> 
 
 def test_choice_equals_a_slow_reference() -> None:
     text = "Frilled sharks and angler fish live far beneath the surface of the ocean"
-    encode = CountingEncoder()
     names = phrases(text)
 
     def cosine(a: str, b: str) -> float:

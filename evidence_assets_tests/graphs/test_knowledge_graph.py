@@ -245,12 +245,10 @@ def passages(graph: KnowledgeGraph, previous: pl.DataFrame | None = None) -> tup
     return rows, reused, encoder
 
 
-def test_vectors_encoded_before_a_fault_are_reused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_vectors_encoded_before_a_fault_are_reused(monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
     monkeypatch.setattr(graph_passages, "TEXTS_PER_BLOCK", 3)
     monkeypatch.setattr(evidence_assets.lake.blocks, "BLOCK_SECONDS", 0.0)
-    step = StageContext(
-        Lake.create(tmp_path, question_shards=1, corpus_shards=1), "kg_passages", "knowledge/base/passages"
-    )
+    step = StageContext(lake, "kg_passages", "knowledge/base/passages")
     full, _, _ = passages(BASE)
 
     class Breaks(WordEncoder):

@@ -99,8 +99,7 @@ def test_progress_counts_triples_and_a_graph_may_have_none() -> None:
     triples = frame(("a", "r", "b", "t1", "s"), ("A", "r", "b", "t2", "s"), ("c", "r", "d", "t3", "s"))
     names = merge_names(lambda: [triples])
     reports: list[tuple[int, int]] = []
-    columns = ["head", "relation", "tail", "triple_id", "source", "licence"]
-    edges = merge_edges(lambda: [triples.select(columns)], names, lambda *counts: reports.append(counts))
+    edges = merge_edges(lambda: [triples.select(COLUMNS[:6])], names, lambda *counts: reports.append(counts))
     assert (names.n_triples, reports, edges.num_rows) == (3, [(3, 3)], 2)
     lineage = decode_columns(prepare_rows("lineage_edges", edge_lineage(edges))).to_pylist()
     edge = edge_id(node_id("a"), "r", node_id("b"))

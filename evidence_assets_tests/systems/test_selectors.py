@@ -25,30 +25,19 @@ NEEDS_A_PRESET = ("first_rows",)
 QUESTIONS_PER_CASE = 3
 
 
-def method_of(variant: Variant) -> Method[Any] | None:
-    method = systems.load(variant.system).method_of(variant)
-    return method if isinstance(method, Method) else None
-
-
-def find_cases() -> dict[str, tuple[Variant, str]]:
-    """The first variant of each method and family, with a benchmark that has its sources."""
-    cases: dict[str, tuple[Variant, str]] = {}
+def find_cases() -> dict[str, tuple[Variant, Method[Any], str]]:
+    """The first variant of each method and family, with its method and a benchmark that has its sources."""
+    cases: dict[str, tuple[Variant, Method[Any], str]] = {}
     for variant in variants():
         if variant.family not in FAMILIES or variant.evidence or variant.name in NEEDS_A_MODEL:
             continue
-        if variant.method in NEEDS_A_PRESET:
+        method = systems.load(variant.system).method_of(variant)
+        if variant.method in NEEDS_A_PRESET or not isinstance(method, Method):
             continue
-        method = method_of(variant)
-        benchmark = next(
-            (
-                b
-                for b in benchmarks_of_family(variant.family)
-                if method and not missing_source_reason(method.sources, b)
-            ),
-            None,
-        )
-        if method and benchmark:
-            cases.setdefault(f"{variant.method or variant.system} on {variant.family}", (variant, benchmark.name))
+        for benchmark in benchmarks_of_family(variant.family):
+            if not missing_source_reason(method.sources, benchmark):
+                name = f"{variant.method or variant.system} on {variant.family}"
+                cases.setdefault(name, (variant, method, benchmark.name))
     return cases
 
 
@@ -64,16 +53,14 @@ def without_scores(evidence: list[SelectedEvidence]) -> list[tuple[object, ...]]
 class TestSelectorContract:
     @pytest.fixture
     def context(self, case: str, made_world: World) -> StageContext:
-        variant, benchmark = CASES[case]
+        variant, _, benchmark = CASES[case]
         stage = build_stages(systems.load(variant.system), variant)[0]
         lake = Lake(made_world.root / "data_lake")
         return stage.prepare(StageContext(lake, "evidence", stage.key, f"{benchmark}|0"))
 
     @pytest.fixture
     def selector(self, case: str, context: StageContext) -> Selector:
-        variant, _ = CASES[case]
-        method = method_of(variant)
-        assert method is not None
+        variant, method, _ = CASES[case]
         selector: Selector = method.open_selector(context, method.settings_of(variant))
         return selector
 
@@ -104,7 +91,5 @@ class TestSelectorContract:
     def test_a_reopened_selector_has_the_same_version(
         self, case: str, selector: Selector, context: StageContext
     ) -> None:
-        variant, _ = CASES[case]
-        method = method_of(variant)
-        assert method is not None
+        variant, method, _ = CASES[case]
         assert method.open_selector(context, method.settings_of(variant)).version == selector.version

@@ -36,13 +36,6 @@ def random_pool(rng: np.random.Generator, count: int, d: int, max_tokens: int = 
     return TokenPool(np.concatenate([v for v, _ in texts]), offsets, np.concatenate([w for _, w in texts]))
 
 
-def random_measures(
-    rng: np.random.Generator, count: int, d: int, max_tokens: int, cost: str | GroundCost
-) -> list[TokenMeasure]:
-    pool = random_pool(rng, count, d, max_tokens)
-    return [pool.measure(text, get_ground_cost(cost)) for text in range(count)]
-
-
 def half_store(rng: np.random.Generator, texts: int, d: int) -> TokenPool:
     """Texts on a few topics as float16 vectors, a fifth of their tokens without weight."""
     lengths = rng.integers(1, 30, texts)

@@ -81,9 +81,8 @@ def relax(cost: GroundCost, query: TokenMeasure, others: Array) -> tuple[LowerBo
     return None if features is None else (cost.relaxed_lower, features)
 
 
-class GroundCostContract:
-    """Tests of one cost; a subclass is parametrized with ``cost``."""
-
+@pytest.mark.parametrize("cost", list_ground_costs().values(), ids=list_ground_costs())
+class TestRegisteredCosts:
     @settings(max_examples=15, deadline=None)
     @given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 17, 64]), spread=st.sampled_from([1e-3, 1.0, 50.0]))
     def test_the_matrix_is_that_of_each_pair(self, cost: GroundCost, seed: int, d: int, spread: float) -> None:
@@ -217,11 +216,6 @@ class GroundCostContract:
             assert np.median(lower[true > 0] / true[true > 0]) > 0.2, "useless bounds prune nothing"
             nearest = find_nearest_texts([query], pool, 5, cost, device=device)[0]
             assert nearest.indices.tolist() == np.argsort(true, kind="stable")[:5].tolist()
-
-
-@pytest.mark.parametrize("cost", list_ground_costs().values(), ids=list_ground_costs())
-class TestRegisteredCosts(GroundCostContract):
-    """The contract for each registered cost."""
 
 
 def test_points_match_the_published_formulas() -> None:

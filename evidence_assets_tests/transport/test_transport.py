@@ -14,14 +14,14 @@ from evidence_assets.models.vectors import softmax
 from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost, list_ground_costs
 from evidence_assets.transport.divergence import jensen_shannon, jensen_shannon_matrix
 from evidence_assets.transport.exact import solve_transport
-from evidence_assets_tests.transport.random_texts import distance, random_measures
+from evidence_assets_tests.transport.random_texts import distance, random_pool
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(sorted(list_ground_costs())))
 def test_distance_equals_a_linear_program(seed: int, cost: str) -> None:
-    rng = np.random.default_rng(seed)
-    x, y = random_measures(rng, 2, 6, 6, cost)
+    pool = random_pool(np.random.default_rng(seed), 2, 6, 6)
+    x, y = (pool.measure(text, get_ground_cost(cost)) for text in range(2))
     costs, n, m = get_ground_cost(cost).matrix(x.points, y.points), len(x), len(y)
     equal = np.concatenate([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))])
     best = linprog(costs.ravel(), A_eq=equal, b_eq=np.concatenate([x.masses, y.masses]), method="highs")

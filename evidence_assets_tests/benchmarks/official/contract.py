@@ -99,25 +99,18 @@ class ReaderContract:
                     assert part in str(caught.value)
 
     def test_reads_its_official_files_however_they_are_packed(self, tmp_path: Path) -> None:
+        name, info = self.NAMES[0], find_dataset(self.NAMES[0])
         for number, (split, files, expected) in enumerate(self.VALID_FILES):
             plain = write_files(tmp_path / f"{number}", files)
-            (question,) = read_questions(self.NAMES[0], plain, split)
+            (question,) = read_questions(name, plain, split)
             assert {field: getattr(question, field) for field in expected} == expected
-            assert (question.benchmark, question.split, question.task) == (
-                self.NAMES[0],
-                split,
-                find_dataset(self.NAMES[0]).task,
-            )
+            assert (question.benchmark, question.split, question.task) == (name, split, info.task)
             windows = {at: "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n") for at, text in files.items()}
-            assert list(read_questions(self.NAMES[0], write_files(tmp_path / f"{number}w", windows), split)) == [
-                question
-            ]
-            for path in [
-                path for path in plain.rglob("*") if path in find_dataset(self.NAMES[0]).find_files(plain, split)
-            ]:
+            assert list(read_questions(name, write_files(tmp_path / f"{number}w", windows), split)) == [question]
+            for path in [path for path in plain.rglob("*") if path in info.find_files(plain, split)]:
                 Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
                 path.unlink()
-            assert list(read_questions(self.NAMES[0], plain, split)) == [question]
+            assert list(read_questions(name, plain, split)) == [question]
 
     def test_malformed_files_name_file_line_and_field(self, tmp_path: Path) -> None:
         for number, (split, files, expected_message) in enumerate(self.FAULTY_FILES):
@@ -140,7 +133,5 @@ class ReaderContract:
             with pytest.raises(BadInput) as caught:
                 list(read_questions(self.NAMES[0], folder, split))
             assert caught.value.file == (folder if place == "DIR" else folder / place)
-            assert (
-                caught.value.message
-                == f"contains no questions; expected {find_dataset(self.NAMES[0]).describe_files(split)}"
-            )
+            expected = find_dataset(self.NAMES[0]).describe_files(split)
+            assert caught.value.message == f"contains no questions; expected {expected}"

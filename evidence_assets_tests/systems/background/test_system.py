@@ -54,22 +54,17 @@ def reply(request: Request) -> str:
     return "(Switzerland, money called, franc)\n(Switzerland, currency, Swiss franc)"
 
 
-def recall_with_script(
-    *questions: Question, script: Callable[[Request], str] = reply
-) -> tuple[pl.DataFrame, ScriptedGenerator]:
+def recall_with_script(*questions: Question, script: Callable[[Request], str] = reply) -> pl.DataFrame:
     """Rows of ``chains`` recalled by a scripted model."""
-    generator = ScriptedGenerator(script)
-    source = PromptedBackground(LanguageModel(generator))
-    rows = build_recall_rows(source, "background", questions or (QUESTION,)).rows
-    frame = as_stored("chains", rows)
-    return frame, generator
+    source = PromptedBackground(LanguageModel(ScriptedGenerator(script)))
+    return as_stored("chains", build_recall_rows(source, "background", questions or (QUESTION,)).rows)
 
 
 def make_selector(
     settings: BackgroundSettings | None = None, background: StoredBackground | None = None
 ) -> BackgroundKnowledge:
     settings = settings or BackgroundSettings(recall="recalled")
-    return BackgroundKnowledge(GRAPH, WordEncoder(), settings, background or read_background(recall_with_script()[0]))
+    return BackgroundKnowledge(GRAPH, WordEncoder(), settings, background or read_background(recall_with_script()))
 
 
 def origins_and_texts(evidence: list[SelectedEvidence]) -> list[tuple[str, str]]:
@@ -94,7 +89,7 @@ def test_both_origins_are_ranked_together_and_marked() -> None:
 
 
 def test_a_recalled_triple_has_its_model_and_prompt_but_never_the_id_of_a_source() -> None:
-    rows, _ = recall_with_script()
+    rows = recall_with_script()
     output = build_triple_rows(rows)
     assert prepare_rows("triples", output.rows).num_rows == 2
     assert {row["origin"] for row in output.rows} == {"background"}
@@ -140,8 +135,7 @@ def test_recalled_rows_are_reused_and_failed_ones_requested_again() -> None:
 
 
 def test_a_failed_recall_keeps_the_triples_of_the_graph() -> None:
-    rows, _ = recall_with_script(QUESTION, BAD, script=reply_with_prose)
-    recalled = read_background(rows)
+    recalled = read_background(recall_with_script(QUESTION, BAD, script=reply_with_prose))
     assert recalled.errors.keys() == {"q2"}
     assert [(each.kind, each.part) for each in recalled.omissions["q2"]] == [("missing", "background knowledge")]
     evidence = make_selector(background=recalled).select([QUESTION, BAD])
@@ -158,7 +152,7 @@ def test_rejected_lines_and_missing_names_are_counted_on_the_recall() -> None:
         assert "Entities: []" in request.user
         return "(Switzerland, currency, Swiss franc)\nI hope that this helps you, my friend."
 
-    rows, _ = recall_with_script(script=script)
+    rows = recall_with_script(script=script)
     assert rows["status"].to_list() == ["answered"]
     omissions = read_background(rows).omissions["q1"]
     assert [(each.kind, each.part) for each in omissions] == [
@@ -246,10 +240,8 @@ def test_lists_of_names_are_parsed(reply: str, names: str) -> None:
 )
 def test_triples_are_parsed(reply: str, triples: str) -> None:
     parsed = parse_triples(reply)
-    assert (["/".join(triple) for triple in parsed.items], parsed.rejected) == (
-        list(filter(None, triples.split("; "))),
-        (),
-    )
+    assert ["/".join(triple) for triple in parsed.items] == list(filter(None, triples.split("; ")))
+    assert parsed.rejected == ()
 
 
 def test_bad_lines_are_rejected_one_by_one() -> None:

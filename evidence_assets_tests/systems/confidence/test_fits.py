@@ -147,8 +147,7 @@ def test_predictions_use_the_fit_of_their_model(world: SmallWorld) -> None:
         world.make(ASSET)
 
 
-def test_a_lake_without_a_fit_uses_the_packaged_ones(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "lake", question_shards=1, corpus_shards=1)
+def test_a_lake_without_a_fit_uses_the_packaged_ones(lake: Lake) -> None:
     assert read_fits(lake) == packaged_fits()
 
 

@@ -222,13 +222,10 @@ def test_a_constant_without_a_node_takes_the_nearest_of_its_types() -> None:
     ranking = rank_nodes(make_ranker(reader, settings), "Which?")[0]
     assert set(ranking.supported) == {"n1", "n2"}, "gout is the nearest disease"
     genes = make_reader([("?d", "targets", "hurting toes by gout")], d="drug")
-    (constant,) = {
-        end.nodes
-        for end in (make_ranker(genes, settings).build_patterns(read(genes))[0][0].tail,)
-        if isinstance(end, Constant)
-    }
-    assert {BASE.type_names[BASE.node_types[node]] for node in constant} == {"gene"}
-    two = make_ranker(genes, FocusSettings(nearest_nodes=2)).build_patterns(read(genes))[0][0].tail
+    one, two = (
+        make_ranker(genes, FocusSettings(nearest_nodes=n)).build_patterns(read(genes))[0][0].tail for n in (1, 2)
+    )
+    assert isinstance(one, Constant) and {BASE.type_names[BASE.node_types[node]] for node in one.nodes} == {"gene"}
     assert isinstance(two, Constant) and len(two.nodes) == 2
     assert rank_nodes(make_ranker(reader), "Which?")[0].supported == ()
 
@@ -297,11 +294,9 @@ def test_questions_in_other_words_are_not_guessed(question: str) -> None:
     assert (searched.status, searched.supported, len(searched.nodes)) == ("answered", (), 7)
 
 
-EMPTY = with_vectors(graph_of([], [], []))
-
-
 def test_an_empty_base_has_no_answer() -> None:
-    ranking = rank_nodes(make_ranker(FormParser(FORMS, ["drug"]), base=EMPTY), "Name a remedy for fever.")[0]
+    ranker = make_ranker(FormParser(FORMS, ["drug"]), base=with_vectors(graph_of([], [], [])))
+    ranking = rank_nodes(ranker, "Name a remedy for fever.")[0]
     assert (ranking.status, ranking.nodes, ranking.evidence) == ("insufficient", (), ())
 
 

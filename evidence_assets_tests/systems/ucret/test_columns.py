@@ -71,23 +71,19 @@ def test_at_temperature_one_the_gate_always_passes_and_the_nearest_cluster_is_ke
         assert any(len(selection.kept_lines) < selection.width for selection in selections), "not every column is kept"
 
 
+def _rule_of_vectors(text: list[float], column: list[float], column_settings: UcretSettings) -> str:
+    """The rule that keeps a column without words in common."""
+    pair = frozenset({"y"}), np.array(text), Lines((frozenset({"x"}),), np.array([column]))
+    return _select([pair], column_settings)[0].kept_lines[0].rule
+
+
 def test_the_gate_bounds_the_divergence_or_its_root() -> None:
     # softmax of these vectors: (0.73, 0.27) and (0.27, 0.73), with a divergence of 0.11 and a distance of 0.33.
-    text, column = np.array([[1.0, 0.0]]), Lines((frozenset({"x"}),), np.array([[0.0, 1.0]]))
-    rules = {}
-    for name in ("ucret_js_published", "ucret_js_distance"):
-        column_settings = load_settings(f"table/{name}")
-        (selection,) = select_lines([frozenset({"y"})], text, [0], [column], column_settings)
-        rules[name] = selection.kept_lines[0].rule
-    assert rules == {"ucret_js_published": "cluster", "ucret_js_distance": "fallback"}
+    assert [_rule_of_vectors([1.0, 0.0], [0.0, 1.0], s) for s in (PUBLISHED_JS, DISTANCE_JS)] == ["cluster", "fallback"]
 
 
 def test_the_softmax_reads_vectors_of_any_length_or_of_length_one() -> None:
-    column = Lines((frozenset({"x"}),), np.array([[0.0, 9.0]]))
-    rules = []
-    for column_settings in (PUBLISHED_JS, RAW_JS):
-        (selection,) = select_lines([frozenset({"y"})], np.array([[9.0, 0.0]]), [0], [column], column_settings)
-        rules.append(selection.kept_lines[0].rule)
+    rules = [_rule_of_vectors([9.0, 0.0], [0.0, 9.0], column_settings) for column_settings in (PUBLISHED_JS, RAW_JS)]
     assert rules == ["cluster", "fallback"], "far apart only at their own length"
 
 
@@ -126,9 +122,6 @@ def test_the_grids_of_figures_3_4_and_3_5_select_with_the_printed_values() -> No
 def test_keep_all_selects_without_vectors() -> None:
     lines = Lines((frozenset({"a", "b"}), frozenset({"c"}), frozenset({"d"})), np.zeros((3, 1)))
     assert select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], KEEP_ALL)[0].indices == (0, 1, 2)
-
-
-# Spherical k-means equals faiss and Euclidean steps, and has defined results for edge cases
 
 
 # Repair of column selections

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
@@ -63,16 +62,6 @@ def passages(folder: Path, pages: dict[str, str] = PAGES, *, titled: bool = True
     build_store(folder / "store", [texts], ENCODER, model, "chunks")
     expected = source_version("chunks", model)
     return Passages(corpus, TokenStore(folder / "store", expected=expected, cache=folder / "cache"))
-
-
-def ids_of(corpus: Passages) -> list[str]:
-    return corpus.corpus.ids(range(len(corpus.corpus)))
-
-
-def tokens_of(corpus: Passages, chunk: int) -> tuple[list[str], npt.NDArray[np.float16]]:
-    """Pieces of a chunk, and their vectors as they are kept."""
-    (tokens,) = ENCODER.encode_tokens(corpus.corpus.texts([chunk]))
-    return list(tokens.tokens), tokens.vectors.astype(np.float16)
 
 
 def selector(

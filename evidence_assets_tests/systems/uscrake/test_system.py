@@ -17,7 +17,6 @@ from evidence_assets.experiment.system import read_settings
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.retrieval.maxsim import maxsim_scores
-from evidence_assets.retrieval.token_store import TokenTexts
 from evidence_assets.systems.uscrake import chunk_ranking
 from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, TitleLinks
 from evidence_assets.systems.uscrake.evidence_judges import PairJudge, blend_scores
@@ -33,12 +32,10 @@ from evidence_assets_tests.systems.uscrake.small_pages import (
     PAGES,
     QUESTIONS,
     graph,
-    ids_of,
     passages,
     query,
     reasons_of,
     selector,
-    tokens_of,
 )
 from evidence_assets_tests.transport.random_texts import distance
 
@@ -51,10 +48,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
     return passages(tmp_path_factory.mktemp("corpus"))
 
 
-def all_texts(corpus: Passages) -> TokenTexts:
-    return corpus.with_encoder(ENCODER).texts(np.arange(len(corpus.corpus)))
-
-
 def scores_of_all(corpus: Passages, query: Query, **settings: Any) -> npt.NDArray[np.float64]:
     """Scores of all chunks for a query."""
     ranker = ChunkRanker(UscrakeSettings(**settings), corpus.with_encoder(ENCODER))
@@ -62,11 +55,10 @@ def scores_of_all(corpus: Passages, query: Query, **settings: Any) -> npt.NDArra
     return ranker.score_chunks(query, Pool(np.arange(n_chunks), np.zeros(n_chunks)))
 
 
-def nearest_pages(text: str, R: int) -> set[str]:
-    """The R pages whose vectors are nearest to that of a text."""
+def distances_of_pages(text: str) -> dict[str, float]:
+    """Negative cosines of the pages' vectors and that of a text."""
     vectors = ENCODER.encode_sentences(list(PAGES.values())).astype(np.float16).astype(np.float64)
-    cosines = vectors @ ENCODER.encode_sentences([text])[0]
-    return {list(PAGES)[i] for i in np.argsort(-cosines, kind="stable")[:R]}
+    return dict(zip(PAGES, -(vectors @ ENCODER.encode_sentences([text])[0]), strict=True))
 
 
 def assert_nearest_first(
@@ -100,7 +92,8 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passage
     for question, picks in zip(QUESTIONS, published.select(QUESTIONS), strict=True):
         for label, option in question.hypotheses:
             query_text, distances = question.query(option), {}
-            for name in nearest_pages(query_text, 3):
+            from_query = distances_of_pages(query_text)
+            for name in sorted(PAGES, key=from_query.__getitem__)[:3]:
                 names, vectors = naive_tokens(PAGES[name])
                 y = measure(names, vectors.astype(np.float16))
                 distances[name] = distance(measure(*naive_tokens(query_text)), y, cost)
@@ -111,9 +104,7 @@ def test_plain_cosine_keeps_the_chunks_of_the_nearest_vectors_in_their_order(cor
     published = selector(corpus, cost="embedding", grain="chunk", R=5, k=3)
     for question, picks in zip(QUESTIONS, published.select(QUESTIONS), strict=True):
         for label, option in question.hypotheses:
-            vectors = ENCODER.encode_sentences(list(PAGES.values())).astype(np.float16).astype(np.float64)
-            cosines = vectors @ ENCODER.encode_sentences([question.query(option)])[0]
-            assert_nearest_first(picks, label, dict(zip(PAGES, -cosines, strict=True)), 3, 1e-6)
+            assert_nearest_first(picks, label, distances_of_pages(question.query(option)), 3, 1e-6)
 
 
 def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(corpus: Passages) -> None:
@@ -139,9 +130,9 @@ def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passag
     weight = corpus.store.pieces.token_weights(["sweet"])[0]
     z = query_of_test.tokens.vectors[0].astype(np.float64) * weight
     p = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
-    sugar = ids_of(corpus).index("One")
-    ((piece,), stored_vectors) = tokens_of(corpus, sugar)
-    z = stored_vectors[0].astype(np.float64) * corpus.store.pieces.token_weights([piece])[0]
+    sugar = sorted(PAGES).index("One")
+    ((piece,), vectors) = naive_tokens(PAGES["One"])
+    z = vectors[0].astype(np.float16).astype(np.float64) * corpus.store.pieces.token_weights([piece])[0]
     q = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
     scores = scores_of_all(corpus, query_of_test, cost="jsd", k=len(PAGES), titles=False)
     assert -scores[sugar] == pytest.approx(float(jensen_shannon(p, q)), abs=1e-9)
@@ -150,8 +141,8 @@ def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passag
 def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(
     corpus: Passages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query_of_test, texts, encoded = query("salty fish live in the sea"), all_texts(corpus), corpus.with_encoder(ENCODER)
-    tokens = query_of_test.tokens
+    query_of_test, encoded = query("salty fish live in the sea"), corpus.with_encoder(ENCODER)
+    tokens, texts = query_of_test.tokens, encoded.texts(np.arange(len(corpus.corpus)))
     measure = get_ground_cost("cosine").measure(tokens.vectors, encoded.token_weights(tokens.tokens))
     costs = np.array([distance(measure, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
     late = maxsim_scores(tokens.vectors, texts)
@@ -170,11 +161,9 @@ def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages, tmp_path: Path
         texts = some.with_encoder(ENCODER, titles=True).texts(every).select(every)
         for i, name in enumerate(some.corpus.titles(every)):
             rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
-            (title,), (pieces, stored_vectors) = ENCODER.encode_tokens([name]), tokens_of(some, i)
-            np.testing.assert_array_equal(
-                texts.vectors[rows], np.array([*title.vectors.astype(np.float16), *stored_vectors])
-            )
-            assert texts.weights[rows].tolist() == [*weigh(title.tokens), *weigh(pieces)]
+            (title, of_title), (pieces, vectors) = naive_tokens(name), naive_tokens(*some.corpus.texts([i]))
+            np.testing.assert_array_equal(texts.vectors[rows], np.array([*of_title, *vectors], np.float16))
+            assert texts.weights[rows].tolist() == [*weigh(title), *weigh(pieces)]
 
 
 @pytest.mark.parametrize(("cost", "grain"), [("fusion", "sentence"), ("jsd", "chunk"), ("moverscore", "sentence")])
