@@ -26,9 +26,7 @@ def _split_heads(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
 
 def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
     """Attention of each query to the keys: ``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors."""
-    return np.asarray(
-        _attention_by_head(_split_heads(queries, heads), _split_heads(keys, heads)).mean(axis=0), dtype=np.float64
-    )
+    return np.asarray(_attention_by_head(_split_heads(queries, heads), _split_heads(keys, heads)).mean(axis=0))
 
 
 def _attention_by_head(q: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -117,15 +115,13 @@ def node_attention(
     if not len(nodes):
         return np.zeros(0)
     keys = np.asarray(node_vectors[nodes])
-    weight = attention_weights(self_attention(question, heads), keys, heads).mean(axis=0)
-    nonempty_options = [option for option in options if len(option)]
-    if not nonempty_options:
-        return np.asarray(weight, dtype=np.float64)
-    by_option = [
-        attention_weights(self_attention(np.asarray(node_vectors[option]), heads), keys, heads).mean(axis=0)
-        for option in nonempty_options
-    ]
-    return np.asarray((weight + np.mean(by_option, axis=0)) / 2, dtype=np.float64)
+
+    def mean_weights(vectors: FloatArray) -> NDArray[np.float64]:
+        return np.asarray(attention_weights(self_attention(vectors, heads), keys, heads).mean(axis=0))
+
+    weights = mean_weights(question)
+    by_option = [mean_weights(np.asarray(node_vectors[option])) for option in options if len(option)]
+    return np.asarray((weights + np.mean(by_option, axis=0)) / 2) if by_option else weights
 
 
 def find_bridges(

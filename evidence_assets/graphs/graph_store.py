@@ -173,10 +173,8 @@ def open_graph(lake: Lake, name: str, encoder: Encoder, encoder_name: str = "") 
 @lru_cache(maxsize=4)
 def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp: Stamp) -> KnowledgeGraph:
     lake, prefix = Lake(root), f"knowledge/{name}"
-    name_vectors, passage_rows = (
-        key_for_model(f"{prefix}/node_vectors", encoder_name),
-        key_for_model(f"{prefix}/passages", encoder_name),
-    )
+    name_vectors = key_for_model(f"{prefix}/node_vectors", encoder_name)
+    passage_rows = key_for_model(f"{prefix}/passages", encoder_name)
     version, model_id = tables_version(lake, name, "nodes", "edges"), f"{encoder.model_id}@{encoder.revision}"
 
     def column(kind: str, name: str) -> pl.Series:

@@ -164,9 +164,8 @@ def _canonical_keys(synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.Dat
         .select("key", "canonical")
         .unique()
     )
-    certain = pairs.group_by("key").agg(pl.col("canonical").first(), pl.len()).filter(pl.col("len") == 1)
     names = pairs["canonical"].unique()
-    return certain.filter(~pl.col("key").is_in(names.implode())).select("key", "canonical")
+    return pairs.filter(pl.col("key").is_unique() & ~pl.col("key").is_in(names.implode()))
 
 
 def _build_nodes(mentions: pl.DataFrame, synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:

@@ -21,6 +21,8 @@ from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fi
 from evidence_assets.text.chunking import split_chunks
 
 VERSION = "1"
+MAX_RELATIONS = 50
+"""Maximum relations of a node in its passages; further ones of a hub are ignored."""
 OwnerFilter = Callable[[str], bool]
 """Whether to build the passages of a node or an edge, by id."""
 
@@ -52,17 +54,11 @@ def fact_passages(graph: KnowledgeGraph, accepts: OwnerFilter = lambda owner_id:
 
 
 def node_passages(
-    graph: KnowledgeGraph,
-    encoder: Encoder,
-    accepts: OwnerFilter = lambda owner_id: True,
-    *,
-    relations: int = 50,
-    tokens: int | None = None,
+    graph: KnowledgeGraph, encoder: Encoder, accepts: OwnerFilter = lambda owner_id: True, *, tokens: int | None = None
 ) -> Iterator[Passage]:
     """Yield passages of each node's name, type and document, then of its relations as sentences.
 
     ``accepts``: Selects nodes.
-    ``relations``: Maximum relations of a node; further ones of a hub are ignored.
     ``tokens``: Maximum tokens of a passage, at most the encoder's limit, which is the default.
     """
     limit = min(tokens or encoder.max_tokens, encoder.max_tokens)
@@ -73,7 +69,7 @@ def node_passages(
         title = f"{name} ({graph.type_names[kind]})"
         document_limit = max(1, limit - encoder.count_tokens([title])[0] - 1)
         spans = [(c.start, c.end) for c in split_chunks(document, encoder.count_tokens, document_limit)] or [(0, 0)]
-        relation_text = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, relations))
+        relation_text = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, MAX_RELATIONS))
         pieces = [(a, b, f"{title}: {document[a:b]}" if b else title) for a, b in spans]
         pieces += [
             (-1, -1, relation_text[c.start : c.end]) for c in split_chunks(relation_text, encoder.count_tokens, limit)

@@ -246,15 +246,11 @@ def find_substitutes(
     mean = rows.mean(axis=0, dtype=np.float64)
     if models.propose is not None:
         mean = mean + models.propose.log_similarities(keyword)
-    excluded = {word.casefold() for word in prompt_words(prompt)}
+    excluded = STOP_WORDS | {word.casefold() for word in prompt_words(prompt)}
     excluded |= {word.casefold() for pair in pairs for entity in pair for word in split_words(entity)}
-    proposed: list[str] = []
-    for position in np.argsort(-mean, kind="stable"):
-        word = proposer.vocabulary[position]
-        if is_word(word) and word.casefold() not in STOP_WORDS and word.casefold() not in excluded:
-            proposed.append(word)
-        if len(proposed) == MAX_PROPOSALS:
-            break
+    ranked = (proposer.vocabulary[position] for position in np.argsort(-mean, kind="stable"))
+    suitable = (word for word in ranked if is_word(word) and word.casefold() not in excluded)
+    proposed = list(itertools.islice(suitable, MAX_PROPOSALS))
     if not proposed:
         return []
     texts = [
@@ -363,8 +359,8 @@ def infill_prompts(orders: Sequence[Sequence[str]], pairs: Sequence[EntityPair],
 
 
 def _list_layouts(orders: Sequence[Sequence[str]]) -> list[list[str]]:
-    layouts: list[tuple[int, int, list[str]]] = []
-    for rank, order in enumerate(orders):
+    layouts: list[list[str]] = []
+    for order in orders:
         widest = 3 if len(order) <= 3 else 2
         inner = [range(widest + 1)] * (len(order) - 1)
         for before, after, *between in itertools.product(range(3 if len(order) <= 3 else 2), range(2), *inner):
@@ -374,6 +370,5 @@ def _list_layouts(orders: Sequence[Sequence[str]]) -> list[list[str]]:
             layout += [MASK_SLOT] * after
             # adjacent head and tail leave no room for the relation
             if abs(layout.index(HEAD) - layout.index(TAIL)) > 1:
-                layouts.append((layout.count(MASK_SLOT), rank, layout))
-    layouts.sort(key=lambda item: item[:2])
-    return [layout for _, _, layout in layouts[:MAX_LAYOUTS]]
+                layouts.append(layout)
+    return sorted(layouts, key=lambda layout: layout.count(MASK_SLOT))[:MAX_LAYOUTS]

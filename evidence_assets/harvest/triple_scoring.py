@@ -22,7 +22,6 @@ GroundDistance = Literal["cosine", "euclidean"]
 WeightForm = Literal["sentence", "corpus"]
 FluencyForm = Literal["printed", "corrected", "probability"]
 FinalForm = Literal["printed", "distance", "rank_normalised", "fluency"]
-IdfFunction = Callable[[str], float]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class ScoredSentence:
     vectors: npt.NDArray[np.floating]
 
 
-def fit_sentence_idf(sentences: Iterable[Sequence[str]]) -> IdfFunction:
+def fit_sentence_idf(sentences: Iterable[Sequence[str]]) -> Callable[[str], float]:
     """max(0, ln((N − n(w) + 0.5) / (n(w) + 0.5))) of a word, case ignored.
 
     Words of most sentences have weight 0, unknown words the weight of the rarest word.

@@ -59,13 +59,9 @@ class WordVectors:
         if not new_forms:
             return
         self._vectors |= dict.fromkeys(new_forms)
-        name = self._file.name.removesuffix(".gz")
-        for word, vector in (
-            _read_binary_vectors(self._file, new_forms)
-            if name.endswith(".bin")
-            else _read_text_vectors(self._file, new_forms)
-        ):
-            self._vectors[word] = vector
+        is_binary = self._file.name.removesuffix(".gz").endswith(".bin")
+        read_vectors = _read_binary_vectors if is_binary else _read_text_vectors
+        self._vectors.update(read_vectors(self._file, new_forms))
 
 
 def _read_text_vectors(file: Path, words: set[str]) -> Iterator[tuple[str, FloatArray]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
@@ -315,21 +314,19 @@ def build_recall_rows(
     return writer.finish()
 
 
-def _iter_triples(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], RecalledTriple]]:
-    """The triples of each row; ids differ from those of the same facts in a source."""
+def _iter_triples(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], int, RecalledTriple]]:
+    """The triples of each row, numbered from 1; ids differ from those of the same facts in a source."""
     for row in recalled.sort("chain_id").iter_rows(named=True):
-        for step in row["steps"][2:]:
+        for line, step in enumerate(row["steps"][2:], 1):
             head, relation, tail = step["text"].split(" | ")
             triple_id = content_id("background triple", row["model_id"], head, relation, tail)
-            yield row, RecalledTriple(head, relation, tail, triple_id)
+            yield row, line, RecalledTriple(head, relation, tail, triple_id)
 
 
 def build_triple_rows(recalled: pl.DataFrame) -> StageOutput:
     """Rows of ``triples`` with the origin ``background``, from the rows of ``build_recall_rows``."""
-    rows, lineage, lines = list[dict[str, Any]](), list[dict[str, Any]](), Counter[str]()
-    for row, triple in _iter_triples(recalled):
-        lines[row["chain_id"]] += 1
-        line = lines[row["chain_id"]]
+    rows, lineage = list[dict[str, Any]](), list[dict[str, Any]]()
+    for row, line, triple in _iter_triples(recalled):
         rows.append(
             {
                 **asdict(triple),
@@ -350,6 +347,6 @@ def read_background(recalled: pl.DataFrame) -> StoredBackground:
     errors = {question: f"no background knowledge: {error}" for question, error in failures}
     omissions = {r["question_id"]: omissions_of(r, "background knowledge") for r in recalled.iter_rows(named=True)}
     triples: dict[str, list[RecalledTriple]] = {}
-    for row, triple in _iter_triples(recalled):
+    for row, _, triple in _iter_triples(recalled):
         triples.setdefault(row["question_id"], []).append(triple)
     return StoredBackground(triples, errors, {question: tuple(lacks) for question, lacks in omissions.items() if lacks})

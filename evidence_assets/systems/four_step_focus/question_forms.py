@@ -123,17 +123,13 @@ class FormParser:
 def _split_conjunction(text: str, parse_description: Callable[[str], _ParsedForm | None]) -> list[_ParsedForm]:
     """The conjunction of descriptions with the most forms; empty if the text has none."""
     whole_form = parse_description(text)
-    best = [whole_form] if whole_form is not None else []
+    conjunctions = [[whole_form]] if whole_form is not None else []
     for separator in _SEPARATOR.finditer(text):
         first = parse_description(text[: separator.start()])
         others = _split_conjunction(text[separator.end() :], parse_description) if first is not None else []
-        if (
-            first is not None
-            and others
-            and first.n_forms + sum(other.n_forms for other in others) > sum(other.n_forms for other in best)
-        ):
-            best = [first, *others]
-    return best
+        if first is not None and others:
+            conjunctions.append([first, *others])
+    return max(conjunctions, key=lambda forms: sum(form.n_forms for form in forms), default=[])
 
 
 def _build_triplets(parsed: _ParsedForm, target: Term, names: Iterator[str]) -> list[Triplet]:

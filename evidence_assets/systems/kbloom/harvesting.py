@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -162,10 +163,7 @@ def mine_relation_prompts(
     elif setting != "initial":
         mined = mined or mine_relation_prompts(relation, models, replace(settings, variant="kbloom"))
         candidates = bertnet_prompts.select_distinct(one.text for one in mined if one.text != prompt)
-
-    def score(filled: Sequence[tuple[str, EntityPair]]) -> list[float]:
-        return _bertnet_pair_scores(models.masked, filled)
-
+    score = partial(_bertnet_pair_scores, models.masked)
     return bertnet_prompts.mine_bertnet_prompts(prompt, pairs, candidates, score, setting=setting, n=n)
 
 

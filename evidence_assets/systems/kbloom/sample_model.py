@@ -12,11 +12,13 @@ import polars as pl
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.harvest.triple_metrics import list_entities
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.inference import train_if_changed
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, get_masked_lm, masked_lm_key
 from evidence_assets.models.sample_masked_lm import VERSION, TrainingSettings, train_sample_masked_lm
+from evidence_assets.systems.kbloom.sample_scores import read_facts
 
 
 def extract_sentences(texts: pl.DataFrame) -> list[str]:
@@ -25,12 +27,7 @@ def extract_sentences(texts: pl.DataFrame) -> list[str]:
 
 def read_entity_names(paths: Sequence[Path]) -> set[str]:
     """Heads and tails of graph files, without the relations between them."""
-    names = set()
-    for path in paths:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            head, _, tail = line.split("\t")
-            names |= {head, tail}
-    return names
+    return list_entities((head, tail) for path in paths for head, _, tail in read_facts(path))
 
 
 def train_model(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:

@@ -302,10 +302,7 @@ def build_inspection_rows(
         if likelihood is not None and len(ratings) == 2:
             first_means, second_means = (scores_of_origin.mean(axis=1) for scores_of_origin in ratings.values())
             count = min(len(first_means), len(second_means))
-            estimates = {
-                "pairs_with_higher_bartscore": without_interval(
-                    int((first_means[:count] > second_means[:count]).sum()), count
-                )
-            }
+            n_higher = int((first_means[:count] > second_means[:count]).sum())
+            estimates = {"pairs_with_higher_bartscore": without_interval(n_higher, count)}
             rows += harvest.build_rows(relation.collection, next(iter(ratings)), estimates, by=likelihood.model_id)
     return rows

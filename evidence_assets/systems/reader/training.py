@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -54,10 +55,7 @@ QuestionKey = tuple[object, ...]
 
 def reader_stages(variant: Variant, settings: TrainingSettings) -> list[Stage]:
     """The stage ``models/reader``, partitioned by benchmark."""
-
-    def make(context: StageContext) -> StageOutput:
-        return _train(context, settings)
-
+    make = partial(_train, settings=settings)
     about = (
         "A small reader of options and facts, trained on the benchmark's own training questions. Training stops when "
         "held-out questions are no longer answered better."
