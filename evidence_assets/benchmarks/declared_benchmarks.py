@@ -257,10 +257,9 @@ class Benchmark(RawInput):
     @property
     def subset_benchmarks(self) -> list[BenchmarkSubset]:
         """Its subsets as separate benchmarks of the same files."""
-        shared_fields = {name: getattr(self, name) for name in Benchmark.model_fields}
         return [
             BenchmarkSubset(
-                **shared_fields
+                **dict(self)
                 | {
                     "name": f"{self.name}.{subset.suffix}",
                     "source": self.raw_asset,

@@ -114,10 +114,9 @@ class Row:
 
     def get(self, field: str) -> Any:
         """Value of any type; a missing field is an error, null is not."""
-        try:
-            return self.values[field]
-        except KeyError:
-            raise self.error(f"missing; the record has {', '.join(self.values) or 'no fields'}", field) from None
+        if field not in self.values:
+            raise self.error(f"missing; the record has {', '.join(self.values) or 'no fields'}", field)
+        return self.values[field]
 
     def text(self, field: str, *, blank: bool = False) -> str:
         """A string, by default not blank."""
@@ -191,7 +190,7 @@ def shorten(value: Any) -> str:
 
 
 def delimited_rows(
-    path: Path, delimiter: str = "\t", *, columns: int | None = None, quoted: bool = False, blank: bool = False
+    path: Path, delimiter: str, *, columns: int | None = None, quoted: bool = False, blank: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Read the rows of a delimited file with the line on which each begins.
 

@@ -70,11 +70,9 @@ def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
     if "task" not in row.values and not options:
         raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
     task = row.text("task") if "task" in row.values else "mcqa"
-    negated = row.values.get("negated")
-    answerable = row.values.get("answerable")
-    for field, flag in (("negated", negated), ("answerable", answerable)):
-        if not isinstance(flag, bool | None):
-            raise row.error(f"{flag!r} is neither true nor false", field)
+    for field in ("negated", "answerable"):
+        if not isinstance(row.values.get(field), bool | None):
+            raise row.error(f"{row.values[field]!r} is neither true nor false", field)
     for position, option in enumerate(options):
         if option in options[:position]:
             raise row.error(f"{option!r} occurs twice; remove one", "options")
@@ -93,9 +91,9 @@ def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
         table_id=row.text_or_none("table_id"),
         topic_entities=row.texts("topic_entities", optional=True),
         gold_evidence=_read_evidence(row),
-        negated=negated,
+        negated=row.values.get("negated"),
         aliases=_read_aliases(row),
-        unanswerable=answerable is False and not gold,
+        unanswerable=row.values.get("answerable") is False and not gold,
     )
     ids.add(located[1].source_id, row)
     return located

@@ -64,8 +64,6 @@ class BenchmarkPlan:
             benchmark |= {"reader": self.reader, "path": published}
         if self.corpus:
             benchmark["corpus"] = self.corpus
-        if "triples" in self.counts:
-            benchmark["graph"] = self.name
         components: list[tuple[str, dict[str, Any]]] = [("benchmark.Benchmark", benchmark)]
         if "documents" in self.counts:
             corpus = {"name": self.name, "folder": f"{self.folder}/corpus"}
@@ -73,6 +71,7 @@ class BenchmarkPlan:
                 corpus |= {"folder": published, "documents": self.reader, "split": self.split}
             components.append(("corpus.Corpus", corpus))
         if "triples" in self.counts:
+            benchmark["graph"] = self.name
             paths = [f"{self.folder}/graph.tsv"]
             files = [{"format": "tab_separated", "paths": paths, "licence": "the user's own"}]
             components.append(("graph.Graph", {"name": self.name, "files": files}))

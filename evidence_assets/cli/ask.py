@@ -56,7 +56,7 @@ def ask(
 
     with report_errors():
         folder = _parse_folder(corpus)
-        question_table = _read_table(table)
+        question_table = ad_hoc_questions.with_content_id(read_table_file(table)) if table else None
         opened_lake = _open_lake(lake, create=folder is not None or table is not None)
         if folder is not None:
             corpus = add_folder(opened_lake, folder)
@@ -99,14 +99,6 @@ def _read_questions() -> Any:
     if sys.stdin.isatty():
         _print_hint("Enter one question per line; ctrl-D ends.")
     return (line for line in sys.stdin if line.strip())
-
-
-def _read_table(file: Path | None) -> Table | None:
-    if file is None:
-        return None
-    from evidence_assets.experiment.ad_hoc_questions import with_content_id
-
-    return with_content_id(read_table_file(file))
 
 
 def add_folder(lake: Lake, folder: Path, name: str = "") -> str:

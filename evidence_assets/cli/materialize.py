@@ -77,11 +77,6 @@ def run(
     )
 
 
-@training.callback()
-def train() -> None:
-    """Train a model on graded questions."""
-
-
 @training.command("reader")
 def train_reader(
     on: Annotated[str, typer.Option("--on", help="Benchmark with graded questions of the split train.")],

@@ -86,9 +86,8 @@ class EvidenceView:
             return "no longer in the lake"
         if "char_start" in source:
             start, end = source["char_start"], source["char_end"]
-            first, _, last = str(row["locator"]).partition(":")
-            if first.isdigit() and last.isdigit():
-                start, end = start + int(first), start + int(last)
+            if span := _SPAN.fullmatch(row["locator"]):
+                start, end = start + int(span[1]), start + int(span[2])
             return f"{source['place']}, characters {start}–{end}"
         if "cells" in source:
             return f"{source['place']}, {' '.join(dict.fromkeys((row['kind'], row['locator'])))}"

@@ -40,19 +40,15 @@ class ArrayWriter:
         self._file.write(block.data)
         self.rows += len(block)
 
-    def finish(self) -> None:
-        """Write the number of rows into the header, and close the file."""
-        try:
-            self._file.seek(0)
-            self._header()
-        finally:
-            self._file.close()
-
     def __enter__(self) -> ArrayWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        self.finish() if kind is None else self._file.close()
+        """Write the number of rows into the header unless an exception was raised, and close the file."""
+        with self._file:
+            if kind is None:
+                self._file.seek(0)
+                self._header()
 
 
 def open_asset_file(path: Path, load: Callable[[Path], T], remedy: str = "materialize its asset") -> T:

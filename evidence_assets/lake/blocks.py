@@ -49,8 +49,7 @@ class Blocks:
             return rows
         frames = [rows.with_columns(block=pl.lit(-1))]
         for number, path in enumerate(files):
-            frame = pl.from_arrow(read_rows(path, TABLES[table].arrow))
-            assert isinstance(frame, pl.DataFrame)
+            frame = pl.DataFrame(read_rows(path, TABLES[table].arrow))
             frames.append(frame.with_columns(block=pl.lit(number)))
         id_column = "child_id" if table == LINEAGE else TABLES[table].row_id
         is_latest = pl.col("block") == pl.col("block").max().over(id_column)

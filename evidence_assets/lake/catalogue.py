@@ -71,20 +71,13 @@ def connect(
     ``lazy``: `create_views` creates views on demand, because creating one opens every file of its table.
     ``memory``: Memory limit of a query, such as ``2GB``; above it the query fails. None uses DuckDB's default.
     """
-    lake = Lake(find_lake() if root is None else root)
+    folder = Lake(find_lake() if root is None else root).root.resolve()
     connection = duckdb.connect(config={"allow_persistent_secrets": "false"})
-    connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {sql_literal(str(lake.root.resolve()))}")
-    _restrict(connection, lake.root.resolve(), memory)
-    if not lazy:
-        create_views(connection, *TABLES)
-    return connection
-
-
-def _restrict(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None) -> None:
-    folders = ", ".join(sql_literal(f"{root.as_posix()}/{name}/") for name in TABLES)
+    folders = ", ".join(sql_literal(f"{folder.as_posix()}/{name}/") for name in TABLES)
     limit = "" if memory is None else f"SET memory_limit = {sql_literal(memory)}; SET temp_directory = '';"
     connection.execute(
         f"""
+        SET VARIABLE {ROOT_VARIABLE} = {sql_literal(str(folder))};
         {limit}
         SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;
         SET allow_community_extensions = false;
@@ -93,6 +86,9 @@ def _restrict(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | N
         SET lock_configuration = true
         """
     )
+    if not lazy:
+        create_views(connection, *TABLES)
+    return connection
 
 
 def lake_root(connection: duckdb.DuckDBPyConnection) -> Path:

@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
-
 from evidence_assets.lake.catalogue import create_views, lake_root, scan_sql, view_sql
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.row_locations import (
     LAST_CHARACTER,
     QUESTION_KINDS,
+    Connection,
     PartitionFiles,
     find_named_sources,
     find_question_row,
@@ -25,8 +24,6 @@ from evidence_assets.lake.row_locations import (
     source_contents,
 )
 from evidence_assets.lake.schemas import KINDS, TABLES
-
-Connection = duckdb.DuckDBPyConnection
 
 USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 WAS_SHOWN, CITED = "was_shown", "cited"

@@ -5,7 +5,7 @@ Evidence, chains, predictions and citations are in the partition of their questi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,22 +38,17 @@ class PartitionFiles:
 
     def lineage(self, kind: str) -> list[Path]:
         """Lineage files of a kind of rows: of this partition, or (other kinds) of assets without questions."""
+        folder = self.root / "lineage_edges"
         if kind in QUESTION_KINDS:
             # The asset that checks citations writes their lineage.
             citations = self.rows("citation") if kind in ("chain", "prediction") else []
-            return _lineage_files(self.root, [*self.rows(kind), *citations])
+            files = [Path(*path.relative_to(self.root).parts[1:]) for path in [*self.rows(kind), *citations]]
+            names = {f"{folder.name}/{file.as_posix()}" for file in files}
+            fetch_folder(folder, names.__contains__)
+            return [folder / file for file in files if (folder / file).exists()]
         of_questions = {name for kind in QUESTION_KINDS for name in child_names(self.root / KINDS[kind].name)}
-        folder = self.root / "lineage_edges"
         others = [fetch_folder(folder / name) for name in child_names(folder) if name not in of_questions]
         return sorted(path for folder in others for path in folder.rglob("[!.]*.parquet"))
-
-
-def _lineage_files(root: Path, files: Iterable[Path]) -> list[Path]:
-    """The lineage files of these table files."""
-    paths = [root / "lineage_edges" / Path(*path.relative_to(root).parts[1:]) for path in files]
-    names = {path.relative_to(root).as_posix() for path in paths}
-    fetch_folder(root / "lineage_edges", names.__contains__)
-    return [path for path in paths if path.exists()]
 
 
 def find_question_row(connection: Connection, identifier: str) -> tuple[str, str, PartitionFiles] | None:

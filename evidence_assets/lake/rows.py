@@ -238,10 +238,9 @@ def row_blocks(path: Path, schema: pa.Schema, size: int) -> Iterator[pa.Table]:
 
 
 def _with_schema(rows: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
-    missing_columns = [field.name for field in schema if field.name not in rows.column_names and not field.nullable]
-    if missing_columns:
-        column = missing_columns[0]
-        raise SchemaMismatch(f"{path} has no column {column}: another release wrote it; materialize its asset again")
+    for name in schema.names:
+        if name not in rows.column_names and not schema.field(name).nullable:
+            raise SchemaMismatch(f"{path} has no column {name}: another release wrote it; materialize its asset again")
     return _with_columns(rows, schema)
 
 

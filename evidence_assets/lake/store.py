@@ -165,11 +165,8 @@ class Lake:
 
     def files(self, table: str, asset: str | None = None) -> list[Path]:
         """All partition files of a table, or of one asset in it, in a stable order."""
-        folder = self.root / table
-        if asset is not None:
-            folder = folder / asset_folder(asset)
-        fetch_folder(folder)
-        return sorted(folder.rglob("*.parquet")) if folder.is_dir() else []
+        folder = self.root / table if asset is None else self.root / table / asset_folder(asset)
+        return sorted(fetch_folder(folder).rglob("*.parquet"))
 
     def assets(self) -> list[tuple[str, str]]:
         """Every (table, asset) that has a folder, orphans included."""
@@ -201,9 +198,7 @@ class Lake:
                 rows.append(read_rows(path, schema))
         import polars as pl
 
-        frame = pl.from_arrow(pa.concat_tables(rows) if rows else schema.empty_table())
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return pl.DataFrame(pa.concat_tables(rows) if rows else schema.empty_table())
 
     def stored_version(self, table: str, asset: str, partition: str = "") -> str:
         """The version of a partition's rows, from its footer; empty if the partition does not exist."""
@@ -250,10 +245,8 @@ class Lake:
 
     def delete(self, table: str, asset: str, partition: str | None = None) -> None:
         """Delete an asset's folder, or one partition of it."""
-        if partition is not None:
-            delete_path(self._path(table, asset, partition))
-        else:
-            delete_path(self.root / table / asset_folder(asset))
+        folder = self.root / table / asset_folder(asset)
+        delete_path(folder if partition is None else self._path(table, asset, partition))
 
 
 def _written_tables(path: Path) -> dict[str, str]:

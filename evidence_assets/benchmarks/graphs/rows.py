@@ -10,19 +10,12 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from evidence_assets.benchmarks.graphs.formats import find_format, named_columns
+from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format, named_columns
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 
-RECORD_SCHEMA = {
-    "head": pl.String,
-    "relation": pl.String,
-    "tail": pl.String,
-    "line": pl.Int64,
-    "head_type": pl.String,
-    "tail_type": pl.String,
-}
+RECORD_SCHEMA = dict.fromkeys(TripleRecord._fields, pl.String) | {"line": pl.Int64}
 ROWS_PER_FRAME = 100_000
 """Maximum triples in memory as Python objects."""
 
@@ -69,8 +62,7 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
     if source.names:
         names = read_names(raw / source.names)
         triples = (t._replace(head=names.get(t.head, t.head), tail=names.get(t.tail, t.tail)) for t in triples)
-    stream = iter(triples)
-    while batch := list(islice(stream, ROWS_PER_FRAME)):
+    while batch := list(islice(triples, ROWS_PER_FRAME)):
         rows = pl.DataFrame(batch, schema=RECORD_SCHEMA, orient="row")
         ids = [triple_id(*row) for row in rows.select("head", "relation", "tail").iter_rows()]
         location = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
@@ -86,8 +78,7 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
 def triple_table(sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabulary) -> pl.DataFrame:
     """Rows of ``triples`` of all sources, without duplicates."""
     schema = TABLES["triples"]
-    empty = pl.from_arrow(schema.arrow.empty_table())
-    assert isinstance(empty, pl.DataFrame)
+    empty = pl.DataFrame(schema.arrow.empty_table())
     frames = [frame for source in sources for frame in triple_frames(source, raw, vocabulary)]
     return (
         pl.concat([empty, *frames], how="diagonal")

@@ -15,10 +15,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import find_file_below
 
 QuestionsWithTables: TypeAlias = Iterator[tuple[Row, QuestionRecord, Table]]
-TABMCQ_COLUMNS = (
-    *("QUESTION", "QUESTION-ALIGNMENT", "CORRECT CHOICE"),
-    *("RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL"),
-)
+TABMCQ_COLUMNS = ("QUESTION", "QUESTION-ALIGNMENT", "CORRECT CHOICE", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL")
 LABEL_SPELLINGS = {
     "SUPPORTS": ("supports", "supported", "support", "true", "entailed"),
     "REFUTES": ("refutes", "refuted", "refute", "false"),

@@ -72,7 +72,7 @@ def template_environment(**variables: Any) -> Environment:
     )
     environment.filters |= {"short": shorten, "share": format_share, "wrap": variables.pop("wrap", None)}
     environment.filters["breakable"] = break_words
-    environment.globals |= {"link": link, "zip": zip} | variables
+    environment.globals |= {"link": link} | variables
     return environment
 
 
