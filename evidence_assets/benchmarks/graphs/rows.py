@@ -62,7 +62,8 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
     if source.names:
         names = read_names(raw / source.names)
         triples = (t._replace(head=names.get(t.head, t.head), tail=names.get(t.tail, t.tail)) for t in triples)
-    while batch := list(islice(triples, ROWS_PER_FRAME)):
+    stream = iter(triples)
+    while batch := list(islice(stream, ROWS_PER_FRAME)):
         rows = pl.DataFrame(batch, schema=RECORD_SCHEMA, orient="row")
         ids = [triple_id(*row) for row in rows.select("head", "relation", "tail").iter_rows()]
         location = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
