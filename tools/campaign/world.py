@@ -190,20 +190,22 @@ def _watch(world: World, moment: Moment) -> list[int]:
             count[0] += 1
             if count[0] == moment.write and not moment.after:
                 os.killpg(0, signal.SIGKILL)
-            if name in ("rename", "replace"):
-                target, backup = os.fspath(arguments[1]), ""
-                if Path(target).is_file():
-                    backup = str(backups / str(count[0]))
-                    real_link(target, backup)
-                result = real(*arguments, **named)
-                note("rename", path, target, backup)
-            else:
-                result = real_fsync(arguments[0]) if name == "fsync" else real(*arguments, **named)
-                if name == "fsync":
-                    status = os.fstat(arguments[0])
-                    note("fsync", path, status.st_ino, status.st_mtime_ns)
-            if count[0] == moment.write:
-                os.killpg(0, signal.SIGKILL)
+            try:
+                if name in ("rename", "replace"):
+                    target, backup = os.fspath(arguments[1]), ""
+                    if Path(target).is_file():
+                        backup = str(backups / str(count[0]))
+                        real_link(target, backup)
+                    result = real(*arguments, **named)
+                    note("rename", path, target, backup)
+                else:
+                    result = real_fsync(arguments[0]) if name == "fsync" else real(*arguments, **named)
+                    if name == "fsync":
+                        status = os.fstat(arguments[0])
+                        note("fsync", path, status.st_ino, status.st_mtime_ns)
+            finally:  # also after a write that failed, such as an mkdir of an existing folder
+                if count[0] == moment.write:
+                    os.killpg(0, signal.SIGKILL)
             return result
 
         return call
