@@ -172,11 +172,16 @@ class TokenCache:
         for start in range(0, len(keys), TEXTS_PER_SEGMENT):
             segment_keys = keys[start : start + TEXTS_PER_SEGMENT]
             texts = read_texts(positions[start : start + TEXTS_PER_SEGMENT])
-            encoded |= self.add(segment_keys, self._encoder.encode_tokens(texts))
+            encoded |= self._write(segment_keys, self._encoder.encode_tokens(texts))
         return encoded
 
-    def add(self, keys: Sequence[bytes], texts: Sequence[TokenVectors]) -> dict[bytes, CachedText]:
-        """Cache the tokens of the texts of these keys as a segment."""
+    def add(self, keys: Sequence[bytes], texts: Sequence[TokenVectors]) -> None:
+        """Cache the tokens of the texts of these keys, up to ``TEXTS_PER_SEGMENT``."""
+        with self._lock:
+            self._write(keys, texts)
+            self._evict()
+
+    def _write(self, keys: Sequence[bytes], texts: Sequence[TokenVectors]) -> dict[bytes, CachedText]:
         tokens = [_with_token(text, self._encoder.dimensions) for text in texts]
         path = self._folder / f"{content_id('segment', [key.hex() for key in keys])}.arrow"
         opened: dict[bytes, CachedText] = {}

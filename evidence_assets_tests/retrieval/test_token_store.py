@@ -137,6 +137,7 @@ def test_the_disk_is_bounded_by_evicting_the_least_recently_used(tmp_path: Path)
     assert sum(p.stat().st_size for p in (tmp_path / "bounded").rglob("*.arrow")) <= 3 * size
     none = cache_at(tmp_path / "bounded", encoder, max_bytes=0)
     tokens_of_a_and_e = read_tokens(none, ["a", "e"])
+    none.add([b"f" * 16], encoder.encode_tokens(["f"]))
     assert not list((tmp_path / "bounded").rglob("*.arrow")), "nothing may stay, and what was asked for is there"
     for cached, text in zip([*tokens_of_a, *tokens_of_a_and_e], "aae", strict=True):
         np.testing.assert_array_equal(vectors_of(cached)[0], encoder.vector(text).astype(np.float16))
