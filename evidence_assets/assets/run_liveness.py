@@ -193,7 +193,10 @@ def _relax_sync(connection: Any, _record: Any) -> None:
 
 @lru_cache(maxsize=8)
 def _create_engine(url: str) -> sqlalchemy.Engine:
-    """An engine that keeps a connection: each one reads the schema, and closing the last one writes a checkpoint."""
+    """An engine that keeps a connection: each one reads the schema, and closing the last one writes a checkpoint.
+
+    Dagster disposes of its engine after each use, which would close the connection.
+    """
     timeout = {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
     engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.QueuePool, pool_size=1, connect_args=timeout)
     vars(engine)["dispose"] = lambda: None

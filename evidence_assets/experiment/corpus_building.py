@@ -100,11 +100,12 @@ def build_embeddings(context: StageContext, name: str) -> StageOutput:
 
 def _chunk_encoder(lake: Lake, name: str, chunks: int) -> Encode:
     """Encodes chunks; the tokens of a small corpus are cached, so that ranking need not encode it once more."""
-    retrieval, model = profiles.load().retrieval, get_encoder(profiles.load().encoder)
+    profile = profiles.load()
+    model = get_encoder(profile.encoder)
     inner = cast(LocalEncoder, model.inner)
-    if chunks > MAX_CHUNKS_WITH_TOKENS or model is not get_encoder(profiles.load().token_encoder):
+    if chunks > MAX_CHUNKS_WITH_TOKENS or model is not get_encoder(profile.token_encoder):
         return inner.encode_sentences
-    cache = TokenCache(token_cache_folder(lake, name), inner, max_bytes=int(retrieval.token_cache_gb * 1e9))
+    cache = TokenCache(token_cache_folder(lake, name), inner, max_bytes=profile.retrieval.token_cache_bytes)
 
     def encode(texts: Sequence[str]) -> FloatArray:
         vectors = []

@@ -17,7 +17,6 @@ from tokenizers.models import WordLevel
 
 from evidence_assets.models.inference import save_model
 from evidence_assets.models.masked import list_whole_words
-from evidence_assets.models.optimizer import Adam
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM, PreTrainedTokenizerFast
@@ -195,15 +194,21 @@ class _MaskedBatches:
 
 
 def _train(model: BertForMaskedLM, batches: _MaskedBatches, settings: TrainingSettings) -> None:
-    optimizer, warmup = Adam([*model.parameters()]), max(1, settings.steps // 20)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=0.0, fused=True)
+    warmup = max(1, settings.steps // 20)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warmup, (settings.steps - step) / settings.steps)
+    )
     model.train()
-    for step in range(settings.steps):
+    for _ in range(settings.steps):
         ids, targets = batches.sample()
         masked = (targets.flatten() >= 0).nonzero().squeeze(1)
         logits = model.cls(encode_positions(model, ids, masked))
         loss = torch.nn.functional.cross_entropy(logits, targets.flatten()[masked])
+        optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step(settings.learning_rate * min((step + 1) / warmup, (settings.steps - step) / settings.steps))
+        optimizer.step()
+        schedule.step()
     model.eval()
 
 

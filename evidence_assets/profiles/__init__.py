@@ -98,6 +98,10 @@ class Retrieval(_StrictModel):
     s: int = Field(ge=0, description="Triples selected per question and option.")
     token_cache_gb: float = Field(20.0, ge=0, description="Size limit of a corpus's token vector cache, in GB.")
 
+    @property
+    def token_cache_bytes(self) -> int:
+        return int(self.token_cache_gb * 1e9)
+
 
 class Harvesting(_StrictModel):
     """Settings for harvesting triples from a masked language model; ``printed`` formulas are the paper's."""

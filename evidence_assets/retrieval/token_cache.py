@@ -182,6 +182,7 @@ class TokenCache:
             self._evict()
 
     def _write(self, keys: Sequence[bytes], texts: Sequence[TokenVectors]) -> dict[bytes, CachedText]:
+        """Write a segment and return its texts."""
         tokens = [_with_token(text, self._encoder.dimensions) for text in texts]
         path = self._folder / f"{content_id('segment', [key.hex() for key in keys])}.arrow"
         opened: dict[bytes, CachedText] = {}

@@ -20,7 +20,6 @@ from torch.nn.functional import normalize
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.attention.neighbours import NeighbourPattern, neighbour_attention
 from evidence_assets.models.inference import map_single_threaded
-from evidence_assets.models.optimizer import Adam
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import Array
 
@@ -173,15 +172,16 @@ def _train_and_score_graph(
             hidden = hidden + torch.nn.functional.elu(z)
         return hidden @ projection.mT, alpha
 
-    optimizer = Adam([*weights, projection])
+    optimiser = torch.optim.Adam([*weights, projection], lr=settings.learning_rate, fused=True)
     for _ in range(settings.steps):
         projected, _ = forward()
         if settings.variant in TUNED_SETTINGS:
             loss = contrastive_loss(projected, features, unit, settings.temperature)
         else:
             loss = (1 - normalize(projected, dim=1) @ unit).mean()  # as published: the mean of 1 − cos(p_v, q)
+        optimiser.zero_grad(set_to_none=False)
         loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step(settings.learning_rate)
+        optimiser.step()
     with torch.no_grad():
         projected, alpha = forward()
         scores = torch.cosine_similarity(projected, unit[None], dim=1).cpu().numpy()

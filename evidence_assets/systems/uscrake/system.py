@@ -34,7 +34,7 @@ def _open_passages(context: StageContext) -> Passages:
     token_model = model_key(get_encoder(profile.token_encoder))
     expected = token_store.source_version(chunks_version(lake, corpus.name), token_model)
     folder, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), token_cache_folder(lake, corpus.name)
-    max_bytes = int(profile.retrieval.token_cache_gb * 1e9)
+    max_bytes = profile.retrieval.token_cache_bytes
     return Passages(corpus, token_store.TokenStore(folder, expected=expected, cache=cache, max_bytes=max_bytes))
 
 
