@@ -68,6 +68,9 @@ class CachingEncoder:
         tokens |= dict(zip(others, self.inner.encode_tokens(others), strict=True)) if others else {}
         return [tokens[text] for text in texts]
 
+    def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
+        return cast(LocalEncoder, self.inner).token_layers(texts, layers)
+
     def pool_sentences(self, texts: Sequence[str]) -> FloatArray:
         return cast(LocalEncoder, self.inner).pool_sentences(texts)
 

@@ -106,7 +106,7 @@ class Retrieval(_StrictModel):
 class Harvesting(_StrictModel):
     """Settings for harvesting triples from a masked language model; ``printed`` formulas are the paper's."""
 
-    training_steps: int = Field(4500, ge=1, description="Training steps of sample-masked-lm.")
+    training_steps: int = Field(2000, ge=1, description="Training steps of sample-masked-lm.")
     n: int = Field(1000, ge=1, description="Maximum pairs of a search heap, and triples of a relation.")
     prompts: int = Field(20, ge=1, description="Prompts selected per relation.")
     fluency: Literal["printed", "corrected", "probability", ""] = Field(

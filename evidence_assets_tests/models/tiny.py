@@ -222,7 +222,7 @@ def tiny_world() -> World:
 def tiny_model() -> HFMaskedLM:
     """The sample recipe on the tiny world; trained once a session."""
     world = tiny_world()
-    settings = TrainingSettings(steps=900, batch_size=64, learning_rate=3e-3, held_out_share=0.0, threads=1)
+    settings = TrainingSettings(steps=900, batch_size=64, held_out_share=0.0, threads=1)
     with TemporaryDirectory() as folder:
         train_sample_masked_lm(world.sentences, world.entities, Path(folder), settings)
         return HFMaskedLM.load(folder, model_id="tiny-sample")

@@ -59,8 +59,7 @@ def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
         judge: Judge = LateInteraction(token_encoder)
     else:
         judge = PairJudge(get_reranker(reranker, profile.token_encoder))
-    models = get_encoder(profile.encoder), token_encoder.inner
-    return UscrakeSelector(settings, passages, *models, judge, triples)
+    return UscrakeSelector(settings, passages, get_encoder(profile.encoder), token_encoder, judge, triples)
 
 
 # One ranking for a grid of k and s ----------------------------------------------------------------------------------
