@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from itertools import product, zip_longest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from evidence_assets.experiment.scores.metrics import mean, paired_bootstrap
 from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.tuple_search import SHAPES
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.inference import save_model
 from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.models.registry import get_masked_lm
 from evidence_assets.models.sequence_models import TextLikelihood
@@ -70,7 +72,9 @@ def main(folder: str, file: str) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file)
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file)
-    causal = TextLikelihood(model, tokenizer, model_id=file)
+    with TemporaryDirectory() as copy:
+        save_model(model, tokenizer, Path(copy))
+        causal = TextLikelihood(copy)
     masked = get_masked_lm(Lake(Path(os.environ["EVIDENCE_LAKE"])), profiles.load().masked_model)
     facts = read_facts(SAMPLE / "stated.tsv")
     results: dict[str, list[dict[str, float]]] = {}

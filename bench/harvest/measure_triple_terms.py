@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import get_args
 
 import numpy as np
@@ -30,6 +31,7 @@ from evidence_assets.harvest.triple_metrics import Direction, Triple, judge_rele
 from evidence_assets.harvest.triple_scoring import final_scores, nearness
 from evidence_assets.harvest.tuple_search import ScoredPair
 from evidence_assets.lake.store import Lake
+from evidence_assets.models.inference import save_model
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.registry import MASKED_LM_ASSET, get_encoder, get_masked_lm
 from evidence_assets.models.sequence_models import TextLikelihood
@@ -77,7 +79,9 @@ def train_gpt(sentences: Sequence[str], tokenizer_folder: Path, steps: int) -> T
         loss.backward()
         optimizer.step()
     print(f"GPT-2 of the sample: {len(rows):,} sentences, {steps} steps, last loss {loss.item():.2f}\n")
-    return TextLikelihood(model, tokenizer, model_id="sample-gpt2")
+    with TemporaryDirectory() as folder:
+        save_model(model, tokenizer, Path(folder))
+        return TextLikelihood(folder)
 
 
 def swish(values: np.ndarray) -> np.ndarray:
