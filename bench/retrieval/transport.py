@@ -147,15 +147,14 @@ def check(nearest: NearestTexts, solved: dict[int, float]) -> None:
 
 
 def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, sample: int, device: str) -> None:
-    """Compare one query and all queries at once with the baseline."""
-    query = queries[0]
-    find_nearest_texts([query], pool, K, cost)  # page the store in and start the threads: both sides run warm
+    """Compare each query alone, and all queries at once, with the baseline."""
+    find_nearest_texts(queries[:1], pool, K, cost)  # page the store in and start the threads: both sides run warm
     indices = np.unique(np.linspace(0, len(pool) - 1, sample).astype(int))
     baselines = [Baseline(q) for q in queries]
     solved: list[dict[int, float]] = [{} for _ in queries]
-    build_seconds = base_cpu = 0.0
-    base_walls = np.zeros(len(queries))
-    walls, cpus, all_walls = [], [], []
+    build_seconds = base_cpu = cpu = 0.0
+    base_walls, walls = np.zeros(len(queries)), np.zeros(len(queries))
+    all_walls = []
     for turn in np.array_split(indices, 3):
         for text in turn.tolist():
             start = time.perf_counter()
@@ -163,41 +162,51 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
             q, b = measure.points, measure.masses
             build_seconds += time.perf_counter() - start
             for number, baseline in enumerate(baselines):
-                start, cpu = time.perf_counter(), time.process_time()
+                start, cpu_start = time.perf_counter(), time.process_time()
                 solved[number][text] = baseline(q, b)
                 base_walls[number] += time.perf_counter() - start
-                base_cpu += (time.process_time() - cpu) * (number == 0)
-        start, cpu = time.perf_counter(), time.process_time()
-        (nearest,) = find_nearest_texts([query], pool, K, cost)
-        walls.append(time.perf_counter() - start)
-        cpus.append(time.process_time() - cpu)
+                base_cpu += time.process_time() - cpu_start
+        nearest = []
+        for number, query in enumerate(queries):
+            start, cpu_start = time.perf_counter(), time.process_time()
+            nearest += find_nearest_texts([query], pool, K, cost)
+            walls[number] += (time.perf_counter() - start) / 3
+            cpu += (time.process_time() - cpu_start) / 3
         start = time.perf_counter()
         results = find_nearest_texts(queries, pool, K, cost)
         all_walls.append(time.perf_counter() - start)
     scale = len(pool) / len(indices)
-    assert results[0].indices.tolist() == nearest.indices.tolist()
-    for distances, result in zip(solved, results, strict=True):
+    base_walls *= scale
+    for distances, alone, result in zip(solved, nearest, results, strict=True):
+        assert result.indices.tolist() == alone.indices.tolist()
         check(result, distances)
         if len(indices) == len(pool):
             order = sorted(distances, key=lambda t: (distances[t], t))[:K]
             assert order == result.indices.tolist(), "the order differs from the naive loop"
-    alone = find_nearest_texts([query], pool, K, cost, threads=1)[0]
-    assert alone.distances.tobytes() == nearest.distances.tobytes() and alone.n_solved == nearest.n_solved
-    base_wall, wall, cpu = base_walls[0] * scale, float(np.mean(walls)), float(np.mean(cpus))
-    print(f"\n{name}: {len(pool)} texts, {len(pool.vectors)} tokens, query of {len(query)} tokens, k = {K}")
+    first = find_nearest_texts(queries[:1], pool, K, cost, threads=1)[0]
+    assert first.distances.tobytes() == nearest[0].distances.tobytes() and first.n_solved == nearest[0].n_solved
+    base_wall, wall, ratios = base_walls.mean(), walls.mean(), base_walls / walls
+    print(f"\n{name}: {len(pool)} texts, {len(pool.vectors)} tokens, queries of {len(queries[0])} tokens, k = {K}")
     print(
-        f"  baseline   {base_wall:8.2f} s wall {base_cpu * scale:8.2f} s processor  "
-        f"({1e3 * base_wall / len(pool):.2f} ms a pair on {len(indices)} pairs; building its measures apart: "
-        f"{build_seconds * scale:.2f} s)"
+        f"  baseline   {base_wall:8.2f} s wall {base_cpu * scale / len(queries):8.2f} s processor, mean of "
+        f"{len(queries)} queries ({1e3 * base_wall / len(pool):.2f} ms a pair on {len(indices)} pairs; building its "
+        f"measures apart: {build_seconds * scale:.2f} s)"
     )
-    print(f"  search     {wall:8.2f} s wall {cpu:8.2f} s processor, results equal, on one thread too")
-    print(f"  ratio      {base_wall / wall:8.1f} wall {base_cpu * scale / cpu:8.1f} processor")
-    shares = ", ".join(f"{bound} {100 * n / len(pool):.2f} %" for bound, n in nearest.n_pruned.items())
-    print(f"  pruned by bounds: {shares}; solved {nearest.n_solved}")
-    at_once, all_base = float(np.mean(all_walls)), base_walls.sum() * scale
-    print(f"  {len(queries)} queries at once {at_once:.2f} s wall: {all_base / at_once:.1f} times their baselines")
+    print(f"  search     {wall:8.2f} s wall {cpu / len(queries):8.2f} s processor, results equal, on one thread too")
+    print(
+        f"  ratio      {base_walls.sum() / walls.sum():8.1f} wall {base_cpu * scale / cpu:8.1f} processor, one query "
+        f"at a time; of each {ratios.min():.1f} to {ratios.max():.1f}"
+    )
+    pruned = {bound: sum(result.n_pruned[bound] for result in nearest) for bound in nearest[0].n_pruned}
+    shares = ", ".join(f"{bound} {100 * n / len(pool) / len(queries):.2f} %" for bound, n in pruned.items())
+    print(f"  pruned by bounds: {shares}; solved {[result.n_solved for result in nearest]}")
+    at_once = float(np.mean(all_walls))
+    print(
+        f"  {len(queries)} queries at once {at_once:.2f} s wall: {base_walls.sum() / at_once:.1f} times their baselines"
+    )
+    query, wall, base_wall = queries[0], walls[0], base_walls[0]
     if device != "cpu":
-        on_device(query, pool, cost, nearest, base_wall, device)
+        on_device(query, pool, cost, nearest[0], base_wall, device)
     where(query, pool, cost, wall)
 
 
