@@ -31,7 +31,6 @@ import numpy as np
 import yaml
 
 from bench.answers.measure_variants import materialize_scores, project
-from bench.differences import format_difference
 
 ASSOCIATED, CAUSES, SUBTYPE, VECTOR = "6", "2", "3", "18"
 DEFINED = {  # phrase of the Disease Ontology's definitions: relation, whether the disease is its tail
@@ -207,6 +206,7 @@ def main() -> None:
         declare(root / "world.yaml")
         project(root, root / "world.yaml", "", None)
         os.environ |= {"EVIDENCE_LAKE": str(root / "lake"), "DAGSTER_HOME": folder, "EVIDENCE_PRESETS": "all"}
+        from bench.differences import format_difference
         from evidence_assets.experiment.scores.metrics import paired_bootstrap
 
         values = {graph: read_values(graph) for graph in SOURCES}

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bench.retrieval.scale import resident
 from evidence_assets.graphs.arrays import TypedGraph
 from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute
 
@@ -67,15 +68,14 @@ def main() -> None:
     arguments = parser.parse_args()
     generator = np.random.default_rng(0)
     node_types, heads, kinds, tails, ends, first = generated(arguments.nodes, arguments.edges, generator)
-    start = time.perf_counter()
+    start, before = time.perf_counter(), resident()
     graph = TypedGraph(node_types, heads, kinds, tails)
-    graph.rows(None, outgoing=False)
-    seconds = time.perf_counter() - start
-    rows = [graph.rows(kind, outgoing=out) for kind in (None, *graph.edge_types) for out in (True, False)]
-    mebibytes = sum(r.sources.nbytes + r.targets.nbytes for r in rows) / 2**20
+    for kind in (None, *graph.edge_types):
+        for outgoing in (True, False):
+            graph.pairs(kind, np.arange(0), outgoing=outgoing)
     print(
         f"{arguments.edges:,} edges, {arguments.nodes:,} nodes: rows of all types, and of any type, built in "
-        f"{seconds:.1f} s, {mebibytes:.0f} MiB"
+        f"{time.perf_counter() - start:.1f} s, {resident() - before:.0f} MiB"
     )
     start = time.perf_counter()
     plain = PlainSets(heads, kinds, tails)

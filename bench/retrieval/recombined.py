@@ -123,6 +123,9 @@ class Recombined:
         others = iter(self._encoder.encode_tokens([t for t, p in zip(texts, positions, strict=True) if p is None]))
         return [next(others) if p is None else self._joined(p) for p in positions]
 
+    def encode_with_tokens(self, texts: Sequence[str]) -> tuple[FloatArray, list[TokenVectors]]:
+        return self.encode_sentences(texts), self.encode_tokens(texts)
+
     def _joined(self, places: Sequence[int]) -> TokenVectors:
         vectors, spans, start = [], [], 0
         for place in places:
