@@ -171,6 +171,8 @@ def test_the_tokens_of_short_texts_are_encoded_once(monkeypatch: pytest.MonkeyPa
     for tokens, reference in zip(encoder.encode_tokens(["a cat", "a dog", long, "a cat"]), expected, strict=True):
         assert tokens.tokens == reference.tokens and np.array_equal(tokens.vectors, reference.vectors)
     assert calls == [["a dog"], [long], ["a cat"], [long]]
+    layers, expected_layers = (one.token_layers([long], 2)[0].vectors for one in (encoder, inner))
+    assert np.array_equal(layers, expected_layers)
 
 
 def test_pooled_vectors_have_their_own_length_and_the_same_direction() -> None:
