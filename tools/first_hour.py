@@ -176,12 +176,15 @@ def restart_daemon(console: Console, project: Path) -> None:
             seconds = wait_until(lambda: count_propagated() > n_propagated)
             print(f"The first assets are remade {seconds:.1f} s later; the daemon receives SIGTERM.", flush=True)
         assert not is_settled(repository, instance, lake), "the signal came after the change had been propagated"
-        before = set(instance.get_run_ids(dg.RunsFilter(job_name=FOLLOW_JOB)))
+        earlier_runs = instance.get_runs(dg.RunsFilter(job_name=FOLLOW_JOB))
+        is_running = not all(run.is_finished for run in earlier_runs)  # such a run may finish the change by itself
+        before = {run.run_id for run in earlier_runs}
         with daemon(variables, log, *MODULE, python=console.python):
             seconds = wait_until(is_current)
         runs = [run for run in instance.get_runs(dg.RunsFilter(job_name=FOLLOW_JOB)) if run.run_id not in before]
-        assert len(runs) == 1 and runs[0].is_success, f"one tick requests one run: {runs}"
-        print(f"The restarted daemon makes all assets current in {seconds:.1f} s, by one run of its first tick.")
+        assert len(runs) == 1 or (not runs and is_running), f"one tick requests one run: {runs}"
+        assert all(run.is_success for run in runs), runs
+        print(f"The restarted daemon makes all assets current in {seconds:.1f} s; runs of its first tick: {len(runs)}.")
 
 
 def main() -> None:

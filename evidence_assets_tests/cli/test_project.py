@@ -77,7 +77,7 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     assert answers[:5] == [f"answer: {text}" if text else "No answer found with confidence" for text in expected]
     assert "claims: 2 questions" in output and "baseline: longest option" in output
     assert "upstream: " in output and "Validation successful for code location my-library" in output
-    assert "All six pairs of may_treat are used." in output and "by one run of its first tick" in output
+    assert "All six pairs of may_treat are used." in output and "runs of its first tick" in output
     project = tmp_path / "my_library"
     assert (project / "data_lake" / "format.json").exists() and (project / ".dagster" / "history").exists()
 
