@@ -33,7 +33,7 @@ class TrainingSettings:
     """Settings of the training. Larger models, or fewer than four wordings per fact, learn almost nothing.
 
     In a masked mention of several words, each word is masked with ``word_mask_share``, so that the model also learns to
-    complete names.
+    complete names. ``initial_deviation`` is that of the weights: BERT's 0.02, for a width of 768, needs 3,000 steps.
     """
 
     steps: int = 2000
