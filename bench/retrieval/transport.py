@@ -39,7 +39,7 @@ from evidence_assets.transport.bounds import BLOCK_TOKENS
 from evidence_assets.transport.ground_cost import Workspace, exp_
 from evidence_assets.transport.search import count_processors
 
-K, D, CHUNK = 15, 384, 130
+K, D, CHUNK, TURNS = 15, 384, 130, 3
 Array = NDArray[np.float64]
 
 
@@ -155,7 +155,7 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
     build_seconds = base_cpu = cpu = 0.0
     base_walls, walls = np.zeros(len(queries)), np.zeros(len(queries))
     all_walls = []
-    for turn in np.array_split(indices, 3):
+    for turn in np.array_split(indices, TURNS):
         for text in turn.tolist():
             start = time.perf_counter()
             measure = pool.measure(text, cost)
@@ -170,8 +170,8 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
         for number, query in enumerate(queries):
             start, cpu_start = time.perf_counter(), time.process_time()
             nearest += find_nearest_texts([query], pool, K, cost)
-            walls[number] += (time.perf_counter() - start) / 3
-            cpu += (time.process_time() - cpu_start) / 3
+            walls[number] += (time.perf_counter() - start) / TURNS
+            cpu += (time.process_time() - cpu_start) / TURNS
         start = time.perf_counter()
         results = find_nearest_texts(queries, pool, K, cost)
         all_walls.append(time.perf_counter() - start)
@@ -185,14 +185,14 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
             assert order == result.indices.tolist(), "the order differs from the naive loop"
     first = find_nearest_texts(queries[:1], pool, K, cost, threads=1)[0]
     assert first.distances.tobytes() == nearest[0].distances.tobytes() and first.n_solved == nearest[0].n_solved
-    base_wall, wall, ratios = base_walls.mean(), walls.mean(), base_walls / walls
+    ratios = base_walls / walls
     print(f"\n{name}: {len(pool)} texts, {len(pool.vectors)} tokens, queries of {len(queries[0])} tokens, k = {K}")
     print(
-        f"  baseline   {base_wall:8.2f} s wall {base_cpu * scale / len(queries):8.2f} s processor, mean of "
-        f"{len(queries)} queries ({1e3 * base_wall / len(pool):.2f} ms a pair on {len(indices)} pairs; building its "
-        f"measures apart: {build_seconds * scale:.2f} s)"
+        f"  baseline   {base_walls.mean():8.2f} s wall {base_cpu * scale / len(queries):8.2f} s processor, mean of "
+        f"{len(queries)} queries ({1e3 * base_walls.mean() / len(pool):.2f} ms a pair on {len(indices)} pairs; "
+        f"building its measures apart: {build_seconds * scale:.2f} s)"
     )
-    print(f"  search     {wall:8.2f} s wall {cpu / len(queries):8.2f} s processor, results equal, on one thread too")
+    print(f"  search     {walls.mean():8.2f} s wall {cpu / len(queries):8.2f} s processor, results equal on one thread")
     print(
         f"  ratio      {base_walls.sum() / walls.sum():8.1f} wall {base_cpu * scale / cpu:8.1f} processor, one query "
         f"at a time; of each {ratios.min():.1f} to {ratios.max():.1f}"
@@ -204,10 +204,9 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
     print(
         f"  {len(queries)} queries at once {at_once:.2f} s wall: {base_walls.sum() / at_once:.1f} times their baselines"
     )
-    query, wall, base_wall = queries[0], walls[0], base_walls[0]
     if device != "cpu":
-        on_device(query, pool, cost, nearest[0], base_wall, device)
-    where(query, pool, cost, wall)
+        on_device(queries[0], pool, cost, nearest[0], base_walls[0], device)
+    where(queries[0], pool, cost, walls[0])
 
 
 def on_device(

@@ -36,7 +36,7 @@ class TrainingSettings:
     complete names. ``initial_deviation`` is that of the weights: BERT's 0.02, for a width of 768, needs 3,000 steps.
     """
 
-    steps: int = 2000
+    steps: int
     batch_size: int = 128
     learning_rate: float = 5e-3
     width: int = 64
@@ -53,7 +53,7 @@ class TrainingSettings:
 
 
 def train_sample_masked_lm(
-    sentences: Sequence[str], entities: Collection[str], folder: Path, settings: TrainingSettings = TrainingSettings()
+    sentences: Sequence[str], entities: Collection[str], folder: Path, settings: TrainingSettings
 ) -> dict[str, float | None]:
     """Train on ``sentences``, save to ``folder``, return counts of sentences and words, and accuracies.
 
