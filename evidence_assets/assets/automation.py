@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dagster as dg
+from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets import profiles
 from evidence_assets.assets.run_liveness import PREVIOUS_KILLS_TAG, UNFINISHED_STATUSES, awaits_retry, count_kills
@@ -36,6 +37,13 @@ class AssetPartition(NamedTuple):
     partition: str | None
 
 
+def find_backfilled(graph: Any, instance: dg.DagsterInstance) -> set[AssetPartition]:
+    """All that unfinished backfills materialize, also where a run is not requested yet."""
+    backfills = instance.get_backfills(status=BulkActionStatus.REQUESTED)
+    targets = [b.get_asset_backfill_data(graph).target_subset for b in backfills if b.is_asset_backfill]
+    return {AssetPartition(*asset) for target in targets for asset in target.iterate_asset_partitions()}
+
+
 class InstanceRecords:
     """Event records of the instance, joined with the asset graph; each is read at most once per tick."""
 
@@ -51,6 +59,7 @@ class InstanceRecords:
         self.partitions, self.parents = cache(self._partitions), cache(self._parents)
         self.version, self.is_in_progress = cache(self._version), cache(self._is_in_progress)
         self.unfinished_runs = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))
+        self.backfilled = find_backfilled(self.graph, instance)
 
     def _events(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Id of the latest materialization event of each partition."""
@@ -104,7 +113,9 @@ class InstanceRecords:
         return _event_tags(records[0]).get(DATA_VERSION, "") if records else ""
 
     def _is_in_progress(self, asset: AssetPartition) -> bool:
-        """Whether a queued or running run will materialize this."""
+        """Whether a queued or running run, or an unfinished backfill, will materialize this."""
+        if asset in self.backfilled:
+            return True
         planned = self.planned_events(asset.key).get(asset.partition, 0)
         if not self.unfinished_runs or planned <= self.events(asset.key).get(asset.partition, 0):
             return False

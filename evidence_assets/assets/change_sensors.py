@@ -45,7 +45,7 @@ def materialize_changes(
     failed: list[str] = []
     cursor: str | None = None
     while True:
-        requests, new_partitions = request_seed_runs(instance, lake)
+        requests, new_partitions = request_seed_runs(repository, instance, lake)
         instance.add_dynamic_partitions(str(RELATIONS.name), new_partitions)
         if not requests:
             result = request_stale_assets(repository, instance, cursor, profiles.load().automation)
@@ -131,8 +131,8 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
 
 def _request_changes(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
     """Separate run requests for changed seeds and stale assets."""
-    requests, new_partitions = request_seed_runs(context.instance, lake)
     assert context.repository_def is not None
+    requests, new_partitions = request_seed_runs(context.repository_def, context.instance, lake)
     result = request_stale_assets(context.repository_def, context.instance, context.cursor, profiles.load().automation)
     requests += result.run_requests or ()
     return dg.SensorResult(

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import DATA_VERSION
+from evidence_assets.assets.automation import DATA_VERSION, AssetPartition, find_backfilled
 from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import is_interrupted
@@ -140,16 +140,18 @@ def find_retired_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterIn
     return sorted(partitions - set(files.present))
 
 
-def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
+def request_seed_runs(
+    repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, lake: Lake
+) -> tuple[list[dg.RunRequest], list[str]]:
     """Run requests for relations that changed since their last materialization, and partitions to add.
 
-    Requests nothing for a change whose run is unfinished.
+    Requests nothing for a change whose run or backfill is unfinished.
     """
-    files = read_seeds(lake)
+    files, backfilled = read_seeds(lake), find_backfilled(repository.asset_graph, instance)
     run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
         version, event = _last_version(instance, SEEDS, partition)
-        if version != relation.seed_hash:
+        if version != relation.seed_hash and AssetPartition(SEEDS, partition) not in backfilled:
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
     _, event = _last_version(instance, SEED_FOLDER)
     if files.present or event:

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 import yaml
+from dagster._core.execution.backfill import PartitionBackfill
 
 from evidence_assets.assets import seeds
 from evidence_assets.assets.automation import InstanceRecords, request_stale_assets
@@ -38,6 +39,27 @@ def write_seed(lake: Path, name: str, prompt: str, pairs: Sequence[Sequence[str]
     return path
 
 
+def add_backfill(
+    instance: dg.DagsterInstance, repository: dg.RepositoryDefinition, name: str, partition: str
+) -> PartitionBackfill:
+    """Ask for a backfill of one partition; no daemon requests its run."""
+    backfill = PartitionBackfill.from_asset_partitions(
+        backfill_id=f"{name}-{partition}".replace("/", "-"),
+        asset_graph=repository.asset_graph,
+        partition_names=[partition],
+        asset_selection=[dg.AssetKey(name.split("/"))],
+        backfill_timestamp=0.0,
+        tags={},
+        dynamic_partitions_store=instance,
+        all_partitions=False,
+        title=None,
+        description=None,
+        run_config=None,
+    )
+    instance.add_backfill(backfill)
+    return backfill
+
+
 @dataclass
 class SensorWorld:
     """A lake, a Dagster instance and the sensors over them."""
@@ -64,7 +86,7 @@ class SensorWorld:
 
     def tick(self) -> list[Asset]:
         """A tick over seed files and materializations; runs are queued, except those of the graph of the sample."""
-        requests, new_partitions = seeds.request_seed_runs(self.instance, self.lake)
+        requests, new_partitions = seeds.request_seed_runs(self.repository, self.instance, self.lake)
         self.instance.add_dynamic_partitions("relations", new_partitions)
         result = request_stale_assets(self.repository, self.instance, self.cursor)
         self.cursor = result.cursor

@@ -6,12 +6,14 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets.assets.automation import MAX_KILLED_RUNS, request_stale_assets
 from evidence_assets.assets.change_sensors import follow_apart, materialize_changes
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import LOCK_FILE_TAG, PREVIOUS_KILLS_TAG, fail_killed_runs
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.assets.automation.automation_world import add_backfill
 
 STATE: dict[str, str] = {}
 """Current data version of each source, and the failing asset."""
@@ -151,6 +153,23 @@ def test_an_asset_with_a_queued_run_is_not_requested_until_the_run_is_deleted() 
     assert ticker.tick() == ticker.tick() == set()
     ticker.instance.delete_run(queued.run_id)
     assert ticker.tick() == {"left"}
+
+
+def test_partitions_of_an_unfinished_backfill_are_left_to_it() -> None:
+    ticker = Ticker(partitioned_definitions())
+    for partition in ("a", "b"):
+        assert ticker.make("source", "each", partition=partition)
+    assert ticker.make("all_of_it")
+    STATE.update(a="2", b="2")
+    for partition in ("a", "b"):
+        ticker.make("source", partition=partition)
+    assert ticker.tick() == {"each[a]", "each[b]"}
+    backfill = add_backfill(ticker.instance, ticker.definitions.get_repository_def(), "each", "b")
+    assert ticker.tick() == {"each[a]"}
+    ticker.make("each", partition="a")
+    assert ticker.tick() == ticker.tick() == set(), "the asset over all partitions waits for the backfill"
+    ticker.instance.update_backfill(backfill.with_status(BulkActionStatus.CANCELED))
+    assert ticker.tick() == {"each[b]"}
 
 
 def test_one_run_materializes_all_stale_assets_and_reports_failures(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets.assets import seeds
 from evidence_assets.assets.resources import LakeResource
@@ -19,6 +20,7 @@ from evidence_assets_tests.assets.automation.automation_world import (
     RELATIONS,
     Asset,
     SensorWorld,
+    add_backfill,
     write_seed,
 )
 from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
@@ -82,6 +84,15 @@ def test_an_edit_requests_its_relation_and_then_all_downstream_assets_once(senso
     assert sensor_world.stale() == {(HARVEST, "leads_to"), *MERGED}, "of the relations, only the edited one is stale"
     assert sensor_world.settle() == [[(HARVEST, "leads_to")], MERGED]
     assert sensor_world.stale() == set()
+
+
+def test_a_relation_of_an_unfinished_backfill_is_left_to_it(sensor_world: SensorWorld) -> None:
+    backfill = add_backfill(sensor_world.instance, sensor_world.repository, SEEDS, "leads_to")
+    for name in ("leads_to", "listed_with"):
+        sensor_world.seed(name, [["epilepsy", "tuberculosis"]])
+    assert sensor_world.tick() == [(SEEDS, "listed_with")]
+    sensor_world.instance.update_backfill(backfill.with_status(BulkActionStatus.COMPLETED_FAILED))
+    assert (SEEDS, "leads_to") in sensor_world.tick()
 
 
 def test_a_new_timestamp_or_layout_requests_nothing(sensor_world: SensorWorld) -> None:
