@@ -115,7 +115,8 @@ def is_settled(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
     if instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES), limit=1):
         return False
     return (
-        not request_seed_runs(instance, lake)[0] and not request_stale_assets(repository, instance, None).run_requests
+        not request_seed_runs(repository, instance, lake)[0]
+        and not request_stale_assets(repository, instance, None).run_requests
     )
 
 
