@@ -1,6 +1,6 @@
 """What a trained reader is worth on the set that it was trained on, and on sets that were left out.
 
-    python -m bench.answers.measure_reader FOLDER --trained-on obqa [--epochs 3] [--markdown FILE]
+    python -m bench.answers.measure_reader FOLDER --trained-on obqa [--layers 3 --rate 1e-4] [--markdown FILE]
 
 Trains a reader on the training questions of one or several sets of EVIDENCE_DEV_DATA (``obqa``, ``csqa``, ``boolq``),
 without those that are also development questions, or reuses the one in FOLDER. It then answers the development
@@ -222,19 +222,24 @@ def load_reader(folder: Path, names: Sequence[str], encoder: Encoder, settings: 
         temporary = Path(tempfile.mkdtemp(dir=folder))
         train_reader(EncoderName(EMBEDDED_ENCODER), questions, temporary, settings, print)
         temporary.rename(target)
-    return TrainedReader(target, f"reader-{target.name}")
+    reader = TrainedReader(target, f"reader-{target.name}")
+    if reader.settings != settings:
+        raise SystemExit(f"{target} has a reader with other settings ({reader.settings}). Name another folder")
+    return reader
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--trained-on", nargs="+", required=True, choices=list(TRAINING))
-    parser.add_argument("--epochs", type=int, default=TrainingSettings.epochs)
+    for setting in ("layers", "epochs", "rate", "seed"):
+        default = getattr(TrainingSettings, setting)
+        parser.add_argument(f"--{setting}", type=type(default), default=default)
     parser.add_argument("--sets", nargs="+", default=list(DEVELOPMENT), choices=list(DEVELOPMENT))
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     encoder = load_encoder(EMBEDDED_ENCODER)
-    settings = TrainingSettings(epochs=options.epochs)
+    settings = TrainingSettings(layers=options.layers, epochs=options.epochs, rate=options.rate, seed=options.seed)
     reader = load_reader(options.folder, sorted(options.trained_on), encoder, settings)
     lines: list[list[str]] = []
     for name in options.sets:
