@@ -56,7 +56,7 @@ class TrainingSettings:
     ``epochs``: At most, after epoch 0 without training; training stops after the first epoch that answers the
     ``held_out`` share worse than an earlier one.
     ``batch``: Questions per step.
-    ``rate``: Of the optimizer. More layers need a lower one: three learn nothing at 2e-4, but at 1e-4.
+    ``rate``: Of the optimizer. More layers need a lower one: three learn at 1e-4, but not at 2e-4.
     """
 
     layers: int = 2
