@@ -35,7 +35,8 @@ from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.inference import find_minilm_folder
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.rerankers import CrossEncoderReranker
-from evidence_assets.transport.ground_cost import TokenMeasure, list_ground_costs
+from evidence_assets.transport import TokenMeasure
+from evidence_assets.transport.ground_cost import list_ground_costs
 from evidence_assets.transport.pool import TokenPool
 from evidence_assets.transport.search import find_nearest_texts
 

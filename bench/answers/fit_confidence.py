@@ -31,7 +31,7 @@ from evidence_assets.experiment.scores.calibration import (
     fits_without_each_set,
     read_graded_answers,
 )
-from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence
+from evidence_assets.experiment.scores.metrics import Half, accuracy, calibration_error, order_by_confidence
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning import confidence
 from evidence_assets.reasoning.confidence import MAX_LOGIT, Fit, packaged_fits
@@ -146,10 +146,11 @@ def main() -> None:
     options = parser.parse_args()
     first: AnswersByModel = {}
     second: AnswersByModel = {}
+    halves: tuple[tuple[AnswersByModel, Half], ...] = ((first, "first"), (second, "second"))
     for lake in map(Lake, options.lakes):
-        for answers, half in ((first, "first"), (second, "second")):
+        for answers_by_model, half in halves:
             for key, group in read_graded_answers(lake, half).items():
-                answers.setdefault(key, []).extend(group)
+                answers_by_model.setdefault(key, []).extend(group)
     if options.markdown:
         options.markdown.unlink(missing_ok=True)
     fits = {}

@@ -61,10 +61,15 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
             else set()
         )
         support = np.array([chains[label] for label in labels])
-        texts = bool(kinds & set(TEXT_KINDS)) and bool(support.any())
+        from_texts = bool(kinds & set(TEXT_KINDS)) and bool(support.any())
         cosines = np.array([float(vectors[row["text"]] @ vectors[option]) for option in row["options"]])
         size = np.array([length_feature(option) for option in row["options"]])
-        columns = [support * texts, support * (not texts) * (support == 0).mean(), cosines * (not texts), size * texts]
+        columns = [
+            support * from_texts,
+            support * (not from_texts) * (support == 0).mean(),
+            cosines * (not from_texts),
+            size * from_texts,
+        ]
         (prediction,) = of_question["predictions"][row["question_id"]].to_dicts()
         parsed_questions.append(
             {

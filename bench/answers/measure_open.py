@@ -100,8 +100,8 @@ def main() -> None:
                         statuses[row["status"]] += 1
                         if row["status"] == "answered":
                             right.append(exact_match(row["answer"], gold))
-                            among.append(bool(right[-1]) or any(exact_match(s, gold) for s in row["supported_answers"]))
-                    share, wider = accuracy(right), accuracy([float(a) for a in among])
+                            among.append(right[-1] or any(exact_match(s, gold) for s in row["supported_answers"]))
+                    share, wider = accuracy(right), accuracy(among)
                     print(
                         f"{source!s:15}  {margin:.2f}    {split:11}  {len(right):3} of {len(split_questions):3}   "
                         f"{sum(right):3.0f}  {share.value:.2f} [{share.low:.2f}, {share.high:.2f}]     "

@@ -25,7 +25,7 @@ import sys
 import tempfile
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -100,9 +100,7 @@ def print_scores(benchmark: str, variants: list[str], metrics: list[str], markdo
             "SELECT asset, metric, value, low, high, n FROM scores WHERE scope_id = $benchmark AND value IS NOT NULL",
             {"benchmark": benchmark},
         ).fetchall()
-        cells_by_metric: dict[tuple[str, str], tuple[Any, ...]] = {
-            (asset, metric): figures for asset, metric, *figures in rows
-        }
+        cells_by_metric = {(asset, metric): (*figures,) for asset, metric, *figures in rows}
         named = sorted(
             {metric for _, metric in cells_by_metric if any(fnmatch(metric, pattern) for pattern in metrics)}
         )

@@ -57,17 +57,18 @@ def write(folder: Path, arguments: argparse.Namespace) -> None:
         uris += ("_" + second).set(pl.Series(numbers < len(WORDS)), "")
         return uris + ("_" + third).set(pl.Series(numbers < len(WORDS) ** 2), "") + kinds
 
-    with gzip.open(folder / "assertions.csv.gz", "wb", compresslevel=1) as file:
+    with gzip.open(folder / "assertions.csv.gz", "wt", compresslevel=1, encoding="utf-8") as file:
         for first in range(0, arguments.assertions, AT_ONCE):
             which = draws.random(min(AT_ONCE, arguments.assertions - first))
             relations = pl.Series(RELATIONS).gather(draws.integers(0, len(RELATIONS), len(which)))
-            pl.DataFrame({"r": relations, "h": concepts(which < 0.3), "t": concepts(which < 0.1)}).select(
+            rows = pl.DataFrame({"r": relations, "h": concepts(which < 0.3), "t": concepts(which < 0.1)}).select(
                 pl.format("/a/[/r/{}/,{}/,{}/]", "r", "h", "t").alias("uri"),
                 "/r/" + pl.col("r"),
                 "h",
                 "t",
                 pl.lit(INFO).alias("info"),
-            ).write_csv(file, include_header=False, separator="\t", quote_style="never")
+            )
+            file.write(rows.write_csv(include_header=False, separator="\t", quote_style="never"))
 
 
 def triples(lake: Lake, files: Path, _: argparse.Namespace) -> int:

@@ -71,11 +71,9 @@ def answer(graph: KnowledgeGraph, name: str, relations: tuple[str, str]) -> set[
     """Nodes that two triplets lead to from a name; none if the graph lacks one of the relations."""
     codes = {relation: code for code, relation in enumerate(graph.relations)}
     middle, target = Variable("x"), Variable("y")
-    ends = (Constant(name, graph.linker.link_many([name])[0].nodes), middle), (middle, target)
-    patterns = [
-        TriplePattern(head, codes.get(relation, -1), tail)
-        for relation, (head, tail) in zip(relations, ends, strict=True)
-    ]
+    first, second = (codes.get(relation, -1) for relation in relations)
+    start = Constant(name, graph.linker.link_many([name])[0].nodes)
+    patterns = [TriplePattern(start, first, middle), TriplePattern(middle, second, target)]
     result = substitute(graph.typed_graph, patterns, target)
     return set(result.candidates.tolist()) if len(result.used_patterns) == len(patterns) else set()
 

@@ -34,6 +34,7 @@ from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.knowledge_graph import GraphStructure, GraphVectors, KnowledgeGraph
 from evidence_assets.graphs.passage_files import PassageFiles
 from evidence_assets.graphs.passages import fact_passages, passage_lineage, passage_table
+from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.models.rerankers import MaxSimReranker
 from evidence_assets.models.vectors import unit_rows
@@ -61,6 +62,12 @@ class WordVectors:
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         vectors = [np.sum([word_vector(word) for word in text.lower().split() or [""]], axis=0) for text in texts]
         return unit_rows(np.array(vectors, np.float32).reshape(-1, DIMENSIONS))
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        raise NotImplementedError("no bench needs the vectors of tokens")
 
 
 class ZeroEncoder(WordVectors):

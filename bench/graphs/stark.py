@@ -29,7 +29,9 @@ from bench.retrieval.scale import resident
 from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.merge import edge_rows, node_rows
+from evidence_assets.graphs.passage_files import write_passage_files
 from evidence_assets.graphs.passages import node_passages, passage_lineage, passage_table
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.lake.store import Lake
@@ -114,7 +116,8 @@ def passages(lake: Lake, _: Path, chosen: argparse.Namespace) -> int:
         graph = graph_store.open_graph(lake, NAME, encoder)
         texts = node_passages(graph, encoder, partial(in_shard, shard))
         previous = lake.read("kg_passages", f"{PLACE}/passages", str(shard))
-        table, _ = passage_table(texts, previous, encoder, "hashed@1", Blocks(lake, f"{PLACE}/passages", str(shard)))
+        blocks = Blocks(lake, f"{PLACE}/passages", str(shard))
+        table = passage_table(texts, previous, encoder, "hashed@1", blocks)[0]
         passage_count += keep(lake, "kg_passages", f"{PLACE}/passages", table, str(shard), passage_lineage(table))
     return passage_count
 
@@ -143,10 +146,16 @@ def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
                 }
             )
 
-    index_settings = {"built_from": graph_store.passages_version(lake, NAME), "model_id": "hashed@1", "memory": MEMORY}
-    with graph_store.replacing_folder(lake.index_folder(f"{PLACE}/passage_index")) as folder:
-        return graph_store.write_passage_files(
-            folder, graph.node_ids, batches(), encoder.dimensions, **index_settings
+    version = graph_store.passages_version(lake, NAME)
+    with replacing_folder(lake.index_folder(f"{PLACE}/passage_index")) as folder:
+        return write_passage_files(
+            folder,
+            graph.node_ids,
+            batches(),
+            encoder.dimensions,
+            built_from=version,
+            model_id="hashed@1",
+            memory=MEMORY,
         ).vectors
 
 

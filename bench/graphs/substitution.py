@@ -43,8 +43,8 @@ class PlainSets:
             self.into[kind, tail].add(head)
 
     def narrow(self, patterns: list[TriplePattern], target: Variable, of_type: dict[Variable, set[int]]) -> set[int]:
-        candidates = {t: set(t.nodes) for p in patterns for t in (p.head, p.tail) if isinstance(t, Constant)}
-        candidates |= dict(of_type.items())  # type: ignore[misc]
+        candidates: dict[Variable | Constant, set[int]] = dict(of_type.items())
+        candidates |= {t: set(t.nodes) for p in patterns for t in (p.head, p.tail) if isinstance(t, Constant)}
         changed = True
         while changed:
             changed = False
@@ -80,7 +80,9 @@ def main() -> None:
     start = time.perf_counter()
     plain = PlainSets(heads, kinds, tails)
     print(f"baseline's dictionaries built in {time.perf_counter() - start:.1f} s")
-    corrected, agnostic, baseline = [], [], []
+    corrected: list[float] = []
+    agnostic: list[float] = []
+    baseline: list[float] = []
     while len(corrected) < arguments.queries:
         # constant - e1 - x - e2 - y - e3 - constant, each end taken from a real edge so that types agree.
         e1, e2, e3 = generator.integers(0, EDGE_TYPES, 3)
@@ -101,7 +103,7 @@ def main() -> None:
         start = time.perf_counter()
         substitute(graph, any_type, x)
         agnostic.append(time.perf_counter() - start)
-        of_type = {v: set(range(first[v.node_type], first[v.node_type + 1])) for v in (x, y)}
+        of_type = {v: set(range(*first[ends[e2, side] + np.arange(2)])) for side, v in enumerate((x, y))}
         start = time.perf_counter()
         expected = plain.narrow(patterns, x, of_type)
         baseline.append(time.perf_counter() - start)

@@ -92,18 +92,18 @@ def main(folder: str, file: str) -> None:
             "causal sentence": r_precision(list(means * lengths), hits),
             "causal mean": r_precision(list(means), hits),
         }
-        columns = " ".join(f"{name} {value:.3f}" for name, value in values.items())
-        print(f"{relation.id:30} {len(pairs):3} pairs {columns}", flush=True)
+        figures = " ".join(f"{name} {value:.3f}" for name, value in values.items())
+        print(f"{relation.id:30} {len(pairs):3} pairs {figures}", flush=True)
         for group in (assign_half(relation.id), "all"):
             results.setdefault(group, []).append(values)
     for group, rows in results.items():
         for name in ("causal sentence", "causal mean"):
             for other in ("chance", "masked"):
-                first, second = [row[name] for row in rows], [row[other] for row in rows]
+                first, second = ([row[each] for row in rows] for each in (name, other))
                 gain = paired_bootstrap(first, second)
                 interval = f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
-                means = f"{name} {mean(first).value:.3f}, {other} {mean(second).value:.3f}"
-                print(f"{group:14} n = {len(rows):2} {means}: {interval}")
+                compared = f"{name} {mean(first).value:.3f}, {other} {mean(second).value:.3f}"
+                print(f"{group:14} n = {len(rows):2} {compared}: {interval}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -212,7 +212,7 @@ def verify(case: Case) -> dict[str, tuple[float, float, float, float]]:
     return result
 
 
-def print_halves(title: str, results: dict[str, dict[str, tuple[float, ...]]], paired: bool) -> None:
+def print_halves(title: str, results: Mapping[str, Mapping[str, tuple[float, ...]]], paired: bool) -> None:
     for half in sorted({assign_half(relation) for relation in results}):
         for name in dict.fromkeys(name for result in results.values() for name in result):
             rows = [

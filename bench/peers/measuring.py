@@ -13,7 +13,8 @@ from typing import ParamSpec, TypeVar
 
 from bench.retrieval.pool import Highest
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.scores.measurement import paired_differences
 from evidence_assets.experiment.scores.retrieval_scores import passage_values
 from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
@@ -238,6 +239,7 @@ def run_ours(name: str, lake: Lake, collection: str, questions: pl.DataFrame) ->
     """Chunk ids by question as a variant selects them from the lake, and what opening and selecting used."""
     variant = next(v for v in variants() if v.key == f"retrieval/{name}")
     method = load(variant.system).method_of(variant)
+    assert isinstance(method, Method)
     context = StageContext(
         lake,
         "evidence",
@@ -290,12 +292,12 @@ def compare(collection: str, folder: Path) -> None:
         stored = dict(
             by_question.agg("source_id", "score").select("question_id", pl.struct("source_id", "score")).iter_rows()
         )
-        selected, *used = in_new_process(run_ours, name, lake, collection, questions)
+        selected, opening, selecting = in_new_process(run_ours, name, lake, collection, questions)
         assert selected == [stored[row["question_id"]]["source_id"] for row in rows], (
             f"{name} selects other chunks than the lake has"
         )
         scores[name] = [list(zip(*stored[row["question_id"]].values(), strict=True)) for row in rows]
-        results[f"`{name}`"] = (values(selected), *used)
+        results[f"`{name}`"] = (values(selected), opening, selecting)
     plain = Texts(
         texts, np.asarray(corpus.vectors, np.float32), np.zeros((0, DIMENSIONS), np.float16), np.zeros(1, np.int64)
     )
@@ -304,9 +306,10 @@ def compare(collection: str, folder: Path) -> None:
         if reason := missing(*peer.modules):
             print(f"{peer.name}: not run: {reason}")
             continue
-        rankings, *used = in_new_process(run_peer, peer, titled, queries)
+        rankings, building, searching = in_new_process(run_peer, peer, titled, queries)
         scores[peer.name] = rankings
-        results[peer.name] = (values([[ids[position] for position, _ in ranking] for ranking in rankings]), *used)
+        chosen = values([[ids[position] for position, _ in ranking] for ranking in rankings])
+        results[peer.name] = (chosen, building, searching)
         if peer.name in EXACT_VECTORS:
             assert_equal(in_new_process(run_peer, peer, plain, queries)[0], scores["cosine"])
             assert_equal(rankings, scores[next(name for name in EXACT_VECTORS if name in scores)])

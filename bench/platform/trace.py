@@ -46,7 +46,7 @@ def make_table(table: str, n: int, **columns: object) -> pa.Table:
     for column in TABLES[table].columns:
         value = columns.get(column.name)
         if value is None:
-            empty = "" if column.type == pa.string() else [] if pa.types.is_list(column.type) else False
+            empty: object = "" if column.type == pa.string() else [] if pa.types.is_list(column.type) else False
             value = pa.array([None if column.nullable else empty]).cast(column.type).take(pa.array(np.zeros(n, int)))
         elif not isinstance(value, pa.Array | pa.ChunkedArray):
             value = pa.array([value]).take(pa.array(np.zeros(n, int)))

@@ -15,6 +15,7 @@ import argparse
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -96,9 +97,9 @@ def main() -> None:
             seconds = seconds_of(
                 {
                     "raw": raw_pass(encoder, texts, dtype),
-                    "sentences": lambda encoder=encoder, texts=texts: encoder.encode_sentences(texts),
-                    "tokens": lambda encoder=encoder, texts=texts: encoder.encode_tokens(texts),
-                    "library": lambda texts=texts: library.encode(texts, batch_size=32, show_progress_bar=False),
+                    "sentences": partial(encoder.encode_sentences, texts),
+                    "tokens": partial(encoder.encode_tokens, texts),
+                    "library": partial(library.encode, texts, batch_size=32, show_progress_bar=False),
                 },
                 arguments.rounds,
             )

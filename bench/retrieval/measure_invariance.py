@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ from tools.campaign.world import table
 
 WORDS = "the fever aspirin insulin pain of may treat glucose lowers river copper near a in cell".split()  # noqa: SIM905
 COUNT, BATCHES, THREADS = 256, (1, 8, 64), (1, 2, 4)
-Compute = Callable[[Sequence[str]], Sequence[np.ndarray]]
+Compute = Callable[[Sequence[str]], Sequence[Any]]
 
 
 def sentence_vectors(encoder: TransformerEncoder, texts: Sequence[str]) -> Sequence[np.ndarray]:
@@ -74,7 +75,7 @@ def main() -> None:
     lengths = [*range(1, 97), *(chance.choice((3, 5, 9, 24, 120, 200)) for _ in range(COUNT - 96))]
     texts = [" ".join(chance.choices(WORDS, k=length)) for length in lengths]
     heads = ["of 256 texts differ", *(f"{t} threads, batch {b}" for t in THREADS for b in BATCHES)]
-    rows = []
+    rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name, compute in models(Path(folder)).items():
             torch.set_num_threads(1)

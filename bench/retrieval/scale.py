@@ -35,6 +35,7 @@ from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.store import Lake
 from evidence_assets.models import registry
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.corpus import open_corpus
 
 NAME = "scale"
@@ -87,7 +88,7 @@ def measure(into: dict[str, Any]) -> Iterator[None]:
 def use(folder: Path) -> Recombined:
     """Have everything in this process encoded by the recombined encoder."""
     encoder = Recombined(folder / "sentences")
-    registry.load_encoder = lambda name, **_: encoder  # type: ignore[assignment]
+    registry.load_encoder = lambda name, **_: encoder  # type: ignore[assignment,attr-defined]
     return encoder
 
 
@@ -111,13 +112,13 @@ def embeddings(lake: Lake, source: Path) -> None:
 
 
 def index(lake: Lake, source: Path) -> dict[str, Any]:
-    build, built = corpus_building.index_building.write_index, dict[str, Any]()
+    build, built = index_building.write_index, dict[str, Any]()
 
     def alone(*arguments: Any, **named: Any) -> Any:
         with measure(built):
             return build(*arguments, **named)
 
-    corpus_building.index_building.write_index = alone
+    index_building.write_index = alone
     return {**vars(corpus_building.build_index(lake, NAME)), "gained": built["gained"]}
 
 
@@ -150,6 +151,7 @@ def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
     from evidence_assets.experiment.ad_hoc_questions import QuestionSource
     from evidence_assets.experiment.evidence.selection import Question
+    from evidence_assets.experiment.system import Method
     from evidence_assets.systems.uscrake.settings import UscrakeSettings
     from evidence_assets.systems.uscrake.system import SYSTEM
 
@@ -166,8 +168,11 @@ def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
             "asked|scale",
             ad_hoc_benchmark=QuestionSource(NAME).benchmark("mcqa"),
         )
-        selector = SYSTEM.methods["uscrake"].open_selector(step, UscrakeSettings(R=size, parts="chunks"))
-        first_seconds, second_seconds = [], []
+        method = SYSTEM.methods["uscrake"]
+        assert isinstance(method, Method)
+        selector = method.open_selector(step, UscrakeSettings(R=size, parts="chunks"))
+        first_seconds: list[float] = []
+        second_seconds: list[float] = []
         for times in (first_seconds, second_seconds):
             for text in texts:
                 start = time.perf_counter()
@@ -278,10 +283,10 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
     )
     for result in results.values():
         opened = result["open"]
-        for size in POOLS:
-            row = result[str(size)]
+        for pool in POOLS:
+            row = result[str(pool)]
             print(
-                f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {size:,} | "
+                f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {pool:,} | "
                 f"{row['first']:.2f} | {row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
             )
     sizes = list(results)
