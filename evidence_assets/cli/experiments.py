@@ -13,7 +13,7 @@ from evidence_assets.experiment.variants import PRESETS_VARIABLE, enabled_preset
 from evidence_assets.experiment.variants import presets as declared_presets
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
-from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
+from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -62,12 +62,10 @@ def add_corpus(
     `evidence ask --corpus NAME` then answers from it.
     """
     with report_errors():
-        from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.ask import add_folder
         from evidence_assets.experiment.corpus_building import open_chunks
 
-        _select_lake(lake)
-        opened_lake = LakeResource().open()
+        opened_lake = _open_lake(lake)
         add_folder(opened_lake, folder, name)
         documents = open_chunks(opened_lake, name).documents
     out.print(
@@ -94,17 +92,16 @@ def add_benchmark(
     A second time, it replaces the files of the benchmark. On any error nothing is changed.
     """
     with report_errors():
-        from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_benchmark import plan_benchmark, plan_published_benchmark, write_benchmark
 
-        _select_lake(lake)
+        opened_lake = _open_lake(lake)
         if reader and tables:
             raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
         if reader:
             plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
         else:
             plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-        write_benchmark(plan, LakeResource().open())
+        write_benchmark(plan, opened_lake)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in plan.counts.items())
     out.print(f"{name}: {counts}; task {plan.task}, split {plan.split}")
     for note in plan.notes:
@@ -112,6 +109,10 @@ def add_benchmark(
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 
-def _select_lake(root: Path | None) -> None:
-    """Select the lake whose declarations this process reads."""
-    os.environ[LAKE_VARIABLE] = Lake(root or find_lake()).address
+def _open_lake(root: Path | None) -> Lake:
+    """The lake, created if it is new; this process reads its declarations."""
+    from evidence_assets.assets.resources import LakeResource
+
+    lake = LakeResource(root=str(root or "")).open()
+    os.environ[LAKE_VARIABLE] = lake.address
+    return lake

@@ -91,13 +91,12 @@ def _forgets_declarations() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_forgets_declarations")
-def test_the_commands_build_the_corpus(folder: Path, lake: Lake) -> None:
-    run = CliRunner().invoke
-    arguments = ["add", "corpus", "bees", str(folder), "--lake", str(lake.root)]
-    result = run(app, arguments)
+def test_the_commands_build_the_corpus_in_a_new_lake(folder: Path, tmp_path: Path) -> None:
+    run, root = CliRunner().invoke, tmp_path / "new lake"
+    result = run(app, ["add", "corpus", "bees", str(folder), "--lake", str(root)])
     assert result.exit_code == 0 and "bees: 120 documents" in result.output, result.output
-    assert (lake.root / "indexes" / "asset=corpus.bees.index" / "index.faiss").exists()
-    answer = run(app, ["ask", "Which animal buzzes?", "Bee", "Cat", "--folder", str(folder), "--lake", str(lake.root)])
+    assert (root / "indexes" / "asset=corpus.bees.index" / "index.faiss").exists()
+    answer = run(app, ["ask", "Which animal buzzes?", "Bee", "Cat", "--folder", str(folder), "--lake", str(root)])
     assert "A. Bee [the answer]" in answer.stdout, answer.output
     assert "my_dumps: 120 documents" in answer.stderr
 
