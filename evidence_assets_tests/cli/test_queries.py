@@ -67,23 +67,24 @@ def test_diff_shows_changed_answers_and_counts_other_rows(tmp_path: Path) -> Non
 
 def test_impact_of_a_document_lists_the_answers_that_cite_it(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path)
-    texts = {1: "Who won?", 2: "Who lost?"}
-    lake.write("questions/mcqa", "quiz|0", {"questions": [question(n, text=text) for n, text in texts.items()]})
+    texts = {1: "Who won?", 2: "Who lost?", 3: "Who did not win?"}  # the chain of another option excludes it in 3
+    rows = [question(n, text=text, negated=" not " in text) for n, text in texts.items()]
+    lake.write("questions/mcqa", "quiz|0", {"questions": rows})
     lake.write("corpus/notes/chunks", "0", {"chunks": [chunk(1, "Ida won.", title="The match", source="match.md")]})
     write_answers(
         lake,
         [evidence(n, 1, "Ida won.", source_id="k1", why='{"aligned": []}') for n in texts],
-        [chain(1, "A", "Ida won.", ["e-s-1-1"]), chain(2, "B", "Ida won.", ["e-s-2-1"])],
-        [prediction(1, "A"), prediction(2, "A")],
-        [citation("c-s-1-A", "e-s-1-1", "verified"), citation("c-s-2-B", "e-s-2-1", "verified")],
+        [chain(1, "A", "Ida won.", ["e-s-1-1"]), *(chain(n, "B", "Ida won.", [f"e-s-{n}-1"]) for n in (2, 3))],
+        [prediction(n, "A") for n in texts],
+        [citation(f"c-s-{n}-{label}", f"e-s-{n}-1", "verified") for n, label in ((1, "A"), (2, "B"), (3, "B"))],
         [edge("evidence", f"e-s-{n}-1", DERIVED, "chunk", "k1", "h") for n in texts],
     )
     for name in ("the match", "match.md", "notes:d1"):
         output = CliRunner().invoke(app, ["impact", name, "--lake", str(tmp_path)]).output
-        assert output.startswith("Who won?\n  A. yes (answered)\n") and "Who lost?" not in output
+        assert output.startswith("Who did not win?\n  A. yes (answered)\n") and "Who lost?" not in output
         assert "others that received it: 1 (--all)" in output
     output = CliRunner().invoke(app, ["impact", "match.md", "--all", "--lake", str(tmp_path)]).output
-    assert output.index("Who won?") < output.index("Who lost?") < output.index("not cited") < output.index("chain")
+    assert output.index("not win?") < output.index("Who won?") < output.index("Who lost?") < output.index("not cited") < output.index("chain")
     assert "aligned" not in output
 
 
