@@ -31,7 +31,8 @@ harvesting: {training_steps: 300, n: 20, prompts: 2}
 REPOSITORY = Path(__file__).resolve().parent.parent
 DAGSTER_SETTINGS = REPOSITORY / "evidence_assets" / "project_template" / "dot_dagster" / "dagster.yaml"
 SMALL_SAMPLE = REPOSITORY / "evidence_assets" / "sample" / "small"
-
+# A developer's own lake may declare assets; tests see a folder that does not exist.
+os.environ["EVIDENCE_LAKE"] = str(REPOSITORY.parent / "no_lake")
 
 # The duration of an example depends on the machine's load.
 hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))

@@ -28,6 +28,7 @@ from evidence_assets.reasoning.short_answers import (
     SpanAnswers,
 )
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
+from evidence_assets.reasoning.spans.choice import load_span_weights
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
@@ -80,17 +81,18 @@ def reasoning_version(
     reader: bool = False,
 ) -> str:
     """Version of the solver of a task family, for the code version of chains and predictions."""
-    settings, encoding = profile.generator, profile.encoder
+    settings = profile.generator
+    scoring = f"{load_span_weights().version[:8]}:{profile.encoder.name}@{profile.encoder.revision}"
     if reader:
         return f"{SPAN_VERSION}:{profile.reader.name}@{profile.reader.revision}" if profile.reader else ""
     if family == "graph":
         version = prompts_version(settings, SHORT_ANSWER, prompts=prompts)
-        return f"{SHORT_VERSION}:{version or f'{encoding.name}@{encoding.revision}'}"
+        return f"{SHORT_VERSION}:{version or scoring}"
     if family in ("mcqa", "table") and (version := prompts_version(settings, *style.tasks, prompts=prompts)):
         return f"{PROMPTED_VERSION}:{version}"
     if family == "table":
         return TableSolver.version
-    return f"{EXTRACTIVE_VERSION}:{TOP_SCORE_VERSION}:{encoding.name}@{encoding.revision}" if family == "mcqa" else ""
+    return f"{EXTRACTIVE_VERSION}:{TOP_SCORE_VERSION}:{scoring}" if family == "mcqa" else ""
 
 
 def _documents(context: StageContext, chunks: Sequence[str]) -> dict[str, str]:

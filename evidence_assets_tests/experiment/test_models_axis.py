@@ -8,12 +8,14 @@ import pytest
 import yaml
 
 from evidence_assets import profiles
+from evidence_assets.experiment import solvers
 from evidence_assets.experiment.stages import build_all_stages, build_stages
 from evidence_assets.experiment.system import model_combinations
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.model_calls import PromptedTask
+from evidence_assets.reasoning.spans.choice import SpanWeights
 from evidence_assets.systems import load
 
 MODELS = """\
@@ -166,3 +168,11 @@ def test_code_versions_contain_model_and_prompts(family: str, tmp_path: Path, mo
     monkeypatch.setattr(PromptedTask, "version_with", other_version)
     other = versions(family, tmp_path, monkeypatch)
     assert all(other[table] != first[table] for table in prompted_tables)
+
+
+@pytest.mark.parametrize("family", ["mcqa", "graph"])
+def test_refitted_weights_change_the_version_of_answers(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROFILE_VARIABLE, "embedded")
+    before = solvers.reasoning_version(family, profiles.load())
+    monkeypatch.setattr(solvers, "load_span_weights", lambda: SpanWeights(0.0, {}, {}))
+    assert solvers.reasoning_version(family, profiles.load()) != before

@@ -43,7 +43,7 @@ _EVIDENCE = ("evidence_recall", "citation_precision")
 METRICS: Mapping[str, Sequence[str]] = {
     "mcqa": (*_ANSWERS, *_CONFIDENCE, *_EVIDENCE, "graph_signal"),
     "table": (*_ANSWERS, "set_accuracy", *_CONFIDENCE, *_EVIDENCE),
-    "graph": (*_ANSWERS, "answer_f1", *_EVIDENCE, "citation_recall"),
+    "graph": (*_ANSWERS, "token_f1", *_EVIDENCE, "citation_recall"),
     "search": ("hit@1", "hit@5", "hit@10", "recall@20", "ndcg@10", "mrr", "answered_share"),
     "retrieval": ("recall@2", "recall@5", "recall@10", "ndcg@10", "mrr", "hit@1", "evidence_recall@10"),
 }
@@ -102,7 +102,7 @@ def _answer_values(family: str, answers: Sequence[tuple[dict[str, Any], dict[str
         return {"hit@1": [float(hit_at_k(g, 1)) for g in gains], "mrr": [reciprocal_rank(g) for g in gains]}
     values = {"accuracy": [float(is_correct(q, p)) for q, p in answers]}
     if family == "graph":
-        values["answer_f1"] = [token_f1(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["gold"]]
+        values["token_f1"] = [token_f1(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["gold"]]
     return values
 
 

@@ -145,7 +145,7 @@ def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None =
         metrics["recall@20"] = mean([recall_at_k(gains, 20, n) if n else 0.0 for gains, n in rankings])
         metrics["mrr"] = mean([reciprocal_rank(gains) for gains, _ in rankings])
     if short := [(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["task"] == "kgqa" and q["gold"]]:
-        metrics["answer_f1"] = mean([token_f1(text, accepted) for text, accepted in short])
+        metrics["token_f1"] = mean([token_f1(text, accepted) for text, accepted in short])
     metrics |= class_metrics(answers)
     metrics |= evidence_metrics(questions, evidence, encoder)
     if citations.height:

@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 from math import log
 
+from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tables import claims, questions
+from evidence_assets.reasoning.tables.lexicon import load_lexicon
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableView
 from evidence_assets.reasoning.tasks import (
     CAPTION,
@@ -58,7 +60,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "23"
+    version = f"23-{content_id(load_lexicon())[:8]}"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
