@@ -101,9 +101,12 @@ from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_questions
 Path("dev.jsonl").write_text('{"id": "1", "question": "Which?", "choices": ["x", "y"], "answer": 1}')
 assert [q.gold for q in read_questions(all_benchmarks()["quizbook"].reader, Path(), "dev")] == [("B",)]
+for name in [name for name in dir(TestQuizbook) if name.startswith("test_")]:
+    getattr(TestQuizbook(), name)(Path(name))
 """
-    environment = {"PYTHONPATH": str(tmp_path), "EVIDENCE_PRESETS": ""}
-    output = run_python("-c", program + checks, cwd=tmp_path, env=environment)
+    contract = re.findall(r"```python\n(.*?)^```", READER, re.DOTALL | re.MULTILINE)[-1]
+    environment = {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}", "EVIDENCE_PRESETS": ""}
+    output = run_python("-c", program + contract + checks, cwd=tmp_path, env=environment)
     assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in output
     assert "evidence/mcqa/lucky_without_chains" not in output and len(FILES) == 5
 
