@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from evidence_assets.benchmarks import downloads
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations
 from evidence_assets.cli.console import LakeOption, format_cell, out, print_table, report_errors
-from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.experiment.variants import PRESETS_VARIABLE
+from evidence_assets.lake.catalogue import LAKE_VARIABLE, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import fetch_folder
 from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
@@ -23,6 +25,9 @@ from evidence_assets.text.spelling import closest_name
 commands = typer.Typer(rich_markup_mode=None)
 TEMPLATE = Path(__file__).resolve().parent.parent / "project_template"
 """Files of a new project. ``dot_`` in a name becomes a dot, PROJECT_NAME the project's name."""
+
+SOURCES = ("corpus/", "knowledge/")
+"""Keys of assets that are named after a declaration."""
 
 
 @commands.command()
@@ -101,8 +106,15 @@ def gc(
         with dg.DagsterInstance.get() as instance:
             fail_killed_runs(instance, home, partial(out.print, markup=False, soft_wrap=True))
         opened_lake = Lake(lake or find_lake())
-        assets = ["/".join(key.path) for key in defs().resolve_asset_graph().materializable_asset_keys]
-        orphans = find_orphans(opened_lake, [*assets, *find_ad_hoc_assets(opened_lake)])
+        os.environ |= {LAKE_VARIABLE: opened_lake.address, PRESETS_VARIABLE: "all"}
+        assets = {"/".join(key.path) for key in defs().resolve_asset_graph().materializable_asset_keys}
+        assets |= find_ad_hoc_assets(opened_lake)
+        names = {declared.attributes.get("name") for declared in declarations()}
+        for _, asset in opened_lake.assets():  # of other profiles: their models, corpora and graphs
+            of_model = any(parent.as_posix() in assets for parent in PurePosixPath(asset).parents)
+            if of_model or (asset.startswith(SOURCES) and asset.split("/")[1] in names):
+                assets.add(asset)
+        orphans = find_orphans(opened_lake, assets)
         for path, size in orphans:
             out.print(f"{size:>14,} bytes  {path.relative_to(opened_lake.root)}", markup=False)
         total = sum(size for _, size in orphans)

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.corpora import group_files
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations_of, write_declarations
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli import app
 from evidence_assets.cli.project import create_project
@@ -91,3 +91,17 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     files = {p.relative_to(packages) for p in packages.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
     package_files = {p for p in files if "dist-info" not in p.parts[0]}
     assert {str(p) for p in package_files} == {n for n in in_wheel if "dist-info" not in n} | {"shared.pth"}
+
+
+def test_gc_keeps_what_other_lakes_presets_profiles_and_models_have(
+    tmp_path: Path, other_settings: pytest.MonkeyPatch
+) -> None:
+    lake, mine = Lake.create(tmp_path / "lake"), {"name": "mine", "folder": "corpora/mine"}
+    write_declarations(lake.root / "declarations" / "corpus" / "mine", ("corpus.Corpus", mine))
+    for asset in ("corpus/mine/chunks", "corpus/wikipedia/chunks"):
+        lake.write(asset, "0", {"chunks": []})
+    for asset in ("chains/table/ucret_js", "chains/mcqa/uscrake/other"):
+        lake.write(asset, "b|0", {"chains": []})
+    other_settings.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
+    result = CliRunner().invoke(app, ["gc", "--lake", str(lake.root)])
+    assert "nothing to delete" in result.output, result.output

@@ -84,7 +84,13 @@ def test_impact_of_a_document_lists_the_answers_that_cite_it(tmp_path: Path) -> 
         assert output.startswith("Who did not win?\n  A. yes (answered)\n") and "Who lost?" not in output
         assert "others that received it: 1 (--all)" in output
     output = CliRunner().invoke(app, ["impact", "match.md", "--all", "--lake", str(tmp_path)]).output
-    assert output.index("not win?") < output.index("Who won?") < output.index("Who lost?") < output.index("not cited") < output.index("chain")
+    assert (
+        output.index("not win?")
+        < output.index("Who won?")
+        < output.index("Who lost?")
+        < output.index("not cited")
+        < output.index("chain")
+    )
     assert "aligned" not in output
 
 
