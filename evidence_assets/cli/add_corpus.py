@@ -75,15 +75,26 @@ def _source_file(lake: Lake, name: str) -> Path:
     return lake.cache / "sources" / name
 
 
+def source_folder(lake: Lake, name: str) -> Path | None:
+    """The folder that a corpus was added from; None if this machine does not know it."""
+    file = _source_file(lake, name)
+    return Path(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
 def describe_newer_files(lake: Lake, name: str) -> str:
-    """How to update a corpus if the folder that it was added from has newer files; empty if not."""
-    try:
-        source = _source_file(lake, name)
-        folder, added_at = Path(source.read_text(encoding="utf-8")), source.stat().st_mtime
-        is_newer = any(path.stat().st_mtime > added_at for path in corpus_files(folder, []))
-    except (OSError, BadInput):  # no folder is known, or it has no documents any more
+    """How to update a corpus if files of the folder that it was added from are newer, new or gone; empty if not."""
+    folder = source_folder(lake, name)
+    if folder is None:
         return ""
-    return f"{folder} has newer files: `evidence add corpus {name} {folder}` updates the corpus" if is_newer else ""
+    added_at, raw = _source_file(lake, name).stat().st_mtime, lake.raw_path(f"corpora/{name}")
+    try:
+        changed_at = {path.relative_to(folder): path.stat().st_mtime for path in corpus_files(folder, [])}
+    except (OSError, BadInput):  # it has no documents any more
+        return ""
+    added = {path.relative_to(raw) for path in raw.rglob("*") if path.is_file()}
+    if changed_at.keys() == added and max(changed_at.values()) <= added_at:
+        return ""
+    return f"{folder} has other files now: `evidence add corpus {name} {folder}` updates the corpus"
 
 
 def file_hashes(folder: Path) -> dict[str, str]:

@@ -103,9 +103,17 @@ def _read_questions() -> Any:
 
 def add_folder(lake: Lake, folder: Path, name: str = "") -> str:
     """Add the folder as a corpus, by default named after it, or update the corpus; returns its name."""
-    from evidence_assets.cli.add_corpus import add_corpus, corpus_name
+    from evidence_assets.cli.add_corpus import add_corpus, corpus_name, source_folder
 
-    name = name or corpus_name(folder)
+    if not name:
+        name = corpus_name(folder)
+        source = source_folder(lake, name)
+        if source not in (None, folder.resolve()):
+            raise BadInput(
+                f"corpus {name!r} has the documents of {source}: replace them with `evidence add corpus {name} FOLDER`, "
+                "or give this folder another name with `evidence add corpus NAME FOLDER`",
+                file=folder,
+            )
     update_corpus(lake, name, add_corpus(lake, name, folder, log=make_progress_printer(name)))
     return name
 

@@ -99,6 +99,12 @@ def test_the_commands_build_the_corpus_in_a_new_lake(folder: Path, tmp_path: Pat
     answer = run(app, ["ask", "Which animal buzzes?", "Bee", "Cat", "--folder", str(folder), "--lake", str(root)])
     assert "A. Bee [the answer]" in answer.stdout, answer.output
     assert "my_dumps: 120 documents" in answer.stderr
+    other = tmp_path / "other" / folder.name
+    other.mkdir(parents=True)
+    (other / "a.txt").write_text("Nothing buzzes.")
+    refused = run(app, ["ask", "Which animal buzzes?", "--folder", str(other), "--lake", str(root)])
+    assert refused.exit_code == 1 and "has the documents of" in refused.output
+    assert open_chunks(Lake(root), "my_dumps").documents == 120
 
 
 def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake: Lake) -> None:
@@ -133,8 +139,8 @@ def test_ask_updates_a_corpus_whose_files_changed_or_that_a_run_built_in_part(
     assert "notes: " in result.stderr, "the update is reported"
     assert ("Berta Lund" in result.stdout) == (defect == "edited")
     assert ("Ida Holm" in result.stdout) == (defect == "no token store")
-    assert "newer files" not in result.stderr
+    assert ("has other files now" in result.stderr) == (defect == "removed")
     os.utime(folder / "b.txt", ns=(2**62, 2**62))
     again = run(app, ["ask", "Who founded the library?", "--corpus", "notes", *where])
     assert "encoding chunks" not in again.stderr
-    assert f"{folder} has newer files: `evidence add corpus notes {folder}` updates the corpus\n" in again.stderr
+    assert f"{folder} has other files now: `evidence add corpus notes {folder}` updates the corpus\n" in again.stderr
