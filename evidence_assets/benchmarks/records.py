@@ -189,7 +189,7 @@ def build_question(row: Row, **fields: Any) -> LocatedQuestion:
     for field in ("source_id", "text"):
         if not getattr(question, field).strip():
             raise row.error("is empty; add a value", field)
-    if question.options or question.task in ("mcqa", "verification"):
+    if question.options or question.task in ("mcqa", "verification", "table_qa"):
         _check_options(row, question)
     elif len(set(question.gold)) < len(question.gold):
         raise row.error("contains an answer twice; remove one", "gold")

@@ -78,7 +78,9 @@ def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
             raise row.error(f"{option!r} occurs twice; remove one", "options")
     if task == "verification" and not options:
         options = CLAIM_LABELS
-    gold = _read_gold(row, task, options)
+    gold, is_unanswerable = _read_gold(row, task, options), row.values.get("answerable") is False
+    if gold and is_unanswerable:
+        raise row.error("is false, but there is a gold answer; remove one of them", "answerable")
     located = checked_question(
         row,
         benchmark=benchmark,
@@ -93,7 +95,7 @@ def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
         gold_evidence=_read_evidence(row),
         negated=row.values.get("negated"),
         aliases=_read_aliases(row),
-        unanswerable=row.values.get("answerable") is False and not gold,
+        unanswerable=is_unanswerable,
     )
     ids.add(located[1].source_id, row)
     return located

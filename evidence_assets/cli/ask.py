@@ -110,8 +110,8 @@ def add_folder(lake: Lake, folder: Path, name: str = "") -> str:
         source = source_folder(lake, name)
         if source not in (None, folder.resolve()):
             raise BadInput(
-                f"corpus {name!r} has the documents of {source}: replace them with `evidence add corpus {name} FOLDER`, "
-                "or give this folder another name with `evidence add corpus NAME FOLDER`",
+                f"corpus {name!r} has the documents of {source}: replace them (`evidence add corpus {name} FOLDER`) "
+                "or give this folder another name (`evidence add corpus NAME FOLDER`)",
                 file=folder,
             )
     update_corpus(lake, name, add_corpus(lake, name, folder, log=make_progress_printer(name)))

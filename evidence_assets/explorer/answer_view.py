@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,6 +26,8 @@ TABLE_KINDS = ("cell", "column", "caption")
 NO_ANSWER = "No answer found with confidence"
 NO_CELL = f"{NO_ANSWER}: no column or cell answers it. Use words of the table's header and cells, or give options."
 SEVERAL_CELLS = "Several cells match the question"
+_HEADING = re.compile(r"#.*|\D*[^\W\d]", re.DOTALL)
+"""A line that begins with "#", or has neither a digit nor a final mark."""
 NO_ANSWER_STATUSES = ("insufficient", "failed")
 
 
@@ -81,10 +84,7 @@ class AnswerView(AnswerRows):
         if not answer or status == "insufficient":
             if (item := self.closest_statement) is None:
                 return f"{NO_ANSWER}."
-            first = next(each for each in self.items if each.row["kind"] in TEXT_KINDS)
-            is_heading = first is not item and first.row["source_id"] == item.row["source_id"]
-            text = f"{first.text.lstrip('# ')}: {item.text}" if is_heading else item.text
-            return f"{NO_ANSWER}. Closest statement: “{shorten(text, 300)}” ({item.location})"
+            return f"{NO_ANSWER}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
         others = [other for other in row["supported_answers"] or () if other != answer]
         text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
         return f"The evidence does not decide. Closest answer: {text}" if status == "ambiguous" else text
@@ -100,7 +100,7 @@ class AnswerView(AnswerRows):
     def closest_statement(self) -> EvidenceView | None:
         """The best sentence of the evidence, which an abstention without options quotes."""
         texts = [item for item in self.items if item.row["kind"] in TEXT_KINDS]
-        return min(texts, key=lambda item: item.text.startswith("#") or item.text[-1:].isalnum(), default=None)
+        return min(texts, key=lambda item: _HEADING.fullmatch(item.text) is not None, default=None)
 
     @property
     def headline(self) -> str:

@@ -92,6 +92,8 @@ def test_forms_of_locators_and_aliases(tmp_path: Path) -> None:
         ({"task": "quiz"}, "task: 'quiz' is not a task; use one of"),
         ({"options": ["a", "b", "a"], "gold": "B"}, "options: 'a' occurs twice; remove one"),
         ({"task": "kgqa", "options": ..., "gold": ["u"], "aliases": [[], []]}, "aliases: 2 lists of aliases for 1"),
+        ({"task": "table_qa", "options": ..., "gold": ["9"]}, r"options: no option\(s\); a question needs at least 2"),
+        ({"answerable": False}, "answerable: is false, but there is a gold answer"),
         ({"negated": "yes"}, "negated: 'yes' is neither true nor false"),
         ({"gold_evidence": [{"kind": "chunk", "source": "s"}]}, r"gold_evidence\[0\].text: missing"),
         ({"gold_evidence": [{"kind": "page", "source": "s", "text": "t"}]}, r"gold_evidence\[0\].kind: 'page' is not"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.explorer.answer_text import format_answer
-from evidence_assets.explorer.answer_view import AnswerView, view_answer
+from evidence_assets.explorer.answer_view import AnswerView, view_answer, view_answers
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, WAS_SHOWN, edge
 from evidence_assets.lake.store import Lake
@@ -123,6 +123,8 @@ def test_without_support_the_best_option_is_a_guess(lake: Lake) -> None:
     text = format_answer(view_of(lake))
     assert "\nNo option has enough support. Guess: A. excessive thirst (share 0.50)\n" in text
     assert "answer:" not in text
+    with connect(lake.root) as connection:
+        assert not view_answers(connection, [])
 
 
 def test_an_answer_whose_source_is_gone_is_out_of_date(lake: Lake) -> None:
