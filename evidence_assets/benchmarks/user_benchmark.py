@@ -79,7 +79,7 @@ def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
     if task == "verification" and not options:
         options = CLAIM_LABELS
     gold, is_unanswerable = _read_gold(row, task, options), row.values.get("answerable") is False
-    if gold and is_unanswerable:
+    if gold and is_unanswerable and task != "verification":
         raise row.error("is false, but there is a gold answer; remove one of them", "answerable")
     located = checked_question(
         row,

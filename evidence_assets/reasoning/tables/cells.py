@@ -64,6 +64,11 @@ class Cell:
         return next((v for v in self.values if v.kind in {"number", "percentage", "range"}), None)
 
     @property
+    def is_known(self) -> bool:
+        """Whether the cell has a text that states something; "n/a" and "–" do not."""
+        return self.plain.casefold() not in {"", *word_list("no_value")}
+
+    @property
     def number(self) -> float | None:
         return None if self.quantity is None else self.quantity.value
 
@@ -90,10 +95,10 @@ _SPACED = (
     r"(?<!\d[\s,;/|])(?<!\d[,;/|]\s)(?:(?:(?<![^\W\d_]\s)[1-9]|[1-9]\d{1,2})(?:[ \u00a0\u202f\u2009]\d{3})+"
     r"|[1-9](?:[ ]\d{3}){2,})(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
 )
-_DIGITS = rf"(?:{_SPACED}|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|(?<!\d,)\d+,\d{{1,2}}(?![\d,])|\d+|\.\d+)"
+_DIGITS = rf"(?:{_SPACED}|\d{{1,3}}(?:\.\d{{3}})+,\d{{1,2}}(?![\d,])|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|(?<!\d,)\d+,\d{{1,2}}(?![\d,])|\d+|\.\d+)"
 _NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?!\d)"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DATE_FORMATS = ("%Y-%m-%d", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
+_DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d %m %Y", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
 _COMPARATORS: dict[str, str] = load_lexicon()["comparators"]
 _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len, reverse=True))
 _SCALES: dict[str, float] = load_lexicon()["scales"]
@@ -107,6 +112,7 @@ _PATTERN = re.compile(
     rf"""
     (?P<p_value>\bp(?:[\s-]?values?)?\s*(?:<=|>=|[<>=≤≥:]|of|was|is)\s*(?:0,\d+(?![\d,])|\d*\.?\d+)(?:e[+-]?\d+)?)
   | (?P<date>(?<!\d)\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}\s+\d{{4}}(?!\d)
+      |(?<![\d./])\d{{1,2}}(?P<mark>[./])\d{{1,2}}(?P=mark)\d{{4}}(?![\d/])
       |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)
       |(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])|(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
@@ -125,8 +131,8 @@ _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d
 def to_float(digits: str) -> float:
     """Parse a number; a comma before the last one or two digits is a decimal point."""
     digits = re.sub(r"\s", "", digits).replace("–", "-")
-    if re.fullmatch(r"[+-]?\d+,\d{1,2}", digits):
-        digits = digits.replace(",", ".")
+    if re.fullmatch(r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}", digits):
+        digits = digits.replace(".", "").replace(",", ".")
     return float(digits.replace(",", ""))
 
 

@@ -20,8 +20,8 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 
 
 def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _NUMERIC_BELOW_HEADER) -> list[int]:
-    """Columns with at least a share of numbers among the non-empty cells of the rows."""
-    columns = {j: [grid[i][j].is_mostly_value for i in rows if grid[i][j].plain] for j in range(len(grid[0]))}
+    """Columns with at least a share of numbers among the cells of the rows that state something."""
+    columns = {j: [grid[i][j].is_mostly_value for i in rows if grid[i][j].is_known] for j in range(len(grid[0]))}
     return [j for j, flags in columns.items() if flags and sum(flags) >= share * len(flags)]
 
 

@@ -105,3 +105,10 @@ def test_a_negated_question_takes_the_least_supported_option() -> None:
     answer = answer_choice(DIET, "Which animal is not a carnivore?", LABELS[:3], options, negated=True)
     assert (answer.answer, answer.status) == ("C", "answered")
     assert max(answer.choice.weights, key=lambda label: answer.choice.weights[label]) == "C"
+
+
+def test_cells_without_a_value_do_not_make_another_column_the_measure() -> None:
+    rows = [["Reds", "n/a", "7"], ["Blues", "12", "3"], ["Golds", "8", "1"], ["Pinks", "–", "2"], ["Tans", "3", "4"]]
+    teams = TableView.of("", ["team", "points", "wins"], rows)
+    answer = answer_choice(teams, "Which team has the fewest points?", LABELS, ["Golds", "Reds", "Tans", "Pinks"])
+    assert (answer.answer, answer.status) == ("C", "answered")
