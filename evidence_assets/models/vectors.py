@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,9 +42,13 @@ def encode_ends(encoder: Encoder, texts: Iterable[str]) -> dict[str, FloatArray]
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return {}
-    counts = encoder.count_tokens(distinct)
-    inputs = [t if n <= encoder.max_tokens else _end_of(encoder, t) for t, n in zip(distinct, counts, strict=True)]
-    return dict(zip(distinct, unit_rows(encoder.encode_sentences(inputs)), strict=True))
+    return dict(zip(distinct, unit_rows(encoder.encode_sentences(cut_to_ends(encoder, distinct))), strict=True))
+
+
+def cut_to_ends(encoder: Encoder, texts: Sequence[str]) -> list[str]:
+    """The texts; of each above the encoder's token limit, its end."""
+    counts = encoder.count_tokens(texts)
+    return [t if n <= encoder.max_tokens else _end_of(encoder, t) for t, n in zip(texts, counts, strict=True)]
 
 
 def _end_of(encoder: Encoder, text: str) -> str:

@@ -85,6 +85,12 @@ def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
     assert not find_orphans(lake, assets)
 
 
+def test_of_a_question_beyond_the_encoders_limit_the_end_is_searched(lake: Lake) -> None:
+    text = "The boats lay near the pier before the wind rose. " * 30 + "Which animal sleeps for sixteen hours a day?"
+    for system in ("uscrake", "cosine"):
+        assert ask(lake, text, "dogs", "cats", system=system)["answer"] == "B"
+
+
 def test_without_options_the_answer_is_a_span_of_a_sentence_or_none(lake: Lake, notes: Path) -> None:
     (notes / "bakery.txt").write_text("Maria Lopez founded the bakery in 1998. It sells bread.")
     build_corpus(lake, "notes", group_files(notes), discard)

@@ -20,6 +20,7 @@ from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
+from evidence_assets.models.vectors import cut_to_ends
 from evidence_assets.retrieval.corpus import IndexedCorpus, index_key, open_corpus
 from evidence_assets.text.words import stems
 
@@ -200,7 +201,7 @@ class CosineChunks:
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         queries = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
-        vectors = self._encoder.encode_sentences([text for _, _, text in queries])
+        vectors = self._encoder.encode_sentences(cut_to_ends(self._encoder, [text for _, _, text in queries]))
         evidence: list[list[SelectedEvidence]] = [[] for _ in questions]
         for (i, label, _), scores, positions in zip(queries, *self._chunks.index.search(vectors, self._k), strict=True):
             valid = positions >= 0

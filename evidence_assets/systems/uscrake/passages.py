@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.models.protocols import Encoder, FloatArray, LocalEncoder, TokenVectors
-from evidence_assets.models.vectors import Array
+from evidence_assets.models.vectors import Array, cut_to_ends
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TokenWeighting
 from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import hash_texts
@@ -58,8 +58,9 @@ def encode_hypotheses(questions: Sequence[Question], view: Encoder, token_encode
 
 
 def _encode_queries(texts: Sequence[str], encoder: Encoder) -> dict[str, Query]:
-    encoded = encoder.encode_tokens(texts) if texts else []
-    return {text: Query(text, tokens) for text, tokens in zip(texts, encoded, strict=True)}
+    ends = cut_to_ends(encoder, texts)
+    encoded = encoder.encode_tokens(ends) if texts else []
+    return {text: Query(end, tokens) for text, end, tokens in zip(texts, ends, encoded, strict=True)}
 
 
 class LayerVectors:
@@ -165,7 +166,7 @@ def find_pools(hypotheses: Sequence[Hypothesis], corpus: IndexedCorpus, encoder:
     """
     if not len(corpus) or not hypotheses:
         return [Pool(np.zeros(0, np.int64), np.zeros(0)) for _ in hypotheses]
-    vectors = encoder.encode_sentences([hypothesis.query.text for hypothesis in hypotheses])
+    vectors = encoder.encode_sentences(cut_to_ends(encoder, [hypothesis.query.text for hypothesis in hypotheses]))
     pools = []
     for cosines, positions in zip(*corpus.index.search(vectors, R), strict=True):
         order = np.argsort(positions, kind="stable")
