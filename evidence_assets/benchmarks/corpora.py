@@ -59,7 +59,8 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     Shards and texts may not be mixed: otherwise a README among shards would be read as an article.
     """
     if not folder.is_dir():
-        raise BadInput(f"this folder does not exist; create it and add {ACCEPTED_SUFFIXES} files", file=folder)
+        problem = "this is a file; name a folder" if folder.exists() else "this folder does not exist; create it"
+        raise BadInput(f"{problem} with {ACCEPTED_SUFFIXES} files", file=folder)
     lakes = {path.parent for path in folder.rglob("format.json") if _is_lake(path)}
     paths = (path for path in folder.rglob("*") if path.is_file() and lakes.isdisjoint(path.parents))
     by_name = {path.relative_to(folder).as_posix(): path for path in paths}

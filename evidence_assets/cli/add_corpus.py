@@ -103,5 +103,5 @@ def file_hashes(folder: Path) -> dict[str, str]:
 
 
 def check_name(name: str, kind: str) -> None:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
-        raise BadInput(f"{name!r} is not a valid {kind} name: use lowercase letters, digits and '_'")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_]{0,99}", name):
+        raise BadInput(f"{name!r} is not a valid {kind} name: use at most 100 lowercase letters, digits and '_'")

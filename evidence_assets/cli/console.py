@@ -22,6 +22,7 @@ from evidence_assets.lake.mirror import local_root
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Terminal control characters, except tabs and line feeds."""
+_FILE_ERRORS = (FileExistsError, NotADirectoryError, PermissionError)
 _REPORTED_ERRORS = (BadInput, ChildProcessError, DiskFull, LakeVersionError, ModelUnavailable, StaleInput, UnknownId)
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 err = Console(stderr=True, highlight=False)
@@ -47,7 +48,7 @@ def report_errors() -> Iterator[None]:
     """Print errors that a user can fix as one message, without a traceback, and exit with status 1."""
     try:
         yield
-    except (*_REPORTED_ERRORS, duckdb.Error) as error:
+    except (*_REPORTED_ERRORS, *_FILE_ERRORS, duckdb.Error) as error:
         message = str(error.strerror if isinstance(error, DiskFull) else error)
         err.print(f"evidence: {strip_controls(message)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error

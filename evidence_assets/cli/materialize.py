@@ -202,7 +202,11 @@ def scoreboard(
     Each value has a 95 % interval, and the published figure if there is one.
     """
     with report_errors(), connect(lake) as connection:
-        rows = [row for row in query_rows(connection, SCORES_QUERY) if benchmark in (None, row["scope_id"])]
+        all_rows = query_rows(connection, SCORES_QUERY)
+        rows = [row for row in all_rows if benchmark in (None, row["scope_id"])]
+        if benchmark and not rows:
+            names = ", ".join(sorted({row["scope_id"] for row in all_rows})) or "none"
+            raise BadInput(f"{benchmark!r} has no scores; benchmarks with scores: {names}")
         rows = mark_stale(rows, query_rows(connection, CHANGED_QUERY))
     names = "benchmark/variant/reasoner/metric/value/95 %/n/supported/accuracy if supported/published/difference/source"
     print_table(names.split("/"), map(format_score, rows), title="Scoreboard")

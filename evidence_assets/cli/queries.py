@@ -197,7 +197,7 @@ def diff(
 
 @commands.command()
 def explore(
-    port: Annotated[int, typer.Option(help="Port on this machine.")] = PORT,
+    port: Annotated[int, typer.Option(help="Port on this machine.", min=0, max=65535)] = PORT,
     host: Annotated[
         str, typer.Option(help="Address to listen on. Use 0.0.0.0 only in a container.", metavar="ADDRESS")
     ] = LOCALHOST,

@@ -25,8 +25,12 @@ FROM scores LEFT JOIN supported USING (asset, scope_id)
 WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind <> 'relation'
 ORDER BY scope_id, metric, value DESC, variant
 """
-CHANGED_QUERY = f"SELECT variant, benchmark FROM ({INPUT_VERSIONS}) WHERE version <> scored_version"
-"""Scores whose evidence, answers or gold answers were materialized again since, as after a killed run."""
+CHANGED_QUERY = f"""
+SELECT variant, benchmark FROM ({INPUT_VERSIONS}) WHERE version <> scored_version
+UNION SELECT replace(asset, 'evidence/', ''), benchmark FROM evidence
+WHERE source_kind = 'chunk' AND source_id NOT IN (SELECT chunk_id FROM chunks)
+"""
+"""Scores whose evidence, answers or gold answers were materialized again since, or whose chunks are gone."""
 HEADLINE_METRICS = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
 """Main metric of task families whose main metric is not accuracy."""
 

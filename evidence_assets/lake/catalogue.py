@@ -167,7 +167,7 @@ def run_read_only_query(
     except duckdb.InterruptException as error:
         if time.monotonic() - start < seconds:
             raise
-        message = f"the query took more than {seconds:g} s; select less, or raise the limit with --seconds"
+        message = f"the query took more than {seconds:g} s; select less"
         raise BadInput(message) from error
     finally:
         timer.cancel()

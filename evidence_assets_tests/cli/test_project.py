@@ -64,6 +64,7 @@ def test_init_changes_no_existing_file(project: Path) -> None:
     refused = CliRunner().invoke(app, ["init", str(project)])
     assert refused.exit_code == 1 and "exists already" in refused.stderr
     assert (project / "pyproject.toml").read_text() == "mine"
+    assert "File exists" in CliRunner().invoke(app, ["init", str(project / "README.md")]).output
 
 
 @pytest.mark.long
