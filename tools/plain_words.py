@@ -1,4 +1,4 @@
-"""Fail on names and phrases that the style guide retires; part of `make lint`.
+"""Fail on names and phrases that have a plain form; part of `make lint`.
 
 python tools/plain_words.py
 """
@@ -27,7 +27,7 @@ PHRASES = re.compile(
     r"who (?:reads|answers|explains|asks|reasons)\b|whoever)",
     re.IGNORECASE,
 )
-"""Phrases with a plain form in the style guide."""
+"""Phrases with a plain form."""
 
 
 def _files(*suffixes: str) -> Iterator[Path]:

@@ -46,7 +46,7 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     Enables the presets of variants that are not loaded, for this process only.
     Raises BadInput if the family has no such variant.
     """
-    family_variants = [v for v in variants() if v.family == benchmark.family and not v.asked]
+    family_variants = [v for v in variants() if v.family == benchmark.family and not v.only_ad_hoc]
     loaded_by_label = {
         c.label: c for v in family_variants if v.is_loaded for c in model_combinations(systems.load(v.system), v)
     }

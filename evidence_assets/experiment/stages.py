@@ -192,7 +192,7 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
     extra_metrics = _triple_metrics(plan, context, questions, evidence)
     extra_metrics |= _recall_limit(context, questions.to_dicts(), evidence)
     if plan.uses_graph:
-        extra_metrics |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], evidence)
+        extra_metrics |= graph_stages.graph_metrics(questions.to_dicts(), tables["subgraphs"], evidence)
     if variant.checks_graph:
         signals = np.array([_development_signal(plan, context, shard) for shard in context.shards])
         for name, values in (("development_signal", signals), ("weight", signals >= graph_stages.CHANCE)):
@@ -210,14 +210,14 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
 def _triple_metrics(
     plan: Plan, context: StageContext, questions: pl.DataFrame, evidence: pl.DataFrame
 ) -> dict[str, Estimate]:
-    """Scores of the evidence triples, for questions on a graph and variants with ``retrieval``."""
+    """Scores of the evidence triples, for questions on a graph and variants with ``scores_triples``."""
     is_graph = plan.variant.family == "graph"
-    if not is_graph and not plan.variant.retrieval:
+    if not is_graph and not plan.variant.scores_triples:
         return {}
     tokens = get_encoder(context.profile.token_encoder) if is_graph else None
     with_recalled = is_graph and bool(plan.method.extra_inputs(plan.variant, plan.settings))
     ordered = questions.sort("question_id").to_dicts()
-    return retrieval_scores.retrieval_metrics(ordered, evidence, tokens, recalled=with_recalled)
+    return retrieval_scores.triple_metrics(ordered, evidence, tokens, recalled=with_recalled)
 
 
 def _recall_limit(

@@ -115,7 +115,7 @@ class Plan:
         if table == "scores":
             settings: list[object] = [VERSION, SCORES_VERSION]
             if variant.family != "retrieval":
-                settings += [variant.retrieval, variant.bertscore, variant.published or ""]
+                settings += [variant.scores_triples, variant.bertscore, variant.published or ""]
             settings += ["checked"] if variant.checks_graph else []
             return ":".join(map(str, [*settings, *([graph_stages.VERSION] if self.uses_graph else [])]))
         tasks = self.method.prompted_tasks

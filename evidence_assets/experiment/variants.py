@@ -135,7 +135,7 @@ class Variant(BaseModel):
     """Answer with a reader instead of a language model: on a graph the profile's, for options the method's own."""
     counterfactual: bool = False
     """Whether to answer again without the cited evidence, and with only it; costs several answers per question."""
-    retrieval: bool = False
+    scores_triples: bool = False
     """Whether to score the evidence triples: hits and F1. For methods that rank triples of a graph."""
     bertscore: bool = False
     """Whether to score the similarity of question and evidence tokens; encodes all evidence."""
@@ -157,7 +157,7 @@ class Variant(BaseModel):
     """Load the variant even if none of its presets is enabled."""
     group: str = ""
     """Group of its assets in the UI; by default the system's name."""
-    asked: bool = False
+    only_ad_hoc: bool = False
     """Only for single questions (``evidence ask``); never part of the asset graph."""
 
     def with_models(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), separator: str = "/") -> str:
@@ -198,7 +198,7 @@ class Variant(BaseModel):
     @property
     def is_enabled(self) -> bool:
         """Whether it is part of the asset graph with the enabled presets."""
-        return not self.asked and is_enabled(self.presets, self.always)
+        return not self.only_ad_hoc and is_enabled(self.presets, self.always)
 
     @property
     def is_loaded(self) -> bool:

@@ -13,7 +13,7 @@ from evidence_assets.experiment.answers.predictions import prediction_rows
 from evidence_assets.experiment.answers.short_answers import PreparationProblems, ShortAnswerer
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
-from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
+from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.lineage import edge
 from evidence_assets.reasoning.model_calls import LanguageModel
@@ -139,13 +139,13 @@ def gold(name: str, text: str, answers: list[str], path: str) -> dict[str, Any]:
     return question(0, task="kgqa", options=[]) | fields
 
 
-def test_retrieval_metrics_count_only_sourced_evidence() -> None:
+def test_triple_metrics_count_only_sourced_evidence() -> None:
     questions = [
         gold("q1", "What is a web made by?", ["spider"], "web made by spider"),
         gold("q2", "What is milk made by?", ["cow"], "milk made by cow"),
         gold("q3", "Unanswerable?", [], ""),
     ]
-    metrics = retrieval_metrics(questions, EVIDENCE)
+    metrics = triple_metrics(questions, EVIDENCE)
     assert {name: (e.value, e.n) for name, e in metrics.items() if not name.startswith("coverage")} == {
         "hit@1": (0.5, 2),
         "hit@10": (0.5, 2),
@@ -161,26 +161,26 @@ def test_retrieval_metrics_count_only_sourced_evidence() -> None:
 def test_answer_f1_combines_triples_with_an_answer_and_answers_in_a_triple() -> None:
     facts = [("web", "made by", "spider"), ("web", "found at", "attic"), ("ant", "mends", "web"), ("dew", "on", "web")]
     questions = [gold("q1", "Who makes webs?", ["spider", "ant", "bee"], "")]
-    answer_f1 = retrieval_metrics(questions, evidence(*(("q1", fact, "graph") for fact in facts)))["answer_f1"].value
+    answer_f1 = triple_metrics(questions, evidence(*(("q1", fact, "graph") for fact in facts)))["answer_f1"].value
     precision, recall = 2 / 4, 2 / 3
     assert answer_f1 == pytest.approx(2 * precision * recall / (precision + recall))
 
 
 def test_a_question_with_options_hits_by_the_text_of_the_right_one() -> None:
     questions = [{**gold("q1", "What is a web made by?", ["B"], ""), "task": "mcqa", "options": ["cow", "spider"]}]
-    assert retrieval_metrics(questions, EVIDENCE)["hit@1"].value == 1.0
-    assert retrieval_metrics([{**questions[0], "gold": ["A"]}], EVIDENCE)["hit@10"].value == 0.0
+    assert triple_metrics(questions, EVIDENCE)["hit@1"].value == 1.0
+    assert triple_metrics([{**questions[0], "gold": ["A"]}], EVIDENCE)["hit@10"].value == 0.0
 
 
 def test_a_triple_hits_by_an_end_that_is_the_answer_or_includes_it() -> None:
     facts = [("web", "spider", "attic"), ("the garden spiders", "make", "web"), ("web", "of", "a garden spider")]
     question = gold("q1", "Who makes the web?", ["spider"], "")
-    metrics = retrieval_metrics([question], evidence(*(("q1", fact, "graph") for fact in facts)))
+    metrics = triple_metrics([question], evidence(*(("q1", fact, "graph") for fact in facts)))
     hits = {name: estimate.value for name, estimate in metrics.items() if name.startswith("hit@")}
     assert hits == {"hit@1": 0.0, "hit@10": 0.0, "hit@1_included": 0.0, "hit@10_included": 1.0}
 
 
 def test_coverage_is_over_content_words_or_all_words() -> None:
-    metrics = retrieval_metrics([gold("q1", "Where is the web of a spider?", [], "")], EVIDENCE)
+    metrics = triple_metrics([gold("q1", "Where is the web of a spider?", [], "")], EVIDENCE)
     assert metrics["coverage"].value == 1.0, "of web and spider"
     assert metrics["coverage_all_words"].value == pytest.approx(2 / 7)

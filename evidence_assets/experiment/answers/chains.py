@@ -28,7 +28,7 @@ from evidence_assets.reasoning.tasks import (
     are_names,
 )
 
-LINEAGE = "2"
+LINEAGE_VERSION = "2"
 """Bump when equal chains or answers get other lineage. Model replies then come from the cache."""
 Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
 
@@ -111,7 +111,8 @@ def chain_rows(
             evidence_of_option = option_evidence(items, question.question_id, label)
             shared = question.task, question.negated, are_names(question.options)
             tasks[slot.chain_id] = ExplainOption(question.text, label, option, evidence_of_option, *shared)
-    inputs = {key: content_id(task.input_hash, solver.name, solver.version, LINEAGE) for key, task in tasks.items()}
+    version = solver.name, solver.version, LINEAGE_VERSION
+    inputs = {key: content_id(task.input_hash, *version) for key, task in tasks.items()}
     writer = RowWriter("chains", previous, inputs, "chain_id")
     for start in range(0, len(writer.todo), TASKS_PER_BATCH):
         todo = writer.todo[start : start + TASKS_PER_BATCH]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import (
-    LINEAGE,
+    LINEAGE_VERSION,
     ChainSlot,
     add_chain,
     build_choice_task,
@@ -49,7 +49,7 @@ class OneCallAnswerer:
         """One chain per question: the explanation of the option that the model chose."""
         slots = {slot.chain_id: slot for slot in (ChainSlot(q, selector, self) for q in questions)}
         tasks = {chain_id: build_choice_task(slot.question, (), self._evidence) for chain_id, slot in slots.items()}
-        inputs = {chain_id: content_id(_input(task), self.version, LINEAGE) for chain_id, task in tasks.items()}
+        inputs = {chain_id: content_id(_input(task), self.version, LINEAGE_VERSION) for chain_id, task in tasks.items()}
         writer = RowWriter("chains", previous, inputs, "chain_id")
         replies = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
         for chain_id, (result, reply) in zip(writer.todo, replies, strict=True):

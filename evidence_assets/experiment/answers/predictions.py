@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.experiment.answers.chains import LINEAGE, omission_column
+from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
@@ -110,7 +110,7 @@ def prediction_rows(
             answerer.name,
             answerer.version,
             answerer.input_hash(question),
-            LINEAGE,
+            LINEAGE_VERSION,
             fit.fit_id if (fit := find_fit(question)) else RAW_SHARE,
         )
         for prediction_id, question in by_id.items()

@@ -24,7 +24,7 @@ CHANCE = 0.5
 """Signal of a graph that does not tell options apart; below it, the graph supports wrong options more."""
 
 
-def graph_stages(
+def graph_metrics(
     questions: Iterable[Mapping[str, Any]], subgraphs: pl.DataFrame, evidence: pl.DataFrame
 ) -> dict[str, Estimate]:
     """Scores over the questions with one right option that do not ask for an exception.

@@ -32,7 +32,7 @@ from evidence_assets.experiment.scores.scoring import evidence_metrics
 from evidence_assets.models.protocols import Encoder
 
 
-def retrieval_metrics(
+def triple_metrics(
     questions: Iterable[dict[str, Any]],
     evidence: pl.DataFrame,
     encoder: Encoder | None = None,

@@ -23,7 +23,7 @@ from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, PublishedName
-from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
+from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import NoSettings
@@ -76,7 +76,7 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
             prediction_rows.append({"question_id": question["question_id"], **answer})
     evidence, predictions = _read_as("evidence", evidence_rows), _read_as("predictions", prediction_rows)
     retrieval = (
-        retrieval_metrics(question_rows, evidence, get_encoder(context.profile.token_encoder)) if evidence_rows else {}
+        triple_metrics(question_rows, evidence, get_encoder(context.profile.token_encoder)) if evidence_rows else {}
     )
     metrics: dict[str, Estimate] = {}
     if prediction_rows:

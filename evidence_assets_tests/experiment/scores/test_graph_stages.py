@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
-from evidence_assets.experiment.scores.graph_stages import development_signal, graph_stages, option_support
+from evidence_assets.experiment.scores.graph_stages import development_signal, graph_metrics, option_support
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.lake_rows import evidence as evidence_row
@@ -42,7 +42,7 @@ def row(name: str, option: str, score: float, kind: str = "path", rank: int = 1,
 
 
 def compute_scores(questions: list[Any], subgraphs: list[Any], evidence: list[Any]) -> dict[str, Estimate]:
-    return graph_stages(questions, as_stored("subgraphs", subgraphs), as_stored("evidence", evidence))
+    return graph_metrics(questions, as_stored("subgraphs", subgraphs), as_stored("evidence", evidence))
 
 
 def test_each_stage_counts_the_questions_it_loses() -> None:
