@@ -16,7 +16,6 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import (
     CAPTION,
     TABLE_CELL_KINDS,
-    TABLE_VALUES,
     ChainStep,
     ChooseAnswer,
     EvidenceItem,
@@ -127,11 +126,8 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
 
 def fenced_table(evidence: Sequence[EvidenceItem], *, with_ids: bool = True) -> str:
-    """The table of the cells, fenced, with its typed values below it."""
-    lines = [table_text(build_view(evidence)[0], with_ids=with_ids)]
-    if values := [item.text for item in evidence if item.kind == TABLE_VALUES]:
-        lines += ["", "The same values in one form, computed from the cells:", *values]
-    return fence("table", "\n".join(lines))
+    """The table of the cells, fenced."""
+    return fence("table", table_text(build_view(evidence)[0], with_ids=with_ids))
 
 
 def _task_evidence(task: ExplainOption | ChooseAnswer) -> list[EvidenceItem]:

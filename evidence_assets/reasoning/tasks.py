@@ -19,8 +19,6 @@ TABLE_CELL_KINDS = ("cell", "row", "column")
 CAPTION = "caption"
 """Kind and locator of a table's caption as evidence."""
 TABLE_KINDS = (*TABLE_CELL_KINDS, CAPTION)
-TABLE_VALUES = "values"
-"""Kind of evidence that repeats a table's values in one form, for language models only."""
 
 
 @dataclass(frozen=True)

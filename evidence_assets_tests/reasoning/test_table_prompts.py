@@ -8,16 +8,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.table_prompts import is_table_task, parse_steps, table_text
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tasks import (
-    TABLE_VALUES,
-    Chain,
-    ChainStep,
-    Choice,
-    ChooseAnswer,
-    EvidenceItem,
-    ExplainOption,
-    Failure,
-)
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.reasoning.test_prompted_solver import CHOOSE, EXPLAIN
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
@@ -43,14 +34,6 @@ def test_the_task_and_its_evidence_determine_the_prompt() -> None:
     assert not is_table_task(EXPLAIN) and not is_table_task(CHOOSE)
     assert not is_table_task(dataclasses.replace(CLAIM, evidence=EXPLAIN.evidence))
     assert not is_table_task(dataclasses.replace(CLAIM, evidence=()))
-
-
-def test_typed_values_are_below_the_table() -> None:
-    solver, generator = _solver('1. [r1c1] "425" is deep.')
-    values = EvidenceItem("v", TABLE_VALUES, "lakes", TABLE_VALUES, "[r1c1] 425 = 425 m")
-    solver.explain([dataclasses.replace(CLAIM, evidence=(*EVIDENCE, values))])
-    (request,) = generator.requests
-    assert request.user.index("[r2c1] 346") < request.user.index("computed from the cells:\n[r1c1] 425 = 425 m")
 
 
 def test_an_explanation_cites_evidence_by_cell_ids() -> None:

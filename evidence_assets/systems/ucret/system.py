@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence
 from evidence_assets.experiment.evidence.sources import read_tables
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
@@ -24,8 +24,7 @@ from evidence_assets.models.registry import get_encoder
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_markup
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
-from evidence_assets.reasoning.tables.typed_values import list_values
-from evidence_assets.reasoning.tasks import CAPTION, TABLE_VALUES
+from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, restore_columns
 from evidence_assets.systems.ucret.columns import (
@@ -198,31 +197,8 @@ def _build_evidence(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Ite
             yield SelectedEvidence("", "cell", parents, f"r{row}c{column}", text, kept_lines[column].score, reason)
 
 
-class TypedTableSelector:
-    """Selects the cells that a UCRET variant keeps, followed by the values of the whole table in one form."""
-
-    def __init__(self, cells: CollapsedTableSelector, tables: Mapping[str, tuple[Table, str]]) -> None:
-        self._cells, self._tables = cells, tables
-        self.version = content_id("typed values", cells.version)
-
-    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
-        for question, cells in zip(questions, self._cells.select(questions), strict=True):
-            values: list[SelectedEvidence] = []
-            if question.table_id in self._tables:
-                table, version = self._tables[question.table_id]
-                view = TableView.of(table.caption, table.header, table.rows)
-                if text := "\n".join(list_values(view)):
-                    parent = Parent("table", question.table_id, version)
-                    values = [SelectedEvidence("", TABLE_VALUES, (parent,), TABLE_VALUES, text, 1.0)]
-            yield cells + values
-
-
 def _open_collapsed(context: StageContext, settings: UcretSettings) -> CollapsedTableSelector:
     return CollapsedTableSelector(read_tables(context), settings, get_encoder(context.profile.encoder))
-
-
-def _open_typed(context: StageContext, settings: UcretSettings) -> Selector:
-    return TypedTableSelector(_open_collapsed(context, settings), read_tables(context))
 
 
 _UCRET = Method(
@@ -232,12 +208,4 @@ _UCRET = Method(
     model_kinds=("encoder",),
     published_style="cases",
 )
-SYSTEM = System(
-    "ucret",
-    VERSION,
-    {
-        "ucret": _UCRET,
-        "ucret_several": replace(_UCRET, published_style="cases_several"),
-        "ucret_typed": replace(_UCRET, open_selector=_open_typed),
-    },
-)
+SYSTEM = System("ucret", VERSION, {"ucret": _UCRET, "ucret_several": replace(_UCRET, published_style="cases_several")})

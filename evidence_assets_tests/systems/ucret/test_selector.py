@@ -14,10 +14,10 @@ from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.tables.cell_text import stem_content_words
 from evidence_assets.reasoning.tables.questions import rate_match
 from evidence_assets.reasoning.tables.solver import TableSolver, build_view
-from evidence_assets.reasoning.tasks import TABLE_VALUES, Chain, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows
-from evidence_assets.systems.ucret.system import CollapsedTableSelector, TypedTableSelector, collapse_tables
+from evidence_assets.systems.ucret.system import CollapsedTableSelector, collapse_tables
 from evidence_assets_tests.systems.ucret.test_system import HashedWords
 
 CELLS = ["fox", "red fox", "meat", "plants; meat", "5 kg", "900", "eats", "", "the arctic fox"]
@@ -95,17 +95,3 @@ def test_a_table_without_cells_has_its_caption_as_evidence(
     for task, options in (("verification", CLAIM_LABELS), ("table_qa", ("fox", "meat"))):
         evidence = _select_evidence(Question("q", "b", task, "A fox eats meat.", options, "t"), table, variant)
         assert [(item.kind, item.text) for item in evidence] == [("caption", "Prices")]
-
-
-def test_typed_values_follow_the_cells_and_change_no_extractive_answer() -> None:
-    table = Table("b", "t", "", ("Lake", "Volume"), (("Como", "22.5 thousand"), ("Garda", "49,000")))
-    question = Question("q", "b", "table_qa", "Which lake has the larger volume?", ("Como", "Garda"), "t")
-    tables, settings = {"t": (table, "1")}, load_settings("table/keep_all")
-    cells = CollapsedTableSelector(tables, settings, HashedWords())
-    (plain,), (typed,) = (list(s.select([question])) for s in (cells, TypedTableSelector(cells, tables)))
-    assert typed[:-1] == plain and typed[-1].kind == TABLE_VALUES
-    assert typed[-1].text.split("\n")[:2] == ["[r1c1] 22.5 thousand = 22500", "[r2c1] 49,000 = 49000"]
-    assert typed[-1].parents[0].id == "t"
-    tasks = [ExplainOption(question.text, "B", "Garda", _items(evidence), "table_qa") for evidence in (plain, typed)]
-    without_values, with_values = TableSolver().explain(tasks)
-    assert with_values == without_values
