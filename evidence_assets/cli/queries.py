@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections import Counter
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 import typer
@@ -24,6 +25,7 @@ from evidence_assets.explorer import LOCALHOST, PORT
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
 from evidence_assets.lake.ids import short_id
+from evidence_assets.lake.schemas import KINDS
 from evidence_assets.lake.store import Lake
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -43,7 +45,9 @@ def query(
     with report_errors(), connect(lake) as connection:
         names, rows = run_read_only_query(connection, sql)
     if format == "json":
-        print_if_json(True, [dict(zip(names, row, strict=True)) for row in rows])
+        # JSON has no NaN and no infinity
+        finite = ((None if isinstance(v, float) and not isfinite(v) else v for v in row) for row in rows)
+        print_if_json(True, [dict(zip(names, row, strict=True)) for row in finite])
     elif format == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows([names, *rows])
     else:
@@ -64,6 +68,8 @@ def _format_node(node: Any, first_rows: dict[str, str]) -> Text:
         content = ", ".join(f"{k}: {f'as {first_rows[t]}' if t in first_rows else t}" for k, t in texts.items())
         for text in (name, *(t for t in texts.values() if len(t) > MAX_REPEATED)):
             first_rows.setdefault(text, name)
+    if not content and node.kind in KINDS and node.kind != "model":
+        content = "(no longer in the lake)"
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")

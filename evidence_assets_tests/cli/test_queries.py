@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,11 @@ def test_impact_of_a_document_lists_the_answers_that_cite_it(tmp_path: Path) -> 
     places = [output.index(text) for text in ("not win?", "Who won?", "Who lost?", "not cited", "chain")]
     assert places == sorted(places)
     assert "aligned" not in output
+    lake.write("corpus/notes/chunks", "0", {"chunks": [chunk(2, "Bo won.")]})
+    assert (
+        "chunk k1 (no longer in the lake)"
+        in CliRunner().invoke(app, ["trace", "e-s-1", "--lake", str(tmp_path)]).output
+    )
 
 
 def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path) -> None:
@@ -122,5 +128,8 @@ def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path)
         assert not is_stale()
     lake.write("corpus/notes/chunks", "0", {"chunks": [chunk(2, "Ida won.")]})
     assert is_stale(), "the chunk is gone"
+    sql, where = "SELECT 'NaN'::DOUBLE AS a, 'inf'::DOUBLE AS b, 1.5::DOUBLE AS c", ["--lake", str(tmp_path)]
+    as_json = CliRunner().invoke(app, ["query", sql, "--format", "json", *where]).stdout
+    assert json.loads(as_json) == [{"a": None, "b": None, "c": 1.5}]
     unknown = CliRunner().invoke(app, ["scoreboard", "chess", "--lake", str(tmp_path)]).output
     assert "'chess' has no scores; benchmarks with scores: quiz" in unknown
