@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.cli.processes import start_process_server
 from evidence_assets.experiment.variants import Variant
@@ -204,9 +204,9 @@ def scoreboard(
     with report_errors(), connect(lake) as connection:
         all_rows = query_rows(connection, SCORES_QUERY)
         rows = [row for row in all_rows if benchmark in (None, row["scope_id"])]
-        if benchmark and not rows:
-            names = ", ".join(sorted({row["scope_id"] for row in all_rows})) or "none"
-            raise BadInput(f"{benchmark!r} has no scores; benchmarks with scores: {names}")
+        if benchmark and not rows and benchmark not in all_benchmarks():
+            scored = sorted({row["scope_id"] for row in all_rows})
+            raise BadInput(f"there is no benchmark {benchmark!r}; these have scores: {', '.join(scored) or 'none'}")
         rows = mark_stale(rows, query_rows(connection, CHANGED_QUERY))
     names = "benchmark/variant/reasoner/metric/value/95 %/n/supported/accuracy if supported/published/difference/source"
     print_table(names.split("/"), map(format_score, rows), title="Scoreboard")

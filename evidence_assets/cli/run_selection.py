@@ -14,8 +14,8 @@ from evidence_assets import systems
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
-from evidence_assets.experiment.evidence.sources import SourceKind, missing_source_reason
-from evidence_assets.experiment.system import Method, model_combinations
+from evidence_assets.experiment.evidence.sources import missing_source_reason
+from evidence_assets.experiment.system import model_combinations
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, enabled_presets, variants
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
@@ -64,18 +64,14 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
                 f"{closest_name(name, by_label)!r}? `evidence run {benchmark.name} --plan` lists the loaded variants, "
                 "`evidence presets` the others"
             )
+    sources = {label: systems.load(v.system).method_of(v).sources for label, v in loaded_by_label.items()}
     selected = [by_label[name] for name in names] or [
-        v for v in loaded_by_label.values() if not missing_source_reason(_sources_of(v), benchmark)
+        v for label, v in loaded_by_label.items() if not missing_source_reason(sources[label], benchmark)
     ]
     # A variant with a named model may get it from any of its presets; others need one preset only.
     presets = {p for v in selected if v.label not in loaded_by_label for p in (v.presets if v.using else v.presets[:1])}
     enable_presets(presets)
     return selected
-
-
-def _sources_of(variant: Variant) -> Sequence[SourceKind]:
-    method = systems.load(variant.system).method_of(variant)
-    return method.sources if isinstance(method, Method) else ()
 
 
 def enable_presets(presets: Collection[str]) -> None:

@@ -71,11 +71,13 @@ class _MethodBase(Generic[S]):
 
     ``settings``: Dataclass of the method's parameters.
     ``defaults``: Parameters from the profile, for those that the variant does not set.
+    ``sources``: Sources of a benchmark that it reads.
     ``model_kinds``: Kinds of models that the method uses before questions are answered; may depend on the settings.
     """
 
     settings: type[S]
     defaults: Callable[[profiles.Profile], Mapping[str, Any]] = lambda profile: {}
+    sources: tuple[SourceKind, ...] = ()
     model_kinds: Sequence[ModelKind] | Callable[[S], Sequence[ModelKind]] = ()
 
     def resolve_model_kinds(self, settings: S) -> Sequence[ModelKind]:
@@ -98,7 +100,6 @@ class Method(_MethodBase[S]):
     """Selects evidence; the other stages, up to scores, belong to the task family.
 
     ``open_selector``: Opens the selector for one partition.
-    ``sources``: Sources of a benchmark that it reads.
     ``has_own_encoder``: Whether stored vectors come from the profile's first encoder although the method uses another.
     ``extra_inputs``: Additional input assets.
     ``preparation_problems``: Errors and omissions by question id; errors become failed rows without a model call.
@@ -110,7 +111,6 @@ class Method(_MethodBase[S]):
     """
 
     open_selector: Callable[[StageContext, S], Selector]
-    sources: tuple[SourceKind, ...] = ()
     has_own_encoder: bool = False
     extra_inputs: Callable[[Variant, S], Sequence[StageInput]] = lambda variant, settings: ()
     preparation_problems: Callable[[StageContext, S], PreparationProblems] | None = None

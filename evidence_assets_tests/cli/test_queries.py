@@ -132,4 +132,4 @@ def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path)
     as_json = CliRunner().invoke(app, ["query", sql, "--format", "json", *where]).stdout
     assert json.loads(as_json) == [{"a": None, "b": None, "c": 1.5}]
     unknown = CliRunner().invoke(app, ["scoreboard", "chess", "--lake", str(tmp_path)]).output
-    assert "'chess' has no scores; benchmarks with scores: quiz" in unknown
+    assert "no benchmark 'chess'; these have scores: quiz" in unknown

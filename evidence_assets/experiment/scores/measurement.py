@@ -24,7 +24,7 @@ from evidence_assets.experiment.scores.metrics import (
     reciprocal_rank,
     token_f1,
 )
-from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, passage_values, with_gold_sentences
+from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, passage_values
 from evidence_assets.experiment.scores.scoring import (
     NO_ANSWER,
     accepted_answers,
@@ -83,7 +83,6 @@ def question_values(family: str, questions: Sequence[Question], tables: VariantT
     """Metrics that each graded question has on its own, for paired differences; in the order of the questions."""
     if family == "retrieval":
         values = passage_values(questions, tables.evidence, tables.documents)
-        questions = [with_gold_sentences(question) for question in questions]
     else:
         predictions = {row["question_id"]: row for row in tables.predictions.iter_rows(named=True)}
         values = _answer_values(
