@@ -71,7 +71,10 @@ def download_files(name: str, lake: Lake, report: Callable[[str], None] = lambda
     source = download_sources()[name]
     missing_files = [file for file in source.files if not lake.raw_path(file.to).exists()]
     if missing_files and os.environ.get(NETWORK_VARIABLE) != "1":
-        files = "; ".join(f"{source.url(file)} as {lake.address}/raw/{file.to}" for file in missing_files)
+        files = "; ".join(
+            f"{file.member and f'{file.member} in '}{source.url(file)} as {lake.address}/raw/{file.to}"
+            for file in missing_files
+        )
         raise BadInput(f"the network is not allowed: set {NETWORK_VARIABLE}=1, or download the files yourself: {files}")
     with TemporaryDirectory() as folder:
         for file in source.files:

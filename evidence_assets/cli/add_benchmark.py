@@ -132,14 +132,13 @@ def plan_published_benchmark(
     reject_outside_links(published)
     split = split or info.find_public_split(published)
     questions = list(read_questions(reader, published, split))
-    has_passages = reader in PASSAGES and corpus is None
     needs_graph = FAMILY_OF_TASK[info.task] in ("graph", "search")
-    task = "retrieval" if has_passages and needs_graph and graph is None else info.task
+    task = "retrieval" if reader in PASSAGES and needs_graph and graph is None else info.task
     plan = BenchmarkPlan(name, task, split, reader)
     _count_questions(plan, questions)
     if note := info.count_note(split, len(questions)):
         plan.notes.append(note)
-    if has_passages:
+    if reader in PASSAGES and corpus is None:
         plan.corpus, plan.counts["documents"] = name, sum(1 for _ in read_passages(reader, published, split))
     _add_sources(plan, corpus, graph)
     for file in sorted(path for path in published.rglob("*") if path.is_file()):
@@ -184,6 +183,8 @@ def _count_questions(plan: BenchmarkPlan, questions: list[QuestionRecord]) -> No
     """Count the questions of the plan's split, and note how many of them cannot be graded."""
     graded = [question.is_graded for question in questions if question.split == plan.split]
     plan.counts["questions"] = len(graded)
+    if others := len(questions) - len(graded):
+        plan.notes.append(f"{others:,} more questions are of other splits: they are stored, but not answered")
     if ungraded := graded.count(False):
         plan.notes.append(
             f"{ungraded:,} of {len(graded):,} questions have no gold answer: they are answered, but not graded"

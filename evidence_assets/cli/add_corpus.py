@@ -92,9 +92,8 @@ def describe_newer_files(lake: Lake, name: str) -> str:
     except (OSError, BadInput):  # it has no documents any more
         return ""
     added = {path.relative_to(raw) for path in raw.rglob("*") if path.is_file()}
-    if changed_at.keys() == added and max(changed_at.values()) <= added_at:
-        return ""
-    return f"{folder} has other files now: `evidence add corpus {name} {folder}` updates the corpus"
+    is_same = changed_at.keys() == added and max(changed_at.values()) <= added_at
+    return "" if is_same else f"{folder} has other files now: `evidence add corpus {name} {folder}` updates the corpus"
 
 
 def file_hashes(folder: Path) -> dict[str, str]:

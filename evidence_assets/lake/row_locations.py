@@ -74,10 +74,8 @@ def query_rows(connection: Connection, sql: str, **parameters: Any) -> list[dict
 
 def id_condition(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
     """SQL condition on a column's ids, with its parameters; constants let DuckDB skip row groups."""
-    if not ids:
-        return "false", {}
     parameters = {f"id{number}": identifier for number, identifier in enumerate(ids)}
-    return f"{column} IN ({', '.join(f'${name}' for name in parameters)})", parameters
+    return f"{column} IN ({', '.join(f'${name}' for name in parameters) or 'NULL'})", parameters
 
 
 # Documents, files and cells have no table; their ids come from columns of the rows derived from them.

@@ -74,6 +74,8 @@ def test_questions_without_known_answers_are_counted(folder: Folder) -> None:
     unknown = {name: value for name, value in CHOICE.items() if name != "gold"}
     plan = folder.plan("mine", CHOICE, unknown | {"source_id": "2"}, unknown | {"source_id": "3", "answerable": False})
     assert plan.notes == ["1 of 3 questions have no gold answer: they are answered, but not graded"]
+    plan = folder.plan("mine", CHOICE | {"split": "test"}, CHOICE | {"source_id": "2", "split": "train"})
+    assert plan.notes == ["1 more questions are of other splits: they are stored, but not answered"]
 
 
 @pytest.fixture
@@ -198,6 +200,10 @@ def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
     (group,) = Corpus.model_validate(corpus.attributes).file_groups(folder.lake.raw_path(corpus.attributes["folder"]))
     assert plan.counts == {"questions": 1, "documents": 2} and plan.task == "retrieval"
     assert sorted(document.title for document in group.read()) == ["Firm", "Thing"]
+    other = folder.add_published(
+        "hotpotqa", {"hotpot_train_v1.1.json": json.dumps([HOTPOT])}, str(folder.root / "docs")
+    )
+    assert other.task == "retrieval", "whoever brings the corpus"
 
 
 @pytest.mark.parametrize(
