@@ -203,7 +203,7 @@ def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
     other = folder.add_published(
         "hotpotqa", {"hotpot_train_v1.1.json": json.dumps([HOTPOT])}, str(folder.root / "docs")
     )
-    assert other.task == "retrieval", "whoever brings the corpus"
+    assert other.task == "retrieval", "with a corpus of its own, too"
 
 
 @pytest.mark.parametrize(
