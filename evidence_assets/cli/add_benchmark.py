@@ -180,7 +180,7 @@ def _select_split(questions: list[QuestionRecord], file: Path, split: str | None
 
 
 def _count_questions(plan: BenchmarkPlan, questions: list[QuestionRecord]) -> None:
-    """Count the questions of the plan's split, and note how many of them cannot be graded."""
+    """Count the questions of the plan's split; note how many others there are, and how many cannot be graded."""
     graded = [question.is_graded for question in questions if question.split == plan.split]
     plan.counts["questions"] = len(graded)
     if others := len(questions) - len(graded):

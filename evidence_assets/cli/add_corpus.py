@@ -81,7 +81,7 @@ def source_folder(lake: Lake, name: str) -> Path | None:
     return Path(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
-def describe_newer_files(lake: Lake, name: str) -> str:
+def describe_changed_files(lake: Lake, name: str) -> str:
     """How to update a corpus if files of the folder that it was added from are newer, new or gone; empty if not."""
     folder = source_folder(lake, name)
     if folder is None:

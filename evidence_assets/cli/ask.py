@@ -140,9 +140,9 @@ def update_corpus(lake: Lake, name: str, raw: Path) -> None:
 
 def refresh_corpus(lake: Lake, name: str) -> None:
     """Update a corpus that users declared, if its files changed or a run made only a part of its assets."""
-    from evidence_assets.cli.add_corpus import describe_newer_files
+    from evidence_assets.cli.add_corpus import describe_changed_files
 
-    if hint := describe_newer_files(lake, name):
+    if hint := describe_changed_files(lake, name):
         _print_hint(hint)
     for declared in (d for place in user_folders(lake.root) for d in declarations_of("Corpus", place)):
         fields = declared.attributes

@@ -23,6 +23,7 @@ from evidence_assets.lake.mirror import local_root
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Terminal control characters, except tabs and line feeds."""
 _FILE_ERRORS = (FileExistsError, NotADirectoryError, PermissionError)
+"""Errors of paths that a user named; their text has the path."""
 _REPORTED_ERRORS = (BadInput, ChildProcessError, DiskFull, LakeVersionError, ModelUnavailable, StaleInput, UnknownId)
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 err = Console(stderr=True, highlight=False)

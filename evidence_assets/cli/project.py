@@ -26,8 +26,8 @@ commands = typer.Typer(rich_markup_mode=None)
 TEMPLATE = Path(__file__).resolve().parent.parent / "project_template"
 """Files of a new project. ``dot_`` in a name becomes a dot, PROJECT_NAME the project's name."""
 
-SOURCES = ("corpus/", "knowledge/")
-"""Keys of assets that are named after a declaration."""
+SOURCE_PREFIXES = ("corpus/", "knowledge/")
+"""Of the keys of assets that are named after a declared corpus or graph."""
 
 
 @commands.command()
@@ -112,7 +112,7 @@ def gc(
         names = {declared.attributes.get("name") for declared in declarations()}
         for _, asset in opened_lake.assets():  # of other profiles: their models, corpora and graphs
             of_model = any(parent.as_posix() in assets for parent in PurePosixPath(asset).parents)
-            if of_model or (asset.startswith(SOURCES) and asset.split("/")[1] in names):
+            if of_model or (asset.startswith(SOURCE_PREFIXES) and asset.split("/")[1] in names):
                 assets.add(asset)
         orphans = find_orphans(opened_lake, assets)
         for path, size in orphans:

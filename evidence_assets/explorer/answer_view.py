@@ -27,7 +27,7 @@ NO_ANSWER = "No answer found with confidence"
 NO_CELL = f"{NO_ANSWER}: no column or cell answers it. Use words of the table's header and cells, or give options."
 SEVERAL_CELLS = "Several cells match the question"
 _HEADING = re.compile(r"#.*|\D*[^\W\d]", re.DOTALL)
-"""A line that begins with "#", or has neither a digit nor a final mark."""
+"""A line that begins with "#", or has neither a digit nor a final mark: "Fish cake 9 euros" states something."""
 NO_ANSWER_STATUSES = ("insufficient", "failed")
 
 

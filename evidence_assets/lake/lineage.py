@@ -188,15 +188,15 @@ def list_answers(connection: Connection, root: Node) -> list[dict[str, Any]]:
         connection,
         """
         WITH cited AS (
-            SELECT ci.chain_id, c.question_id, c.hypothesis, replace(ci.asset, 'citations/', '') AS place
+            SELECT ci.chain_id, c.question_id, c.hypothesis, replace(ci.asset, 'citations/', '') AS variant
             FROM citations ci LEFT JOIN chains c USING (chain_id)
             WHERE ci.verdict = 'verified' AND ci.evidence_id IN (SELECT unnest($evidence))
         )
         SELECT DISTINCT p.prediction_id, p.benchmark, replace(p.asset, 'predictions/', '') AS variant, p.answer,
-               p.status, q.text AS question, q.task, q.options, EXISTS (
-                   SELECT 1 FROM cited c WHERE c.chain_id = p.prediction_id OR (c.question_id = p.question_id
-                   AND c.place = variant AND (q.negated OR c.hypothesis = p.answer))
-               ) AS cites
+               p.status, q.text AS question, q.task, q.options, p.prediction_id IN (SELECT chain_id FROM cited)
+               OR (p.question_id, p.answer, variant) IN (SELECT (question_id, hypothesis, variant) FROM cited)
+               OR (coalesce(q.negated, false)
+                   AND (p.question_id, variant) IN (SELECT (question_id, variant) FROM cited)) AS cites
         FROM predictions p LEFT JOIN questions q USING (question_id)
         WHERE p.prediction_id IN (SELECT unnest($predictions))
         ORDER BY cites DESC, question, variant

@@ -73,7 +73,10 @@ def query_rows(connection: Connection, sql: str, **parameters: Any) -> list[dict
 
 
 def id_condition(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """SQL condition on a column's ids, with its parameters; constants let DuckDB skip row groups."""
+    """SQL condition on a column's ids, with its parameters; constants let DuckDB skip row groups.
+
+    Without ids, no row meets it.
+    """
     parameters = {f"id{number}": identifier for number, identifier in enumerate(ids)}
     return f"{column} IN ({', '.join(f'${name}' for name in parameters) or 'NULL'})", parameters
 

@@ -66,7 +66,7 @@ class Cell:
     @property
     def is_known(self) -> bool:
         """Whether the cell has a text that states something; "n/a" and "–" do not."""
-        return self.plain.casefold() not in {"", *word_list("no_value")}
+        return bool(self.plain) and self.plain.casefold() not in word_list("no_value")
 
     @property
     def number(self) -> float | None:
