@@ -94,7 +94,11 @@ def table_options(table: Table, question: str) -> list[str]:
         other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns if j != column}
     rows: list[Sequence[str]] = list(table.rows)
     named = find_named_column(view, question)
-    if named is None and not analyze_text(view, question, is_question=True).rows:
+    if question.casefold().startswith(("when ", "how ")) or analyze_text(view, question, is_question=True).rows:
+        # "When does bus 14 arrive?" and "When does the bus at Park leave?" name a row by its bus.
+        others = find_named_column(view, question, [j for j in view.columns if j not in view.name_columns])
+        named = named if others is None else others
+    elif named is None:
         named = column  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
     if outcome is None and named is not None:
         rows = [row[named : named + 1] for row in rows]  # the other cells of a row match the question, too

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
 import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Family, benchmarks_of_family
@@ -32,7 +31,7 @@ from evidence_assets.experiment.scores import graph_stages, retrieval_scores, sc
 from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
 from evidence_assets.experiment.scores.input_version import compute_input_version
-from evidence_assets.experiment.scores.metrics import Estimate, mean, without_interval
+from evidence_assets.experiment.scores.metrics import Estimate, mean
 from evidence_assets.experiment.stage import PreviousOutput, Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variant_plan import Plan
@@ -58,20 +57,6 @@ def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
 
 
 # Answers ------------------------------------------------------------------------------------------------------------
-
-
-def _read_evidence(plan: Plan, context: StageContext) -> pl.DataFrame:
-    """The evidence to answer from: without that of a graph which misleads, for a variant that checks it."""
-    evidence = context.read_input("evidence")
-    if not plan.variant.checks_graph or _development_signal(plan, context, context.partition) >= graph_stages.CHANCE:
-        return evidence
-    return evidence.filter(~pl.col("kind").is_in(graph_stages.GRAPH_KINDS))
-
-
-def _development_signal(plan: Plan, context: StageContext, partition: str) -> float:
-    """Signal of the graph on the development half of a partition, of all its questions."""
-    questions, evidence = (context.lake.read(table, plan.key(table), partition) for table in ("questions", "evidence"))
-    return graph_stages.development_signal(questions, evidence)
 
 
 def _is_prompted(plan: Plan, context: StageContext) -> bool:
@@ -110,7 +95,7 @@ def _explain(
 
 def explain_options(plan: Plan, context: StageContext) -> StageOutput:
     questions = build_questions(context.read_input("questions"))
-    return _explain(plan, context, questions, _read_evidence(plan, context), context.previous_output)
+    return _explain(plan, context, questions, context.read_input("evidence"), context.previous_output)
 
 
 def build_answerer(plan: Plan, context: StageContext, evidence: pl.DataFrame, chains: pl.DataFrame) -> Answerer:
@@ -136,14 +121,14 @@ def _read_chains(plan: Plan, context: StageContext) -> pl.DataFrame:
 
 def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
     questions = build_questions(context.read_input("questions"))
-    answerer = build_answerer(plan, context, _read_evidence(plan, context), _read_chains(plan, context))
+    answerer = build_answerer(plan, context, context.read_input("evidence"), _read_chains(plan, context))
     return prediction_rows(answerer, plan.selector, questions, context.previous_output, read_fits(context.lake))
 
 
 def answer_counterfactuals(plan: Plan, context: StageContext) -> StageOutput:
     """Explains and answers the questions again, from parts of the evidence."""
     questions = {q.question_id: q for q in build_questions(context.read_input("questions"))}
-    evidence, chains = _read_evidence(plan, context), _read_chains(plan, context)
+    evidence, chains = context.read_input("evidence"), _read_chains(plan, context)
     predictions = context.read_input("predictions")
     if plan.explains_options:
         cited_ids = ids_cited_by_chains(predictions, chains, {q for q, each in questions.items() if each.negated})
@@ -193,10 +178,6 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
     extra_metrics |= _recall_limit(context, questions.to_dicts(), evidence)
     if plan.uses_graph:
         extra_metrics |= graph_stages.graph_metrics(questions.to_dicts(), tables["subgraphs"], evidence)
-    if variant.checks_graph:
-        signals = np.array([_development_signal(plan, context, shard) for shard in context.shards])
-        for name, values in (("development_signal", signals), ("weight", signals >= graph_stages.CHANCE)):
-            extra_metrics[f"graph_{name}"] = without_interval(float(values.mean()), len(values))
     encoder = get_encoder(context.profile.token_encoder) if variant.bertscore else None
     metrics = scoring.answer_metrics(tables, encoder) | extra_metrics
     reasoner, model_id = predictions.select("reasoner", "model_id").row(0) if predictions.height else ("", "")

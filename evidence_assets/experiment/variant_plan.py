@@ -116,14 +116,13 @@ class Plan:
             settings: list[object] = [VERSION, SCORES_VERSION]
             if variant.family != "retrieval":
                 settings += [variant.scores_triples, variant.bertscore, variant.published or ""]
-            settings += ["checked"] if variant.checks_graph else []
             return ":".join(map(str, [*settings, *([graph_stages.VERSION] if self.uses_graph else [])]))
         tasks = self.method.prompted_tasks
         prompts = prompts_version(variant.profile.generator, *tasks, prompts=variant.prompt_settings) if tasks else ""
         selection = ":".join(filter(None, (self.system.version_with(self.settings), prompts)))
         if table == "evidence":
             return selection
-        citations = f"{VERSION}:{selection}:{variant.explain}{':checked' if variant.checks_graph else ''}"
+        citations = f"{VERSION}:{selection}:{variant.explain}"
         if table == "citations":
             return citations
         profile, prompts_of = variant.profile, variant.prompt_settings

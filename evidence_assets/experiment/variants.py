@@ -125,8 +125,6 @@ class Variant(BaseModel):
     """Variant of the same family whose evidence it reads; by default its own."""
     explain: bool = True
     """Whether each option gets a chain before one is chosen; otherwise the evidence alone is compared."""
-    checks_graph: bool = False
-    """Whether to answer without the graph's evidence if ``graph_signal`` is below chance on the development half."""
     asks: Literal["", "ours", "published"] = ""
     """Prompt style: ours, or the paper's if the method has one. By default the paper's if figures are ``published``."""
     temperature: float = 0.0

@@ -147,6 +147,14 @@ SHEDS = Table("", "sheds.csv", "", ("Shed", "Built", "Length (m)", "Loans in 202
 KILN_ROWS = (("Ember", "80", "900"), ("Flint", "120", "2500"), ("Smoke", "95", "1400"))
 KILNS = Table("", "kilns.csv", "", ("kiln", "weight_kg", "price_usd"), KILN_ROWS)
 
+BUS_ROWS = (
+    ("12", "Harbour", "17:05", "17:40"),
+    ("14", "Market", "17:30", "18:10"),
+    ("18", "Station", "08:15", "09:00"),
+    ("21", "Park", "17:10", "17:50"),
+)
+BUSES = Table("", "buses.csv", "", ("bus", "stop", "departs", "arrives"), BUS_ROWS)
+
 
 @pytest.mark.parametrize(
     ("table", "question", "expected", "status"),
@@ -173,6 +181,15 @@ KILNS = Table("", "kilns.csv", "", ("kiln", "weight_kg", "price_usd"), KILN_ROWS
         (STAFF, "How many days has Bo Chen?", "30", "answered"),
         (STAFF, "Who started first?", "Ana Lima", "answered"),
         (CITIES, "Which city has the most people?", "Rome", "answered"),
+        (BUSES, "Which bus departs last?", "14", "answered"),
+        (BUSES, "Which bus leaves the earliest?", "18", "answered"),
+        (BUSES, "Which bus departs after 17:20?", "14", "answered"),
+        (BUSES, "Which bus arrives at 9 am?", "18", "answered"),
+        (BUSES, "How many buses depart after 17:00?", "3", "answered"),
+        (BUSES, "When does bus 14 arrive?", "18:10", "answered"),
+        (BUSES, "When does the bus at Park depart?", "17:10", "answered"),
+        (BUSES, "Where does bus 18 depart?", NO_CELL, "insufficient"),
+        (BUSES, "What is the total of arrives?", NO_CELL, "insufficient"),
         (STAFF, "Who started after 2020?", "Several cells match the question: Bo Chen; Cleo Marsh", "ambiguous"),
     ],
 )

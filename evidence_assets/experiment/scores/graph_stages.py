@@ -15,13 +15,11 @@ import polars as pl
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
-from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, halve, mean, normalise_answer
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
 from evidence_assets.text.words import name_key
 
 VERSION = "3"
 GRAPH_KINDS = ("path", "triple")
-CHANCE = 0.5
-"""Signal of a graph that does not tell options apart; below it, the graph supports wrong options more."""
 
 
 def graph_metrics(
@@ -84,12 +82,6 @@ def option_support(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
             score = best[label]
             best[label] = row["score"] if score is None else max(score, row["score"])
     return best
-
-
-def development_signal(questions: pl.DataFrame, evidence: pl.DataFrame) -> float:
-    """``graph_signal`` of the first half of the questions, by their ids; chance (.5) without a question to compare."""
-    signals = signal_values(halve(questions, "first").to_dicts(), evidence)
-    return mean(signals).value if signals else CHANCE
 
 
 def signal_values(questions: Iterable[Mapping[str, Any]], evidence: pl.DataFrame) -> list[float]:

@@ -25,7 +25,7 @@ _TO_SUPERSCRIPT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸�
 # Keep narrow and non-breaking spaces inside numbers: they separate thousands.
 _SPACE = re.compile(r"(?!(?<=\d)[\u00a0\u202f\u2009]\d{3}(?!\d))\s+")
 # Unlike in text.words, a number keeps its decimal point and separators, and a hyphen separates tokens.
-_TABLE_TOKEN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
+_TABLE_TOKEN = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _ASCII_SIGNS = dict(zip("٫٬−﹣－＋％٪∗＊．＜＞＝", ".,---+%%**.<>=", strict=True))
 _FINAL_BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905

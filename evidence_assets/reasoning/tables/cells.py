@@ -1,4 +1,4 @@
-"""Typed values in cells and texts: numbers, percentages, ranges, spreads and dates, with their offsets."""
+"""Typed values in cells and texts: numbers, times, percentages, ranges, spreads and dates, with their offsets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CellValue:
     """A value in a text, with the words that state it and their offsets in the plain text."""
 
     kind: ValueKind
-    value: float  # of a range its middle, of a date the proleptic ordinal day
+    value: float  # of a range its middle, of a date the proleptic ordinal day, of a time its hours
     text: str
     start: int
     end: int
@@ -33,12 +33,16 @@ class CellValue:
         """Whether the text states only a bound; "up to 97" states the value itself."""
         return self.comparator in {">", "≥", "<", "≤"} and not self.text.lower().startswith("up to")
 
+    @property
+    def is_time(self) -> bool:
+        return ":" in self.text or self.unit.lower() in _HALF_DAYS
+
     def states(self, value: float) -> bool:
         """Whether a number agrees with this value at its written precision, or is within its bound."""
         if self.is_bound:
             return value >= self.value if self.comparator in {">", "≥"} else value <= self.value
         decimals = re.search(r"\.(\d+)", self.text)
-        tolerance = 0.5 * 10.0 ** -(len(decimals[1]) if decimals else 0)
+        tolerance = 0.0 if self.is_time else 0.5 * 10.0 ** -(len(decimals[1]) if decimals else 0)
         if self.comparator == "≈":
             tolerance = max(0.03 * abs(self.value), tolerance)
         return abs(value - self.value) <= tolerance + 1e-9
@@ -96,8 +100,11 @@ _SPACED = (
     r"|[1-9](?:[ ]\d{3}){2,})(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
 )
 _POINTED = r"\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,])"  # 1.299,00
+_TIME = r"\d{1,2}(?::[0-5]\d){1,2}(?:\.\d+)?(?!:?\d)"
+_HALF_DAYS = {"am": 0, "pm": 12}
 _DIGITS = (
-    rf"(?:{_SPACED}|{_POINTED}|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|(?<!\d,)\d+,\d{{1,2}}(?![\d,])|\d+|\.\d+)"
+    rf"(?:{_SPACED}|{_POINTED}|{_TIME}|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|(?<!\d,)\d+,\d{{1,2}}(?![\d,])"
+    r"|\d+|\.\d+)"
 )
 _NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?!\d)"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -132,8 +139,11 @@ _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d
 
 
 def to_float(digits: str) -> float:
-    """Parse a number; a comma before the last one or two digits is a decimal point."""
+    """Parse a number, or a time as hours; a comma before the last one or two digits is a decimal point."""
     digits = re.sub(r"\s", "", digits).replace("–", "-")
+    if ":" in digits:
+        sign, parts = -1 if digits.startswith("-") else 1, digits.strip("+-").split(":")
+        return sign * sum(float(part) / 60**i for i, part in enumerate(parts))
     if re.fullmatch(r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}", digits):
         digits = digits.replace(".", "").replace(",", ".")
     return float(digits.replace(",", ""))
@@ -194,6 +204,8 @@ def _parse_quantity(match: re.Match[str], text: str) -> CellValue:
     unit, end = ("%", match.end()) if percent else _find_unit(text, match.end())
     if match["spread"]:
         kind = "spread"
+    if unit.lower() in _HALF_DAYS and 0 <= number < 13:
+        number = number % 12 + _HALF_DAYS[unit.lower()]
     comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
     return CellValue(kind, number, text[match.start() : end].strip(), match.start(), end, unit, comparator, scale)
 

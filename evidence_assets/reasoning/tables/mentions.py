@@ -17,7 +17,7 @@ _MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
 _NEVER_NAMES = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
 _QUOTES = "'‘’\"“”"
 # A cell with a single number is not a name; "3 - 2" is.
-_SINGLE_NUMBER = re.compile(r"[\s%+<>≤≥≈~-]*(?:\d[\d.,]*)?[\s%+<>≤≥≈~-]*")
+_SINGLE_NUMBER = re.compile(r"[\s%+<>≤≥≈~-]*(?:\d[\d.,:]*)?[\s%+<>≤≥≈~-]*")
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,15 @@ def find_related_columns(view: TableView, word: str) -> tuple[int, ...]:
     return tuple(j for header in headers for j in view.columns if header in collect_words(view.labels[j]))
 
 
-def find_named_column(view: TableView, question: str) -> int | None:
-    """The column that a question names by a word of its header, else by a related one; for "who" never of numbers."""
-    words, headers = tokenize(question), {j: collect_words(view.labels[j]) for j in view.columns}
-    exact = [j for word in words if word not in STOP_WORDS for j in view.columns if stem(word) in headers[j]]
-    named = exact or [j for word in words for j in find_related_columns(view, word)]
-    asks_for_person = words[:1] in (["who"], ["whose"], ["whom"])
-    return next((j for j in named if not (asks_for_person and j in view.numeric_columns)), None)
+def find_named_column(view: TableView, question: str, columns: Sequence[int] | None = None) -> int | None:
+    """The column that a question names by a word of its header, else by a related one; for "who" and "where" never of
+    numbers.
+
+    It is one of ``columns``, by default of all.
+    """
+    words, columns = tokenize(question), view.columns if columns is None else columns
+    headers = {j: collect_words(view.labels[j]) for j in columns}
+    exact = [j for word in words if word not in STOP_WORDS for j in columns if stem(word) in headers[j]]
+    named = exact or [j for word in words for j in find_related_columns(view, word) if j in headers]
+    asks_for_name = words[:1] in (["who"], ["whose"], ["whom"], ["where"])
+    return next((j for j in named if not (asks_for_name and j in view.numeric_columns)), None)

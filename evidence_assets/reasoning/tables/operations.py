@@ -79,7 +79,7 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     operation = next((name for name, match in phrases.items() if match and not analysis.is_masked(match.start())), None)
     if operation is None or not analysis.is_question or analysis.numbers or analysis.degrees:
         return None
-    if column is None or column in view.date_columns:
+    if column is None or column in view.date_columns | view.time_columns:
         return None
     rows = analysis.rows or analysis.select_rows(analysis.find_conditions())
     rows = tuple(i for i in rows if all(i in mention.rows for mention in analysis.shared if mention.rows))
@@ -105,7 +105,9 @@ def _check_trend(analysis: TextAnalysis) -> Outcome | None:
     if analysis.rows or marker is None or not later:
         return None
     start, along = later[0]
-    column = next((column for column in columns if column != along), along)
+    column = next((column for column in columns if column != along), None)
+    if column is None:
+        return None
     comma = text.find(",", start)
     end = later[1][0] if len(later) > 1 else comma if comma >= 0 else len(text)
     movements = [(marker.start() <= k < end, sign) for k, sign in find_movements(text) if not analysis.is_masked(k)]
@@ -192,7 +194,9 @@ def _check_difference(analysis: TextAnalysis) -> Outcome | None:
     if column is None and number is not None:
         column = analysis.find_column(number)
     has_amount = comparative is not None and (number is not None or analysis.has_phrase("amount_question"))
-    if column is None or not (is_ratio or has_amount or analysis.has_phrase("difference")):
+    if column is None or column in view.time_columns:
+        return None
+    if not (is_ratio or has_amount or analysis.has_phrase("difference")):
         return None
     cells = tuple((row, column) for row in analysis.rows)
     a, b = (view.number_at(cell) for cell in cells)
@@ -269,7 +273,7 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     asks_for_rows = analysis.is_question and analysis.has_phrase("row_question") and not rows
     conditions = analysis.find_conditions() if asks_for_rows else []
     if degree is None:
-        has_bound = conditions and any(number.comparator for number in analysis.numbers)
+        has_bound = conditions and any(number.comparator or number.is_time for number in analysis.numbers)
         return count_rows(analysis, conditions) if has_bound else None
     if column is None:
         return None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evidence_assets.reasoning.tables.cell_text import collect_words, is_same_word, split_alternatives, stem, trigrams
 from evidence_assets.reasoning.tables.cells import CellValue, parse_cell
-from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements
+from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
 from evidence_assets.reasoning.tables.mentions import find_named_column
 from evidence_assets.reasoning.tables.operations import Outcome, apply_operations, cite_names
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableStep, TableView
@@ -135,17 +135,20 @@ def explain_options(
     chains = [_explain_cell(view, label, options[o], best.get(o)) for o, label in enumerate(labels)]
     outcome = compute_outcome(view, question)
     if outcome is not None:
-        chains = [_explain_outcome(view, outcome, *pair) for pair in zip(options, chains, strict=True)]
+        asks_for_number = pattern("counting").search(question) is not None
+        chains = [_explain_outcome(view, outcome, asks_for_number, *pair) for pair in zip(options, chains, strict=True)]
     return tuple(chains)
 
 
-def _explain_outcome(view: TableView, outcome: Outcome, option: str, chain: TableChain) -> TableChain:
+def _explain_outcome(
+    view: TableView, outcome: Outcome, asks_for_number: bool, option: str, chain: TableChain
+) -> TableChain:
     """The chain of an option for an outcome: the outcome, and whether the option agrees with it."""
     numbers = _parse_option(option)
     location, cells = None, outcome.cells
     if outcome.operation == "trend":
         agrees = drop_repeats(sign for _, sign in find_movements(option)) == outcome.pattern
-    elif outcome.rows and not (outcome.operation == "count" and numbers):
+    elif outcome.rows and not (outcome.operation == "count" and numbers and asks_for_number):
         location = _locate_option(view, option, outcome.rows)
         agrees = location is not None
         option_cell = location or _locate_option(view, option, view.body)

@@ -174,6 +174,12 @@ class TableView:
         columns = (j for j in self.numeric_columns if not extract_unit(self.labels[j]))
         return frozenset(j for j in columns if all(is_year(self.cell((i, j)).number) for i in self.body))
 
+    @cached_property
+    def time_columns(self) -> frozenset[int]:
+        """Numeric columns of times such as 17:05."""
+        quantities = {j: [self.cell((i, j)).quantity for i in self.body] for j in self.numeric_columns}
+        return frozenset(j for j, values in quantities.items() if any(value and value.is_time for value in values))
+
     def row_name(self, row: int) -> str:
         """The names of a row that distinguish it from others."""
         return ", ".join(filter(None, (self.text_at((row, j)) for j in self.distinguishing_columns))) or f"row {row}"

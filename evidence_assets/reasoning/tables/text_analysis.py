@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +49,10 @@ class Condition:
     def describe(self, view: TableView) -> str:
         value = f"= “{min(self.texts, default='')}”"
         if self.number is not None:
-            value = f"{self.number.comparator or '='} {self.number.value:g}"
+            number = (
+                self.number.text.lstrip(string.ascii_letters + " ") if self.number.is_time else f"{self.number.value:g}"
+            )
+            value = f"{self.number.comparator or '='} {number}"
         return f"{'not ' * self.is_negated}“{view.label(self.column)}” {value}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
-from evidence_assets.experiment.scores.graph_stages import development_signal, graph_metrics, option_support
+from evidence_assets.experiment.scores.graph_stages import graph_metrics, option_support
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.lake_rows import evidence as evidence_row
@@ -86,13 +86,3 @@ def test_a_triple_supports_the_options_that_it_names_or_was_searched_for() -> No
     triple = ["sugar", "Causes", "A Fever"]
     rows = [row("q", "", 0.3, "triple", triple=triple), row("q", "", 0.2, "triple", triple=triple, toward="cell")]
     assert option_support(OPTIONS, rows) == {"A": None, "B": 0.3, "C": 0.2}
-
-
-def test_the_development_signal_is_that_of_graph_evidence_for_the_first_half() -> None:
-    questions = as_stored("questions", [question(name) for name in "abcd"])
-    rows = [row("a", "B", 0.9), row("b", "A", 0.3), row("b", "B", 0.4), row("b", "A", 9.0, "chunk", 2)]
-    later = [row("c", "A", 0.9), row("d", "A", 0.9)]
-    signal = development_signal(questions, as_stored("evidence", [*rows, *later]))
-    assert signal == pytest.approx(((0 + 1 / 2) / 2 + (0 + 1) / 2) / 2)
-    assert development_signal(questions, as_stored("evidence", later)) == 0.5
-    assert development_signal(questions.clear(), as_stored("evidence", rows)) == 0.5
