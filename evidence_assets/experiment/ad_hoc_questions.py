@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,17 +18,26 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
-from evidence_assets.reasoning.tables.mentions import find_named_column
-from evidence_assets.reasoning.tables.operations import format_number
-from evidence_assets.reasoning.tables.questions import compute_outcome, excludes_rows, explain_options
+from evidence_assets.reasoning.tables.cell_text import collect_words, stem
+from evidence_assets.reasoning.tables.mentions import find_named_column, find_related_columns
+from evidence_assets.reasoning.tables.operations import Outcome, format_number
+from evidence_assets.reasoning.tables.questions import (
+    compute_outcome,
+    excludes_rows,
+    explain_options,
+    find_value_column,
+)
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tables.text_analysis import analyze_text
+from evidence_assets.reasoning.tables.text_analysis import TextAnalysis, analyze_text
 from evidence_assets.text.words import split_words
 
 BENCHMARK = "asked"
 ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
 """Tables of the stages to run; scores would need gold answers."""
 MAX_OPTIONS = 26
+
+
+_YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,8 @@ def build_question(
     task: Task = "mcqa" if options else "kgqa"
     negated = None
     if table is not None:
+        if not options and _YES_NO.match(text) and text.endswith("?"):
+            raise BadInput("a question for yes or no: write it as a statement without a question mark, or give options")
         if not options and not text.endswith("?"):
             task, options = "verification", list(CLAIM_LABELS)
         else:
@@ -83,25 +95,23 @@ def table_options(table: Table, question: str) -> list[str]:
     """Options from a table: the result of the requested operation, and the cells that the rows support best."""
     view = parse_table(table)
     outcome = compute_outcome(view, question)
+    analysis = analyze_text(view, question, is_question=True)
+    column, rows, other_cells = find_requested_column(analysis, outcome), list[Sequence[str]](table.rows), set[str]()
     results = [format_number(outcome.number)] if outcome is not None else []
-    other_cells: set[str] = set()
-    column = find_requested_column(view, question)
-    if outcome is not None and outcome.operation == "count" and column in {j for _, j in outcome.cells}:
-        column = min(view.name_columns, default=column)  # "Which clerks started after 2019?" asks for names
-    if outcome is not None and outcome.rows:
-        # Every cell of a matching row agrees with the operation, but one column, or the number of rows, is the answer.
-        results = [] if column is not None else results
-        other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns if j != column}
-    rows: list[Sequence[str]] = list(table.rows)
-    named = find_named_column(view, question)
-    if question.casefold().startswith(("when ", "how ")) or analyze_text(view, question, is_question=True).rows:
-        # "When does bus 14 arrive?" and "When does the bus at Park leave?" name a row by its bus.
-        others = find_named_column(view, question, [j for j in view.columns if j not in view.name_columns])
-        named = named if others is None else others
-    elif named is None:
-        named = column  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
-    if outcome is None and named is not None:
-        rows = [row[named : named + 1] for row in rows]  # the other cells of a row match the question, too
+    if outcome is not None and not outcome.rows:
+        values = ((view.cell((i, j)).quantity, view.text_at((i, j))) for i in view.body for j in view.columns)
+        other_cells = {text for value, text in values if value and value.states(outcome.number)}
+    elif outcome is not None and column is None:
+        # Every cell of a matching row agrees with the operation, but the number of rows is the answer.
+        other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns}
+    elif outcome is not None:
+        results = []
+    elif (named := find_value_column(view, question)) is not None:
+        column = named
+    elif analysis.rows:
+        column = None  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
+    if column is not None and (outcome is None or outcome.rows):
+        rows = [row[column : column + 1] for row in rows]  # the other cells of a row match the question, too
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in rows for cell in row if cell.strip()))
     chains = explain_options(view, question, [str(n) for n in range(len(cells))], cells)
     ranked_cells = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
@@ -112,14 +122,29 @@ def table_options(table: Table, question: str) -> list[str]:
     return options
 
 
-def find_requested_column(view: TableView, question: str) -> int | None:
+def find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> int | None:
     """The column that "which" or "what" asks for, by the first of its header's words; for "who" the name column."""
-    words = [word.casefold() for word in split_words(question)]
-    if not words or words[0] not in ("which", "what", "who"):
+    view, text = analysis.view, analysis.text
+    for degree in reversed(analysis.degrees):  # "the most populous country" asks for no population
+        text = text[: degree.start] + re.sub(r"^most \w+|^\w+", "", text[degree.start :])
+    words = [word.casefold() for word in split_words(text)]
+    words = words[words[:1] == ["in"] :]
+    if words[:1] not in (["which"], ["what"], ["who"], ["where"], ["when"]):
         return None
-    names = min(view.name_columns, default=None)
-    named = None if words[0] == "who" else find_named_column(view, question)
-    return names if named is None else named
+    related = [j for word in words for j in find_related_columns(view, word)]
+    if words[0] == "when":
+        return next(iter(related), None)
+    compared = (
+        {j for _, j in outcome.cells} if outcome and (words[0] == "which" or outcome.operation == "count") else set()
+    )
+    if outcome and outcome.operation != "count":  # "Which price is the highest?" asks for the price itself
+        compared -= {j for j in compared if stem(words[1]) in collect_words(view.labels[j])}
+    others = [j for j in view.columns if j not in {*compared, *view.flag_columns}]
+    named = find_named_column(view, text, others)
+    if words[0] in ("who", "where"):
+        named = next((j for j in related if j not in {*view.numeric_columns, *view.flag_columns}), None)
+    has_no_names = named is not None or (words[0] == "what" and outcome is None)
+    return named if has_no_names else next(iter(view.name_columns), None)
 
 
 def with_content_id(table: Table) -> Table:

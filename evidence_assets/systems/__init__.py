@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from evidence_assets.experiment.system import System
-from evidence_assets.experiment.variants import SYSTEMS_FOLDER, VARIANTS_FILE
+from evidence_assets.experiment.variants import SYSTEMS_FOLDER, VARIANTS_FILE, variants
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, REPAIR
 from evidence_assets.reasoning.templates import Template
 
@@ -31,3 +32,9 @@ def load_templates() -> list[Template]:
     for name in list_systems():
         load(name)
     return [REPAIR, *(template for task in PROMPTED_TASKS.values() for template in task.templates)]
+
+
+def load_settings(key: str) -> Any:
+    """Settings of the variant ``family/name`` in the current profile."""
+    variant = next(variant for variant in variants() if variant.key == key)
+    return load(variant.system).method_of(variant).settings_of(variant)

@@ -8,7 +8,7 @@ from itertools import product
 
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.experiment.variants import variants_of
-from evidence_assets_tests.systems.small_models import load_settings
+from evidence_assets.systems import load_settings
 
 
 def test_the_full_system_has_every_published_stage() -> None:

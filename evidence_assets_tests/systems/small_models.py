@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from evidence_assets import systems
-from evidence_assets.experiment.variants import variants
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Completion, Encoder, Request, TokenVectors
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver, PromptStyle
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
 from evidence_assets.text.words import word_key, words_with_offsets
-
-
-def load_settings(key: str) -> Any:
-    """Settings of the variant ``family/name`` in the current profile."""
-    variant = next(variant for variant in variants() if variant.key == key)
-    return systems.load(variant.system).method_of(variant).settings_of(variant)
 
 
 @cache

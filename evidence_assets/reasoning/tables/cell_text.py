@@ -30,6 +30,7 @@ _ASCII_SIGNS = dict(zip("٫٬−﹣－＋％٪∗＊．＜＞＝", ".,---+%%**.<
 _FINAL_BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _MIN_SPELLING_RATIO = 80.0
+_VERBS = dict(pair.split("=") for pair in words.read_word_lists("answer_words.txt")["irregular_verbs"])
 
 STOP_WORDS = words.STOP_WORDS - words.TABLE_WORDS - words.NUMBER_WORDS
 
@@ -71,10 +72,10 @@ def collect_tokens(texts: Iterable[str]) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """Stem of a token; a number without thousands separators, a number word as digits."""
+    """Stem of a token, of "drew" that of "draw"; a number without thousands separators, a number word as digits."""
     if word in NUMBER_WORDS:
         return str(NUMBER_WORDS.index(word))
-    return re.sub(r",(?=\d{3}(?:\D|$))", "", word) if word[:1].isdigit() else words.stem(word)
+    return re.sub(r",(?=\d{3}(?:\D|$))", "", word) if word[:1].isdigit() else words.stem(_VERBS.get(word, word))
 
 
 def stem_content_words(text: str) -> list[str]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from math import isfinite
+from operator import ge, gt, le, lt
 from typing import Literal
 
 from evidence_assets.reasoning.tables.cell_text import extract_unit, normalize_digits, strip_markup
 from evidence_assets.reasoning.tables.lexicon import load_lexicon, word_list
 
+_COMPARISONS = {">": gt, "<": lt, "≥": ge, "≤": le}
 ValueKind = Literal["number", "percentage", "range", "spread", "date"]
 
 
@@ -49,9 +51,8 @@ class CellValue:
 
     def is_met(self, value: float) -> bool:
         """Whether a number meets this condition: strictly for "over 5", inclusively for "at least 5"."""
-        if self.comparator in {">", "<"}:
-            return value > self.value if self.comparator == ">" else value < self.value
-        return self.states(value)
+        compare = _COMPARISONS.get(self.comparator)
+        return self.states(value) if compare is None else compare(value, self.value)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ _MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
 _NEVER_NAMES = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
 _QUOTES = "'‘’\"“”"
 # A cell with a single number is not a name; "3 - 2" is.
-_SINGLE_NUMBER = re.compile(r"[\s%+<>≤≥≈~-]*(?:\d[\d.,:]*)?[\s%+<>≤≥≈~-]*")
+_SINGLE_NUMBER = re.compile(r"[\s%+<>≤≥≈~-]*(?:[$€£]?\d[\d.,:]*)?[\s%+<>≤≥≈~-]*")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ def _index_names(view: TableView) -> dict[tuple[str, ...], tuple[set[Any], set[A
     for kind, name, target in names:
         # The part before brackets or a colon is an alias, unless it is the full name of something else.
         without_brackets = re.sub(r"\s*\([^()]*\)", "", name).strip()
-        for alias in dict.fromkeys([name, without_brackets, name.split(":")[0].strip()]):
+        in_order = re.sub(r"([^,]+), ([^,]+)", r"\2 \1", name)  # "Berg, Lena"
+        for alias in dict.fromkeys([name, without_brackets, name.split(":")[0].strip(), in_order]):
             stems = _stem_name(alias)
             if stems and (alias == name or (kind, stems) not in full_names):
                 index[stems][kind].add(target)
@@ -118,6 +119,7 @@ def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
     text, context = plain[mention.start : mention.end], f" {plain} "[mention.start : mention.end + 2]
     is_quoted = context[0] in _QUOTES and context[-1] in _QUOTES
     is_capital = text.isupper() and text.lower() not in _NEVER_NAMES
+    is_capital |= text[0].isupper() and len(text) > 1 and mention.start > 0  # "in May", "in IT"
     is_same = is_capital and any(view.text_at(location) == text for location in mention.locations)
     return is_quoted or is_same
 
@@ -147,13 +149,19 @@ def find_related_columns(view: TableView, word: str) -> tuple[int, ...]:
 
 def find_named_column(view: TableView, question: str, columns: Sequence[int] | None = None) -> int | None:
     """The column that a question names by a word of its header, else by a related one; for "who" and "where" never of
-    numbers.
+    numbers or of yes and no.
 
     It is one of ``columns``, by default of all.
     """
     words, columns = tokenize(question), view.columns if columns is None else columns
     headers = {j: collect_words(view.labels[j]) for j in columns}
-    exact = [j for word in words if word not in STOP_WORDS for j in columns if stem(word) in headers[j]]
+    stems = [stem(word) for word in words if word not in STOP_WORDS]
+    # "Goal difference" for "What is the goal difference of City?", although "Goals against" has the first word, too
+    exact = [
+        max((j for j in columns if s in headers[j]), key=lambda j: len(headers[j] & {*stems}), default=None)
+        for s in stems
+    ]
+    exact = [j for j in exact if j is not None]
     named = exact or [j for word in words for j in find_related_columns(view, word) if j in headers]
     asks_for_name = words[:1] in (["who"], ["whose"], ["whom"], ["where"])
-    return next((j for j in named if not (asks_for_name and j in view.numeric_columns)), None)
+    return next((j for j in named if not (asks_for_name and j in {*view.numeric_columns, *view.flag_columns})), None)

@@ -79,10 +79,13 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     operation = next((name for name, match in phrases.items() if match and not analysis.is_masked(match.start())), None)
     if operation is None or not analysis.is_question or analysis.numbers or analysis.degrees:
         return None
-    if column is None or column in view.date_columns | view.time_columns:
+    if column is None or column in view.date_columns | view.time_columns | view.mixed_units.keys():
         return None
+    if analysis.has_similar_words:
+        return None  # "the European countries" if the table says "Europe"
     rows = analysis.rows or analysis.select_rows(analysis.find_conditions())
     rows = tuple(i for i in rows if all(i in mention.rows for mention in analysis.shared if mention.rows))
+    rows = tuple(i for i in rows if view.cell((i, column)).is_known)
     values = [value for i in rows if (value := view.number_at((i, column))) is not None]
     if len(values) < max(2, len(rows)):
         return None
@@ -156,6 +159,9 @@ def _check_count(analysis: TextAnalysis) -> Outcome | None:
     conditions = analysis.find_conditions(number)
     if analysis.is_question and not conditions:
         return _count_names(analysis)
+    amounts = analysis.numeric_mentions.keys() - analysis.view.date_columns - analysis.view.time_columns
+    if analysis.is_question and amounts and not (analysis.numbers or analysis.has_phrase("row_nouns")):
+        return None  # "How many bolts are in stock?"
     columns = [condition.column for condition in conditions if condition.number is None]
     if not conditions or (number and len(set(columns)) < len(columns)):
         return None  # a row has one value per column
@@ -194,7 +200,7 @@ def _check_difference(analysis: TextAnalysis) -> Outcome | None:
     if column is None and number is not None:
         column = analysis.find_column(number)
     has_amount = comparative is not None and (number is not None or analysis.has_phrase("amount_question"))
-    if column is None or column in view.time_columns:
+    if column is None or column in view.time_columns | view.mixed_units.keys():
         return None
     if not (is_ratio or has_amount or analysis.has_phrase("difference")):
         return None
@@ -273,8 +279,9 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     asks_for_rows = analysis.is_question and analysis.has_phrase("row_question") and not rows
     conditions = analysis.find_conditions() if asks_for_rows else []
     if degree is None:
-        has_bound = conditions and any(number.comparator or number.is_time for number in analysis.numbers)
-        return count_rows(analysis, conditions) if has_bound else None
+        has_bound = any(number.comparator or number.is_time for number in analysis.numbers)
+        has_bound |= analysis.is_negated or any(c.column in view.flag_columns or c.number for c in conditions)
+        return count_rows(analysis, conditions) if conditions and has_bound else None
     if column is None:
         return None
     direction = analysis.direction(degree, column)
@@ -292,7 +299,8 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
         return count_rows(analysis, conditions)
     if than or (degree.is_verb and not rows) or len(rows) == 1:
         return None
-    return find_extreme(view, column, tuple(rows) or analysis.candidates, direction)  # "Which working dog is lighter?"
+    others = analysis.select_rows([c for c in analysis.find_conditions() if c.column != column])
+    return find_extreme(view, column, tuple(rows) or others, direction)  # "Which working dog is lighter?"
 
 
 def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:

@@ -18,12 +18,15 @@ from evidence_assets.reasoning.tables.text_analysis import analyze_text
 _MATCH_WEIGHT, _OPTION_SPELLING_WEIGHT = 1.0, 0.1  # the cell has the option's words; its trigrams
 _ROW_WEIGHT = 1.0  # the rest of the row has the question's words, weighted by rarity
 _KEY_WEIGHT = 0.3  # the question has the whole text of another cell in the row
-_MAX_SCORE = _MATCH_WEIGHT + _OPTION_SPELLING_WEIGHT + _ROW_WEIGHT + _KEY_WEIGHT
+_COLUMN_WEIGHT = 0.1  # the question names the column of the cell
+_MAX_SCORE = _MATCH_WEIGHT + _OPTION_SPELLING_WEIGHT + _ROW_WEIGHT + _KEY_WEIGHT + _COLUMN_WEIGHT
 TIE_MARGIN = 0.01 / _MAX_SCORE  # options whose supports differ by less are tied
 # Support of an option that an operation confirms, and the maximum support of the other options then.
 _CONFIRMED_SUPPORT, _MAX_OTHER_SUPPORT = 1.0, 0.3
 MAX_UNRELATED_SUPPORT = 0.01  # of an option whose row is unrelated to the question: ranked, but not supported
 LOG_ODDS_PER_SUPPORT = 30.0  # maximum likelihood estimate on the first half of the TabMCQ subset
+_MANY_OPTIONS = 12  # people give fewer: these are cells
+_SPELLING_MATCH = 0.99  # of two words that may be one with a spelling mistake: "Tuesday" is not "Thursday"
 _OTHER_BOUND_MATCH = 0.5  # of an option and a cell with the same number but another bound ("less than", "over")
 
 
@@ -41,8 +44,20 @@ def _rate_alternative(option: str, text: str) -> float:
         has_same_bound = a.comparator.replace("≈", "") == b.comparator.replace("≈", "")
         return float(a.value == b.value) * (1.0 if has_same_bound else _OTHER_BOUND_MATCH)
     words, other = collect_words(option), collect_words(text)
-    n_shared = len(words & other) + sum(any(is_same_word(x, y) for y in other - words) for x in words - other)
-    return 2 * min(n_shared, len(words), len(other)) / (len(words) + len(other)) if words and other else 0.0
+    n_similar = sum(any(is_same_word(x, y) for y in other - words) for x in words - other)
+    n_shared = min(len(words & other) + n_similar * _SPELLING_MATCH, len(words), len(other))
+    return 2 * n_shared / (len(words) + len(other)) if words and other else 0.0
+
+
+def find_value_column(view: TableView, question: str) -> int | None:
+    """The column that a question names; if it names a row or begins with "how", another one than the rows' names."""
+    asks_for_value = question.casefold().startswith(("when ", "how ", "what does ", "what do ", "what did "))
+    if asks_for_value or analyze_text(view, question, is_question=True).rows:
+        # "When does bus 14 arrive?" and "When does the bus at Park leave?" name a row by its bus.
+        others = find_named_column(view, question, [j for j in view.columns if j not in view.name_columns])
+        if others is not None:
+            return others
+    return find_named_column(view, question)
 
 
 @lru_cache(maxsize=64)  # called for each option of a question
@@ -57,15 +72,24 @@ def excludes_rows(view: TableView, question: str) -> bool:
     return any(condition.is_negated for condition in conditions) and compute_outcome(view, question) is not None
 
 
-def asks_for_no_column(view: TableView, question: str, options: Sequence[str], best: str) -> bool:
-    """Whether any cell of the best option's row could be the answer: all are options and the question names no column.
+def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best: str) -> bool:
+    """Whether a question without an operation compares or computes, or names no column although all cells are options.
 
     "Who is the manager of Ana Lima?" is about her row, but no cell of it answers if the table has no managers.
     """
-    if find_named_column(view, question) is not None or compute_outcome(view, question) is not None:
+    if compute_outcome(view, question) is not None:
         return False
-    rows = ([text for j in view.columns if (text := view.text_at((i, j)))] for i in view.body)
-    return any(best in row and len(row) > 1 and {*row} <= {*options} for row in rows)
+    offered, are_many = {*options}, len(options) >= _MANY_OPTIONS
+    columns = ({text for i in view.body if (text := view.text_at((i, j)))} for j in view.columns)
+    rows = ({text for j in view.columns if (text := view.text_at((i, j)))} for i in view.body)
+    if any(best in row and len(row) > 1 and (row <= offered or (are_many and len(row & offered) > 1)) for row in rows):
+        if find_named_column(view, question) is None:
+            return True
+    elif not are_many and not any(best in column and len(column) > 1 and column <= offered for column in columns):
+        return False
+    analysis = analyze_text(view, question, is_question=True)
+    has_bound = any(number.comparator for number in analysis.numbers)
+    return bool(analysis.degrees) or has_bound or analysis.has_phrase("difference")
 
 
 def _parse_option(option: str) -> tuple[CellValue, ...]:
@@ -94,7 +118,7 @@ def find_best_cells(view: TableView, question: str, options: Sequence[str]) -> d
     words, vocabulary = collect_words(question), view.word_weights.keys()
     words |= {term for word in words - vocabulary for term in vocabulary if is_same_word(word, term)}
     terms = words & vocabulary
-    key_columns = [j for j in view.columns if not view.is_constant(j)]
+    key_columns, named = [j for j in view.columns if not view.is_constant(j)], find_value_column(view, question)
     best: dict[int, CellMatch] = {}
     for i in view.body:
         texts = {j: view.text_at((i, j)) for j in view.columns}
@@ -108,7 +132,7 @@ def find_best_cells(view: TableView, question: str, options: Sequence[str]) -> d
             context = _KEY_WEIGHT * key + (_ROW_WEIGHT * shared / view.weight_of(terms) if shared else 0.0)
             for o, rate in enumerate(rates):
                 spelling = _OPTION_SPELLING_WEIGHT * _dice(trigrams(options[o]), trigrams(texts[j]))
-                support = (_MATCH_WEIGHT * rate + spelling + context) / _MAX_SCORE
+                support = (_MATCH_WEIGHT * rate + spelling + context + _COLUMN_WEIGHT * (j == named)) / _MAX_SCORE
                 support *= 1.0 if shared or key else MAX_UNRELATED_SUPPORT
                 if rate and (o not in best or support > best[o].support):
                     best[o] = CellMatch(support, (i, j), rate, (i, -key_column) if key else None)
@@ -148,7 +172,7 @@ def _explain_outcome(
     location, cells = None, outcome.cells
     if outcome.operation == "trend":
         agrees = drop_repeats(sign for _, sign in find_movements(option)) == outcome.pattern
-    elif outcome.rows and not (outcome.operation == "count" and numbers and asks_for_number):
+    elif outcome.rows and not (outcome.operation == "count" and asks_for_number):
         location = _locate_option(view, option, outcome.rows)
         agrees = location is not None
         option_cell = location or _locate_option(view, option, view.body)

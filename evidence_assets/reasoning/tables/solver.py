@@ -98,7 +98,7 @@ class TableSolver:
         excludes_rows = bool(evidence) and questions.excludes_rows(view, task.question)
         choice = _choose_option(task, support, is_negated=task.negated and not excludes_rows)
         best = task.options[task.labels.index(choice.answer)] if choice.answer else ""
-        if evidence and questions.asks_for_no_column(view, task.question, task.options, best):
+        if evidence and questions.is_beyond_cells(view, task.question, task.options, best):
             return replace(choice, supported=(), status="insufficient")
         return choice
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import collect_words, extract_unit, stem_content_words
 from evidence_assets.reasoning.tables.cells import Cell, parse_cell
-from evidence_assets.reasoning.tables.lexicon import pattern
+from evidence_assets.reasoning.tables.lexicon import load_lexicon, pattern, word_list
 
 CellLocation = tuple[int, int]  # (row, column); row 0 is the header
 Grid = tuple[tuple[Cell, ...], ...]
@@ -120,10 +121,10 @@ class TableView:
         return self.cell(location).plain
 
     def number_at(self, location: CellLocation) -> float | None:
-        """The quantity or date in a cell."""
+        """The quantity or date in a cell; of a column with kg and g in g."""
         cell = self.cell(location)
-        if cell.number is not None:
-            return cell.number
+        if cell.quantity is not None:
+            return cell.quantity.value * self.mixed_units.get(location[1], {}).get(cell.quantity.unit.casefold(), 1)
         return next((value.value for value in cell.values if value.kind == "date"), None)
 
     def label(self, column: int) -> str:
@@ -137,10 +138,24 @@ class TableView:
 
     @cached_property
     def name_columns(self) -> tuple[int, ...]:
-        """Columns that name the rows: the first row header if its cells are distinct, else all row headers."""
+        """Columns that name the rows: the first row header if its cells are distinct, else all row headers.
+
+        If its cells are ranks or codes, the first column with distinct words is before it.
+        """
         headers = self.row_headers
-        first = [self.text_at((i, headers[0])) for i in self.body] if headers else []
-        return headers[:1] if first and all(first) and len(set(first)) == len(first) else headers
+        if not headers or not self._is_distinct(headers[0]):
+            return headers
+        texts = (j for j in self.columns if j not in self.numeric_columns and self._is_distinct(j))
+        words = [j for j in texts if not self._has_codes(j)] if self._has_codes(headers[0]) else []
+        return (*words[:1], headers[0])
+
+    def _is_distinct(self, column: int) -> bool:
+        texts = [self.text_at((i, column)) for i in self.body]
+        return all(texts) and len({*texts}) == len(texts)
+
+    def _has_codes(self, column: int) -> bool:
+        """Whether each cell is one word with a digit, such as a rank, a date or "INV-103"."""
+        return all(re.fullmatch(r"\S*\d\S*", self.text_at((i, column))) for i in self.body)
 
     @cached_property
     def distinguishing_columns(self) -> tuple[int, ...]:
@@ -179,6 +194,22 @@ class TableView:
         """Numeric columns of times such as 17:05."""
         quantities = {j: [self.cell((i, j)).quantity for i in self.body] for j in self.numeric_columns}
         return frozenset(j for j, values in quantities.items() if any(value and value.is_time for value in values))
+
+    @cached_property
+    def mixed_units(self) -> dict[int, Mapping[str, float]]:
+        """Factors of units by numeric column, for columns with several units of one kind, such as kg and g."""
+        quantities = {j: [self.cell((i, j)).quantity for i in self.body] for j in self.numeric_columns}
+        units = {j: {value.unit.casefold() for value in values if value} for j, values in quantities.items()}
+        kinds = load_lexicon()["units"]
+        return {j: kind for j in units for kind in kinds if len(units[j]) > 1 and units[j] <= kind.keys()}
+
+    @cached_property
+    def flag_columns(self) -> dict[int, tuple[frozenset[str], frozenset[str]]]:
+        """Columns of "yes" and "no", with their texts for both."""
+        texts = {j: {self.text_at((i, j)) for i in self.body if self.cell((i, j)).is_known} for j in self.columns}
+        yes, no = word_list("flag_yes"), word_list("flag_no")
+        flags = {j: tuple(frozenset(t for t in texts[j] if t.casefold() in w) for w in (yes, no)) for j in texts}
+        return {j: (a, b) for j, (a, b) in flags.items() if texts[j] and len(a) + len(b) == len(texts[j])}
 
     def row_name(self, row: int) -> str:
         """The names of a row that distinguish it from others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections import Counter
@@ -10,7 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup
+from evidence_assets.reasoning.tables.cell_text import (
+    NUMBER_WORDS,
+    collect_words,
+    stem,
+    strip_markup,
+    tokenize_with_offsets,
+)
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
 from evidence_assets.reasoning.tables.lexicon import DegreeKind, DegreeWord, find_degree_words, is_lower_better, pattern
 from evidence_assets.reasoning.tables.mentions import Mention, find_mentions
@@ -39,12 +46,14 @@ class Condition:
         location = (row, self.column)
         if self.number is None:
             return view.text_at(location) in self.texts
-        value, quantity = view.number_at(location), view.cell(location).quantity
-        if value is not None and quantity is None and self.number.kind == "number":
+        number, value, quantity = self.number, view.number_at(location), view.cell(location).quantity
+        if units := view.mixed_units.get(self.column):
+            number = replace(number, value=number.value * units.get(number.unit.casefold(), math.nan))
+        if value is not None and quantity is None and number.kind == "number":
             value = float(date.fromordinal(int(value)).year)  # the cell has a date: "in 2016"
-        if quantity and quantity.is_bound and quantity.comparator == self.number.comparator:
-            return self.number.states(quantity.value)  # the cell has a bound itself: "less than 1"
-        return value is not None and self.number.is_met(value)
+        if quantity and quantity.is_bound and quantity.comparator == number.comparator:
+            return number.states(quantity.value)  # the cell has a bound itself: "less than 1"
+        return value is not None and number.is_met(value)
 
     def describe(self, view: TableView) -> str:
         value = f"= “{min(self.texts, default='')}”"
@@ -99,10 +108,23 @@ class TextAnalysis:
         ends = [match.end() for match in pattern("counting").finditer(self.text)]
         return any(0 <= m.start - end <= 1 for m in self.numeric_mentions.values() for end in ends)
 
+    @property
+    def has_similar_words(self) -> bool:
+        """Whether a word outside names is like one of the table's, or its negation: "European", "unpaid"."""
+        words = [token for token, start, _ in tokenize_with_offsets(self.text) if not self.is_masked(start)]
+        terms = self.view.vocabulary
+        return any(
+            stem(word) not in terms
+            and (stem(word.removeprefix("un")) in terms or any(len(t) > 4 and word.startswith(t) for t in terms))
+            for word in words
+        )
+
     @cached_property
     def degrees(self) -> tuple[DegreeWord, ...]:
         """Comparatives and superlatives outside names and numbers."""
-        return find_degree_words(self.text, self.is_masked)
+        columns = [(mention.start, mention.end) for mention in self.mentions if mention.columns]
+        degrees = find_degree_words(self.text, self.is_masked)  # "maximum temperature" may be a column
+        return tuple(d for d in degrees if d.headers or not any(start <= d.start < end for start, end in columns))
 
     def degree(self, kind: DegreeKind) -> DegreeWord | None:
         """The first degree word of a kind."""
@@ -178,6 +200,9 @@ class TextAnalysis:
             all_cells = ((i, j) for i in view.body for j in view.columns if column is None and not number.comparator)
             stating = [cell for cell in all_cells if view.cell(cell).number == number.value]
             items.append((column, frozenset([*((i, column) for i in rows if column is not None), *stating])))
+        stated = {column for column, _ in items}
+        presences = (c for c in self._presences if c.column not in stated)
+        items += [(c.column, frozenset((i, c.column) for i in self.select_rows([c]))) for c in presences]
         return tuple(items)
 
     def find_column(self, number: CellValue) -> int | None:
@@ -186,9 +211,9 @@ class TextAnalysis:
         return min(mentions, key=lambda item: _gap(item[1], number.start, number.end), default=(None, None))[0]
 
     def _hinted_column(self, degree: DegreeWord | None) -> int | None:
-        """The measure column whose header alone has most of the header words of a degree word."""
+        """The numeric column whose header alone has most of the header words of a degree word."""
         headers = degree.headers if degree is not None else frozenset()
-        counts = {j: len(headers & collect_words(self.view.labels[j])) for j in self.view.measure_columns}
+        counts = {j: len(headers & collect_words(self.view.labels[j])) for j in self.view.numeric_columns}
         highest = max(counts.values(), default=0)
         return single_item(j for j, count in counts.items() if count == highest) if highest else None
 
@@ -201,7 +226,9 @@ class TextAnalysis:
         # "The most expensive to build" measures the price, not the year in "Built".
         if mentioned is not None and (column is None or mentioned[0] not in view.date_columns):
             return mentioned[0]
-        return single_item(view.measure_columns) if column is None and self.is_question else column
+        amounts = (j for j in view.measure_columns if j not in view.date_columns | view.time_columns)
+        default = single_item(view.measure_columns) if len(view.measure_columns) == 1 else single_item(amounts)
+        return default if column is None and self.is_question else column
 
     def direction(self, degree: DegreeWord, column: int) -> int:
         """Direction of a degree word in a column: the older has the greater age but the earlier year."""
@@ -221,7 +248,22 @@ class TextAnalysis:
             sign = number.comparator or (">" if self.direction(degree, column) > 0 else "<")
             return Condition(column, number=replace(number, comparator=sign))
         column = self.find_column(number)
+        if column is None and self.is_question and number.comparator:
+            column = self.find_measured_column(None)
         return None if column is None else Condition(column, number=number)
+
+    @cached_property
+    def _presences(self) -> list[Condition]:
+        """Conditions of columns without a value: "yes" for "with a projector", "no" or 0 for "without", "no moons"."""
+        presences = []
+        for j, mention in self.columns.items():
+            before, after = self.text[: mention.start], self.text[mention.end :]
+            is_absent = bool(re.search(r"\b(?:no|without) $", before) or re.match(r"\W*no\b", after))
+            if j in self.view.flag_columns:
+                presences.append(Condition(j, self.view.flag_columns[j][is_absent]))
+            elif is_absent and j in self.view.numeric_columns:
+                presences.append(Condition(j, number=CellValue("number", 0, "0", 0, 0, comparator="≤")))
+        return presences
 
     def find_conditions(self, excluded: CellValue | None = None) -> list[Condition]:
         """The conditions on rows: those of its numbers, except one, then those of its values."""
@@ -229,9 +271,13 @@ class TextAnalysis:
         conditions = [(number.start, self._find_condition(number)) for number in numbers]
         for mention, column in self._value_columns.items():
             if column is None:
-                column = Counter(j for _, j in mention.cells).most_common(1)[0][0]
+                counts = Counter(j for _, j in mention.cells)
+                before = self.text[: mention.start].casefold().split()[-1:]
+                column = max(counts, key=lambda j: ([self.view.labels[j].casefold()] == before, counts[j]))
             texts = frozenset(self.view.text_at(cell) for cell in mention.cells if cell[1] == column)
             conditions.append((mention.start, Condition(column, texts)))
+        stated = {condition.column for _, condition in conditions if condition}
+        conditions += [(self.columns[c.column].start, c) for c in self._presences if c.column not in stated]
         # A question excludes the rows that meet the condition after its negation; a claim is negated as a whole.
         negation = self._negation if self.is_question else None
         starts = (start for start, condition in conditions if condition and negation and start >= negation.end())
@@ -270,4 +316,16 @@ def _find_numbers(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:
         if value.kind != "spread" and not any(mention.start <= start < mention.end for mention in mentions):
             padding = len(text[value.end :]) - len(text[value.end :].lstrip(_PADDING))
             numbers.append(replace(value, end=value.end + padding))
+    return _find_bounds(text, numbers)
+
+
+def _find_bounds(text: str, numbers: list[CellValue]) -> list[CellValue]:
+    """The numbers, with the bounds of "12 or more" and "between 10 and 20"."""
+    for n, number in enumerate(numbers):
+        for key, sign in (("or_more", "≥"), ("or_less", "≤")):
+            if match := pattern(key).match(text, number.end):
+                numbers[n] = replace(number, comparator=sign, end=match.end())
+        before, between = text[: number.start], text[number.end : numbers[n + 1].start] if n + 1 < len(numbers) else ""
+        if between.strip() == "and" and before.rstrip().endswith("between"):
+            numbers[n : n + 2] = replace(number, comparator="≥"), replace(numbers[n + 1], comparator="≤")
     return numbers

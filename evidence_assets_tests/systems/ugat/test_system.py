@@ -32,10 +32,10 @@ from evidence_assets.graphs.attention.scorer import AttentionSettings, relevant_
 from evidence_assets.graphs.keyphrases import Concept
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.paths import parse_path_locator
+from evidence_assets.systems import load_settings
 from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings, gate_concepts
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import as_stored
-from evidence_assets_tests.systems.small_models import load_settings
 
 TRIPLES = [
     ("urethral obstruction", "may_cause", "hydronephrosis"),
