@@ -112,7 +112,7 @@ def find_degree_words(text: str, is_masked: Callable[[int], bool] = lambda _: Fa
     words = [(word.lower(), start, end) for word, start, end in words_with_offsets(text) if not is_masked(start)]
     ordinals = load_lexicon()["ordinals"]
     for k, (word, start, end) in enumerate(words):
-        if degrees and start < degrees[-1].end:
+        if (degrees and start < degrees[-1].end) or text[:start].endswith("at "):  # "at most one hour"
             continue
         rank = ordinals.get(words[k - 1][0] if k else "", 1)
         next_word, _, next_end = words[k + 1] if k + 1 < len(words) else ("", end, end)

@@ -181,7 +181,11 @@ def _count_names(analysis: TextAnalysis) -> Outcome | None:
 
 
 def _find_stated_count(analysis: TextAnalysis) -> CellValue | None:
-    """The number before a noun for rows ("two entries"), or the last one after "the number of"."""
+    """The number that begins a claim or precedes a noun for rows ("two entries"), or the last after "the number of"."""
+    if analysis.numbers and re.fullmatch(
+        r"\s*(?:(?:exactly|only|just) )?", analysis.text[: analysis.numbers[0].start].lower()
+    ):
+        return None if analysis.is_negated else analysis.numbers[0]
     nouns = [m.start() for m in pattern("row_nouns").finditer(analysis.text)]
     between = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
     for number in analysis.numbers:
@@ -307,7 +311,7 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     """Whether one row has all items of a claim, whether or not the claim names the row."""
     view, items = analysis.view, analysis.stated_items
     columns = [column for column, _ in items if column is not None]
-    if len(items) < 2 or analysis.is_question or analysis.degrees:
+    if len(items) < 2 or analysis.is_question or analysis.degrees or pattern("quantifier").match(analysis.text):
         return None
     if len(set(columns)) < len(columns) or not all(cells or column is not None for column, cells in items):
         return None

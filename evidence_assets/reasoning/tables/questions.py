@@ -159,20 +159,25 @@ def explain_options(
     chains = [_explain_cell(view, label, options[o], best.get(o)) for o, label in enumerate(labels)]
     outcome = compute_outcome(view, question)
     if outcome is not None:
-        asks_for_number = pattern("counting").search(question) is not None
-        chains = [_explain_outcome(view, outcome, asks_for_number, *pair) for pair in zip(options, chains, strict=True)]
+        pairs = zip(options, chains, strict=True)
+        chains = [_explain_outcome(view, outcome, question, *pair) for pair in pairs]
     return tuple(chains)
 
 
-def _explain_outcome(
-    view: TableView, outcome: Outcome, asks_for_number: bool, option: str, chain: TableChain
-) -> TableChain:
+def asks_for_number(outcome: Outcome, question: str) -> bool:
+    """Whether the number of an outcome is the answer, not its rows."""
+    if outcome.operation == "count":
+        return pattern("counting").search(question) is not None
+    return not outcome.rows
+
+
+def _explain_outcome(view: TableView, outcome: Outcome, question: str, option: str, chain: TableChain) -> TableChain:
     """The chain of an option for an outcome: the outcome, and whether the option agrees with it."""
     numbers = _parse_option(option)
     location, cells = None, outcome.cells
     if outcome.operation == "trend":
         agrees = drop_repeats(sign for _, sign in find_movements(option)) == outcome.pattern
-    elif outcome.rows and not (outcome.operation == "count" and asks_for_number):
+    elif not asks_for_number(outcome, question):
         location = _locate_option(view, option, outcome.rows)
         agrees = location is not None
         option_cell = location or _locate_option(view, option, view.body)

@@ -145,8 +145,12 @@ class TextAnalysis:
 
     @cached_property
     def candidates(self) -> tuple[int, ...]:
-        """Rows that take part in operations: summary rows only if the text names them, as they repeat the others."""
-        return tuple(i for i in self.view.body if i not in self.view.summary_rows or i in self.rows)
+        """Rows that take part in operations: no row after "except"; summary rows only if the text names them."""
+        exception = pattern("exception").search(self.text)
+        excepted = {i for i, mention in self.rows.items() if exception and mention.start > exception.end()}
+        return tuple(
+            i for i in self.view.body if (i not in self.view.summary_rows or i in self.rows) and i not in excepted
+        )
 
     def select_rows(self, conditions: Sequence[Condition]) -> tuple[int, ...]:
         """Candidates that meet all conditions; all if there are none."""
@@ -226,9 +230,12 @@ class TextAnalysis:
         # "The most expensive to build" measures the price, not the year in "Built".
         if mentioned is not None and (column is None or mentioned[0] not in view.date_columns):
             return mentioned[0]
-        amounts = (j for j in view.measure_columns if j not in view.date_columns | view.time_columns)
-        default = single_item(view.measure_columns) if len(view.measure_columns) == 1 else single_item(amounts)
-        return default if column is None and self.is_question else column
+        if column is not None or not self.is_question:
+            return column
+        dates = view.date_columns | view.time_columns
+        asks_for_date = degree is not None and "year" in degree.headers
+        amounts = (j for j in view.measure_columns if (j in dates) == asks_for_date)
+        return view.measure_columns[0] if len(view.measure_columns) == 1 and not asks_for_date else single_item(amounts)
 
     def direction(self, degree: DegreeWord, column: int) -> int:
         """Direction of a degree word in a column: the older has the greater age but the earlier year."""
@@ -261,7 +268,9 @@ class TextAnalysis:
             is_absent = bool(re.search(r"\b(?:no|without) $", before) or re.match(r"\W*no\b", after))
             if j in self.view.flag_columns:
                 presences.append(Condition(j, self.view.flag_columns[j][is_absent]))
-            elif is_absent and j in self.view.numeric_columns:
+            elif is_absent and (j not in self.view.measure_columns or j in self.view.date_columns):
+                presences.append(Condition(j, frozenset({""})))  # "no end date"
+            elif is_absent:
                 presences.append(Condition(j, number=CellValue("number", 0, "0", 0, 0, comparator="≤")))
         return presences
 
