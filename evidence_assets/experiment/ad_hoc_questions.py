@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,27 +17,14 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
-from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem
-from evidence_assets.reasoning.tables.mentions import find_named_column, find_related_columns
-from evidence_assets.reasoning.tables.operations import Outcome, format_number
-from evidence_assets.reasoning.tables.questions import (
-    asks_for_number,
-    compute_outcome,
-    excludes_rows,
-    explain_options,
-    find_value_column,
-)
+from evidence_assets.reasoning.tables.open_questions import is_statement, list_options
+from evidence_assets.reasoning.tables.questions import excludes_rows
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tables.text_analysis import TextAnalysis, analyze_text
-from evidence_assets.text.words import split_words
 
 BENCHMARK = "asked"
 ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
 """Tables of the stages to run; scores would need gold answers."""
 MAX_OPTIONS = 26
-
-
-_YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -74,9 +60,7 @@ def build_question(
     task: Task = "mcqa" if options else "kgqa"
     negated = None
     if table is not None:
-        if not options and _YES_NO.match(text) and text.endswith("?"):
-            raise BadInput("a question for yes or no: write it as a statement without a question mark, or give options")
-        if not options and not text.endswith("?"):
+        if not options and is_statement(text):
             task, options = "verification", list(CLAIM_LABELS)
         else:
             task, options = "table_qa", options or table_options(table, text)
@@ -93,61 +77,11 @@ def parse_table(table: Table) -> TableView:
 
 
 def table_options(table: Table, question: str) -> list[str]:
-    """Options from a table: the result of the requested operation, and the cells that the rows support best."""
-    view = parse_table(table)
-    outcome, analysis = compute_outcome(view, question), analyze_text(view, question, is_question=True)
-    column, rows, other_cells = find_requested_column(analysis, outcome), list[Sequence[str]](table.rows), set[str]()
-    results = [format_number(outcome.number)] if outcome is not None else []
-    if outcome is None:
-        named = find_value_column(
-            view, question
-        )  # "Who is in Sales?" asks for names, "Who is Bo's manager?" for no column
-        column = named if named is not None or analysis.rows else column
-    elif outcome.rows or not asks_for_number(outcome, question):
-        # Every cell of a matching row agrees with the operation, but one column, or the number of rows, is the answer.
-        results = [] if column is not None else results
-        other_cells = {view.text_at((i, j)) for i in outcome.rows for j in view.columns} if column is None else set()
-    else:
-        values = ((view.cell((i, j)).quantity, view.text_at((i, j))) for i in view.body for j in view.columns)
-        other_cells, column = {text for value, text in values if value and value.states(outcome.number)}, None
-    if column is not None:
-        rows = [row[column : column + 1] for row in rows]  # the other cells of a row match the question, too
-    cells = list(dict.fromkeys(" ".join(cell.split()) for row in rows for cell in row if cell.strip()))
-    chains = explain_options(view, question, [str(n) for n in range(len(cells))], cells)
-    ranked_cells = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
-    remaining_cells = (cell for cell, _ in ranked_cells if cell not in results and cell not in other_cells)
-    options = [*results, *remaining_cells][:MAX_OPTIONS]
+    """Options for a question without any, from the cells of a table."""
+    options = list_options(parse_table(table), question)[:MAX_OPTIONS]
     if len(options) < 2:
         raise BadInput("the table has fewer than two cells below its header: give options, or another table")
     return options
-
-
-def find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> int | None:
-    """The column that "which" or "what" asks for, by the first of its header's words; for "who" the name column."""
-    view, text = analysis.view, analysis.text
-    for degree in reversed(analysis.degrees):  # "the most populous country" asks for no population
-        before = text[: degree.start].rsplit(maxsplit=1)[0] if degree.rank > 1 else text[: degree.start]
-        text = before + re.sub(r"^most \w+|^\w+", "", text[degree.start :])
-    words = [re.sub(r"['’]s$", "", word.casefold()) for word in split_words(text)]
-    words = words[words[:1] == ["in"] :]
-    if words[:1] not in (["which"], ["what"], ["who"], ["where"], ["when"]):
-        return None
-    related = [j for word in words for j in find_related_columns(view, word)]
-    if words[0] == "when":
-        return next(iter(related), None)
-    if words[0] in ("who", "where"):
-        named = next((j for j in related if j not in {*view.numeric_columns, *view.flag_columns}), None)
-    else:  # "What is the highest price?" asks for what it compares, "What is the most populous country?" does not
-        first = {stem(word) for word in [word for word in words[1:] if word not in STOP_WORDS][:1]}
-        cells = outcome.cells if outcome is not None else ()
-        compared = {
-            j
-            for _, j in cells
-            if (outcome and outcome.operation == "count") or not first & collect_words(view.labels[j])
-        }
-        named = find_named_column(view, text, [j for j in view.columns if j not in {*compared, *view.flag_columns}])
-    has_no_names = named is not None or (words[0] == "what" and outcome is None)
-    return named if has_no_names else next(iter(view.name_columns), None)
 
 
 def with_content_id(table: Table) -> Table:

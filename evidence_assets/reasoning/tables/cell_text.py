@@ -29,6 +29,7 @@ _TABLE_TOKEN = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _ASCII_SIGNS = dict(zip("٫٬−﹣－＋％٪∗＊．＜＞＝", ".,---+%%**.<>=", strict=True))
 _FINAL_BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+_HEADER_PREPOSITIONS = frozenset(("of", "per", "in", "for", "to", "from", "at", "on", "by"))
 _MIN_SPELLING_RATIO = 80.0
 _VERBS = dict(pair.split("=") for pair in words.read_word_lists("answer_words.txt")["irregular_verbs"])
 
@@ -105,6 +106,15 @@ def split_alternatives(text: str) -> list[str]:
 def strip_unit(header: str) -> str:
     """A header without its unit or remark in final brackets."""
     return _FINAL_BRACKETS.sub("", header) or header
+
+
+@lru_cache(maxsize=1 << 12)
+def header_noun(header: str) -> str:
+    """Stem of the noun that a header is about: "head" of "Head of office", "people" of "Number of people"."""
+    words = tokenize(strip_unit(header))
+    border = next((n for n, word in enumerate(words) if word in _HEADER_PREPOSITIONS), len(words))
+    noun = words[border - 1 : border] or words[-1:]
+    return stem(words[-1] if noun == ["number"] else noun[0]) if words else ""
 
 
 def extract_unit(header: str) -> str:

@@ -144,7 +144,7 @@ def to_float(digits: str) -> float:
     digits = re.sub(r"\s", "", digits).replace("–", "-")
     if ":" in digits:
         sign, parts = -1 if digits.startswith("-") else 1, digits.strip("+-").split(":")
-        return sign * sum(float(part) / 60**i for i, part in enumerate(parts))
+        return sign * sum(float(part) / 60.0**i for i, part in enumerate(parts))
     if re.fullmatch(r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}", digits):
         digits = digits.replace(".", "").replace(",", ".")
     return float(digits.replace(",", ""))

@@ -76,8 +76,8 @@ def _index_names(view: TableView) -> dict[tuple[str, ...], tuple[set[Any], set[A
     for kind, name, target in names:
         # The part before brackets or a colon is an alias, unless it is the full name of something else.
         without_brackets = re.sub(r"\s*\([^()]*\)", "", name).strip()
-        in_order = re.sub(r"([^,]+), ([^,]+)", r"\2 \1", name)  # "Berg, Lena"
-        for alias in dict.fromkeys([name, without_brackets, name.split(":")[0].strip(), in_order]):
+        last, _, first = name.partition(", ")  # "Berg, Lena"
+        for alias in dict.fromkeys([name, without_brackets, name.split(":")[0].strip(), f"{first} {last}".strip()]):
             stems = _stem_name(alias)
             if stems and (alias == name or (kind, stems) not in full_names):
                 index[stems][kind].add(target)

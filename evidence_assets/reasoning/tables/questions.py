@@ -49,6 +49,7 @@ def _rate_alternative(option: str, text: str) -> float:
     return 2 * n_shared / (len(words) + len(other)) if words and other else 0.0
 
 
+@lru_cache(maxsize=64)  # called for each option of a question
 def find_value_column(view: TableView, question: str) -> int | None:
     """The column that a question names; if it names a row or begins with "how", another one than the rows' names."""
     asks_for_value = question.casefold().startswith(("when ", "how ", "what does ", "what do ", "what did "))
@@ -64,6 +65,14 @@ def find_value_column(view: TableView, question: str) -> int | None:
 def compute_outcome(view: TableView, question: str) -> Outcome | None:
     """The outcome of the operation that a question calls for, if any."""
     return apply_operations(analyze_text(view, question, is_question=True))
+
+
+def find_operands(view: TableView, question: str) -> set[int]:
+    """Columns that an operation reads, and others that it could be about: without them a wrong one looks right."""
+    analysis, outcome = analyze_text(view, question, is_question=True), compute_outcome(view, question)
+    read = {j for _, j in outcome.cells} if outcome is not None else set()
+    ambiguous = (m.columns_of_cells for m in analysis.mentions if len(m.columns_of_cells) > 1)
+    return read.union(*ambiguous, view.numeric_columns if analysis.degrees else ())
 
 
 def excludes_rows(view: TableView, question: str) -> bool:

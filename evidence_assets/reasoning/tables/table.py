@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,16 +145,17 @@ class TableView:
         if not headers or not self._is_distinct(headers[0]):
             return headers
         texts = (j for j in self.columns if j not in self.numeric_columns and self._is_distinct(j))
-        words = [j for j in texts if not self._has_codes(j)] if self._has_codes(headers[0]) else []
+        words = [j for j in texts if not self.has_codes(j)] if self.has_codes(headers[0]) else []
         return (*words[:1], headers[0])
 
     def _is_distinct(self, column: int) -> bool:
         texts = [self.text_at((i, column)) for i in self.body]
         return all(texts) and len({*texts}) == len(texts)
 
-    def _has_codes(self, column: int) -> bool:
+    def has_codes(self, column: int) -> bool:
         """Whether each cell is one word with a digit, such as a rank, a date or "INV-103"."""
-        return all(re.fullmatch(r"\S*\d\S*", self.text_at((i, column))) for i in self.body)
+        texts = [self.text_at((i, column)) for i in self.body]
+        return all(len(text.split()) == 1 and any(map(str.isdigit, text)) for text in texts)
 
     @cached_property
     def distinguishing_columns(self) -> tuple[int, ...]:

@@ -204,8 +204,8 @@ class TextAnalysis:
             all_cells = ((i, j) for i in view.body for j in view.columns if column is None and not number.comparator)
             stating = [cell for cell in all_cells if view.cell(cell).number == number.value]
             items.append((column, frozenset([*((i, column) for i in rows if column is not None), *stating])))
-        stated = {column for column, _ in items}
-        presences = (c for c in self._presences if c.column not in stated)
+        columns = {column for column, _ in items}
+        presences = (c for c in self._presences if c.column not in columns)
         items += [(c.column, frozenset((i, c.column) for i in self.select_rows([c]))) for c in presences]
         return tuple(items)
 
@@ -235,11 +235,14 @@ class TextAnalysis:
         dates = view.date_columns | view.time_columns
         asks_for_date = degree is not None and "year" in degree.headers
         amounts = (j for j in view.measure_columns if (j in dates) == asks_for_date)
-        return view.measure_columns[0] if len(view.measure_columns) == 1 and not asks_for_date else single_item(amounts)
+        if asks_for_date or degree is None or not degree.headers:
+            return single_item(amounts)
+        return single_item(view.measure_columns)
 
     def direction(self, degree: DegreeWord, column: int) -> int:
         """Direction of a degree word in a column: the older has the greater age but the earlier year."""
-        is_reversed = degree.is_evaluative and is_lower_better(self.view.labels[column])
+        is_time = column in self.view.time_columns
+        is_reversed = degree.is_evaluative and (is_time or is_lower_better(self.view.labels[column]))
         is_reversed |= degree.is_age and column in self.view.date_columns
         return -degree.direction if is_reversed else degree.direction
 
@@ -265,7 +268,7 @@ class TextAnalysis:
         presences = []
         for j, mention in self.columns.items():
             before, after = self.text[: mention.start], self.text[mention.end :]
-            is_absent = bool(re.search(r"\b(?:no|without) $", before) or re.match(r"\W*no\b", after))
+            is_absent = bool(re.search(r"\b(?:no|without) (?:an? )?$", before) or re.match(r"\W*no\b", after))
             if j in self.view.flag_columns:
                 presences.append(Condition(j, self.view.flag_columns[j][is_absent]))
             elif is_absent and (j not in self.view.measure_columns or j in self.view.date_columns):
@@ -285,8 +288,8 @@ class TextAnalysis:
                 column = max(counts, key=lambda j: ([self.view.labels[j].casefold()] == before, counts[j]))
             texts = frozenset(self.view.text_at(cell) for cell in mention.cells if cell[1] == column)
             conditions.append((mention.start, Condition(column, texts)))
-        stated = {condition.column for _, condition in conditions if condition}
-        conditions += [(self.columns[c.column].start, c) for c in self._presences if c.column not in stated]
+        columns = {condition.column for _, condition in conditions if condition}
+        conditions += [(self.columns[c.column].start, c) for c in self._presences if c.column not in columns]
         # A question excludes the rows that meet the condition after its negation; a claim is negated as a whole.
         negation = self._negation if self.is_question else None
         starts = (start for start, condition in conditions if condition and negation and start >= negation.end())

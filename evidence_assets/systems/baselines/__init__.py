@@ -1,4 +1,4 @@
 """The simple selectors that every system is compared with."""
 
-VERSION = "5"
+VERSION = "6"
 """Changes whenever equal input would give other evidence or answers."""

@@ -5,7 +5,7 @@ Texts and cells are compared by words and numbers, without an encoder.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evidence_assets.reasoning.tables.cell_text import (
@@ -108,13 +108,17 @@ def _find_needs(words: TableWords, text: str, options: Sequence[str]) -> Iterato
 
 
 def restore_columns(
-    selection: Selection, words: TableWords, text: str, options: Sequence[str] = (), row_headers: Sequence[int] = ()
+    selection: Selection,
+    words: TableWords,
+    text: str,
+    options: Sequence[str] = (),
+    needed: Mapping[int, Rule] | None = None,
 ) -> Selection:
     """Restore columns with items of the text that no kept column has.
 
-    Row headers come first, as a value without its row name proves nothing; then columns of options, headers, names and
-    numbers. With options, a column that distinguishes their rows is kept too. Fallback columns stay only if nothing
-    else is kept.
+    The needed ones come first: row headers, as a value without its row name proves nothing, and columns that an
+    operation reads; then columns of options, headers, names and numbers. With options, a column that distinguishes
+    their rows is kept too. Fallback columns stay only if nothing else is kept.
     """
     # A constant column cannot distinguish options.
     kept_lines = {
@@ -122,7 +126,7 @@ def restore_columns(
         for item in selection.kept_lines
         if item.rule != "fallback" and not (options and words.is_constant[item.line])
     }
-    kept_lines = {j: KeptLine(j, "row_header", 1.0) for j in row_headers} | kept_lines
+    kept_lines = {j: KeptLine(j, rule, 1.0) for j, rule in (needed or {}).items()} | kept_lines
     needs = [(rule, scores) for rule, scores in _find_needs(words, text, options) if scores]
     n_needs = {j: sum(j in scores for _, scores in needs) for j in range(selection.width)}
     for rule, scores in needs:
@@ -139,7 +143,7 @@ def restore_columns(
             if not kept_lines.keys() <= option_scores.keys() and n_distinguishing > 1:
                 break
             kept_lines[j] = KeptLine(j, "entity", similarities[j])
-    if kept_lines.keys() <= set(row_headers):
+    if kept_lines.keys() <= (needed or {}).keys():
         fallback = (item for item in selection.kept_lines if item.rule == "fallback")
         kept_lines |= {item.line: item for item in fallback if item.line not in kept_lines}
     return Selection(tuple(sorted(kept_lines.values())), selection.width)

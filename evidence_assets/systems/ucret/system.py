@@ -23,6 +23,7 @@ from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_markup
+from evidence_assets.reasoning.tables.questions import find_operands
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
@@ -134,8 +135,10 @@ def collapse_tables(
             columns = keep_all_lines(columns.width)
         if settings.repair:
             # With options, the repair restores the row names in the question.
-            row_headers = () if options else table.view.row_headers
-            columns = restore_columns(columns, table.words, question.text, options, row_headers)
+            operands = find_operands(table.view, question.text) if options else ()
+            needed: dict[int, Rule] = dict.fromkeys(operands, "operation")
+            needed |= {} if options else dict.fromkeys(table.view.row_headers, "row_header")
+            columns = restore_columns(columns, table.words, question.text, options, needed)
         cells = {(i, j): row[j].plain for i, row in enumerate(grid) for j in columns.indices if row[j].plain}
         relevant_rows = None  # for a claim, as any row may contradict it
         if options:

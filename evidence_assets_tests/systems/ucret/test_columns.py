@@ -154,8 +154,11 @@ def test_options_restore_their_column() -> None:
 
 def test_fallback_columns_stay_only_if_nothing_else_is_kept() -> None:
     fallback = Selection((KeptLine(1, "fallback", 0.1),), 4)
-    assert _rules(restore_columns(fallback, WORDS, "It weighs 900.", row_headers=[0])) == {0: "row_header", 3: "number"}
-    assert _rules(restore_columns(fallback, WORDS, "Nothing here.", row_headers=[0])) == {
+    assert _rules(restore_columns(fallback, WORDS, "It weighs 900.", needed={0: "row_header"})) == {
+        0: "row_header",
+        3: "number",
+    }
+    assert _rules(restore_columns(fallback, WORDS, "Nothing here.", needed={0: "row_header"})) == {
         0: "row_header",
         1: "fallback",
     }

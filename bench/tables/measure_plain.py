@@ -1,0 +1,113 @@
+"""Measure questions and claims on small plain tables, such as people have them: staff, prices, timetables, results.
+
+    python -m bench.tables.measure_plain [SET …]
+
+A set is a folder of ``bench/tables/plain`` with tables and ``cases.jsonl``: a question has ``answers``, alternatives
+that are sets of cells (none if the table has no answer), a claim its ``label``. They were written for this project
+without looking at the solver; the rules were improved on ``first``, then on ``second``. Each is answered from its
+whole table, as ``evidence ask --table`` does without a language model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
+from evidence_assets.benchmarks.user_benchmark import read_table_file
+from evidence_assets.experiment.ad_hoc_questions import table_options
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.reasoning.tables.claims import NOT_ENOUGH, REFUTES, SUPPORTS
+from evidence_assets.reasoning.tables.open_questions import is_statement
+from evidence_assets.reasoning.tables.solver import TableSolver
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+
+FOLDER = Path(__file__).with_name("plain")
+RIGHT, REFUSED, WRONG, WRONG_LIST = "right", "refused", "wrong", "wrong list"
+read_table = cache(read_table_file)
+
+
+def answer(table: Table, text: str, task: str, options: Sequence[str]) -> Choice:
+    """The choice of the solver from all cells of a table."""
+    grid = ((i, j, cell) for i, row in enumerate([table.header, *table.rows]) for j, cell in enumerate(row) if cell)
+    cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", table.table_id, f"r{i}c{j}", cell) for i, j, cell in grid)
+    labels = tuple(options) if task == "verification" else tuple(map(str, range(len(options))))
+    solver, pairs = TableSolver(), zip(labels, options, strict=True)
+    chains = solver.explain([ExplainOption(text, *pair, cells, task) for pair in pairs])
+    explained = tuple(chain for chain in chains if isinstance(chain, Chain))
+    [choice] = solver.choose(
+        [ChooseAnswer(text, labels, tuple(options), explained, dict.fromkeys(labels, cells), task)]
+    )
+    if not isinstance(choice, Choice):
+        raise ValueError(f"{text!r} was not answered: {choice.reason}")
+    return choice
+
+
+def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
+    """The verdict on a case, and what was answered."""
+    if "label" in case:
+        choice = answer(table, case["text"], "verification", CLAIM_LABELS)
+        is_answered = choice.status == "answered"
+        if case["label"] == (choice.answer if is_answered else NOT_ENOUGH):
+            return RIGHT, ""
+        return (WRONG if is_answered else REFUSED), str(choice.answer)
+    if is_statement(case["text"]):  # a question for yes or no
+        choice = answer(table, case["text"], "verification", CLAIM_LABELS)
+        reply = {SUPPORTS: "yes", REFUTES: "no"}.get(choice.answer or "", "") if choice.status == "answered" else ""
+        if not reply:
+            return (REFUSED if case["answers"] else RIGHT), ""
+        return (RIGHT if [reply] in case["answers"] else WRONG), reply
+    try:
+        options = table_options(table, case["text"])
+    except BadInput as error:
+        return (REFUSED if case["answers"] else RIGHT), str(error)
+    choice = answer(table, case["text"], "table_qa", options)
+    cells = [options[int(label)] for label in choice.supported]
+    if choice.status == "insufficient":
+        return (REFUSED if case["answers"] else RIGHT), ""
+    if any(sorted(map(normalise, cells)) == sorted(map(normalise, alternative)) for alternative in case["answers"]):
+        return RIGHT, ""
+    return (WRONG if choice.status == "answered" else WRONG_LIST), "; ".join(cells)
+
+
+def normalise(text: str) -> str:
+    """A cell without case and spaces; a number as Python writes it."""
+    text = " ".join(text.split()).casefold()
+    try:
+        return str(float(text.replace(",", "")))
+    except ValueError:
+        return text
+
+
+def grade_set(name: str) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Each case of a set with its verdict and what was answered."""
+    for line in (FOLDER / name / "cases.jsonl").read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        yield (case, *grade(read_table(FOLDER / name / f"{case['table']}.csv"), case))
+
+
+def main() -> None:
+    names = sorted(path.name for path in FOLDER.iterdir())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(names)}; by default all")
+    parser.add_argument("--cases", action="store_true", help="Print the cases that are not right.")
+    options = parser.parse_args()
+    for name in options.sets or names:
+        counts: dict[str, Counter[str]] = {"questions": Counter(), "claims": Counter()}
+        for case, verdict, answered in grade_set(name):
+            counts["claims" if "label" in case else "questions"][verdict] += 1
+            if options.cases and verdict != RIGHT:
+                expected = case.get("label") or case["answers"]
+                print(f"  {verdict}: {case['table']}: {case['text']} {answered!r} instead of {expected}")
+        for kind, verdicts in counts.items():
+            shares = ", ".join(f"{verdicts[v]} {v}" for v in (RIGHT, REFUSED, WRONG, WRONG_LIST) if verdicts[v])
+            print(f"{name}, {verdicts.total()} {kind}: {shares}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Questions without options: the column of a table that is asked for, and the texts that may answer."""
+
+from __future__ import annotations
+
+import re
+
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, header_noun, stem
+from evidence_assets.reasoning.tables.mentions import find_named_column, find_related_columns
+from evidence_assets.reasoning.tables.operations import Outcome, format_number
+from evidence_assets.reasoning.tables.questions import (
+    asks_for_number,
+    compute_outcome,
+    explain_options,
+    find_value_column,
+)
+from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets.reasoning.tables.text_analysis import TextAnalysis, analyze_text
+from evidence_assets.text.words import split_words
+
+_YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
+_PREPOSITIONS = frozenset(("in", "at", "on", "from", "to", "for"))
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text is to be checked against a table: a statement, or a question for yes or no."""
+    return not text.endswith("?") or _YES_NO.match(text) is not None
+
+
+def list_options(view: TableView, question: str) -> list[str]:
+    """Texts that may answer, the best first: the result of the requested operation, and cells.
+
+    If the question asks for a column, only its cells: the other cells of a row match the question, too.
+    """
+    outcome, analysis = compute_outcome(view, question), analyze_text(view, question, is_question=True)
+    column, named = _find_requested_column(analysis, outcome), find_value_column(view, question)
+    inner, results, others = range(1, len(view.grid)), list[str](), set[str]()
+    if outcome is None:  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
+        column = named if named is not None or analysis.rows else column
+    elif asks_for_number(outcome, question):
+        column, results = None, [format_number(outcome.number)]
+        cells = (view.cell((i, j)) for i in inner for j in view.columns)
+        others = {cell.plain for cell in cells if cell.values and cell.values[0].states(outcome.number)}
+    elif column is None and named is None:
+        results = [format_number(outcome.number)]
+        others = {view.text_at((i, j)) for i in outcome.rows for j in view.columns}
+    columns = view.columns if column is None else (column,)
+    texts = list(dict.fromkeys(text for i in inner for j in columns if (text := view.text_at((i, j)))))
+    chains = explain_options(view, question, [str(n) for n in range(len(texts))], texts)
+    ranked = sorted(zip(texts, chains, strict=True), key=lambda pair: -pair[1].support)
+    return [*results, *(text for text, _ in ranked if text not in results and text not in others)]
+
+
+def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> int | None:
+    """The column whose cells answer "which", "what", "who", "where" or "when"; by default that of the rows' names."""
+    view, text = analysis.view, analysis.text
+    for degree in reversed(analysis.degrees):  # "the second most populous country" asks for no population
+        before = text[: degree.start].rsplit(maxsplit=1)[0] if degree.rank > 1 else text[: degree.start]
+        text = before + re.sub(r"^most \w+|^\w+", "", text[degree.start :])
+    words = [re.sub(r"['’]s$", "", word.casefold()) for word in split_words(text)]
+    words = words[1:] if {*words[:1]} & _PREPOSITIONS else words
+    related = [j for word in words for j in find_related_columns(view, word)]
+    values = {*view.numeric_columns, *view.flag_columns}
+    first_name = next(iter(view.name_columns), None)
+    match words[:1]:
+        case ["when"]:
+            return next(iter(related), None)
+        case ["who"] | ["where"]:
+            texts = [j for j in view.columns if j not in values and not view.has_codes(j)]
+            columns = [j for j in related if j in texts] + (texts[:1] if words[0] == "who" else [])
+            return columns[0] if columns else first_name
+        case ["which"] | ["what"]:
+            content = [stem(word) for word in words[1:] if word not in STOP_WORDS]
+            columns = [j for j in view.columns if j not in view.flag_columns]
+            if outcome is not None:  # "What is the highest price?" asks for what it compares
+                is_count, compared = outcome.operation == "count", {j for _, j in outcome.cells}
+                first = {j for j in columns if not is_count and {*content[:1]} & collect_words(view.labels[j])}
+                columns = [j for j in columns if j not in compared or j in first]
+            named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in content])
+            named = next((j for j in related if j in columns), None) if named is None else named
+            return named if named is not None or (words[0] == "what" and outcome is None) else first_name
+    return None
