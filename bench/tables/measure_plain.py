@@ -1,11 +1,11 @@
 """Measure questions and claims on small plain tables, such as people have them: staff, prices, timetables, results.
 
-    python -m bench.tables.measure_plain [SET …]
+    python -m bench.tables.measure_plain [--cases] [SET …]
 
 A set is a folder of ``bench/tables/plain`` with tables and ``cases.jsonl``: a question has ``answers``, alternatives
 that are sets of cells (none if the table has no answer), a claim its ``label``. They were written for this project
-without looking at the solver; the rules were improved on ``first``, then on ``second``. Each is answered from its
-whole table, as ``evidence ask --table`` does without a language model.
+without looking at the solver; the rules were improved on ``first``, then on ``second``, then on ``third``. Each case is
+answered from its whole table; ``evidence ask --table`` selects columns first.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from bench.tables.measure_tables import choose
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.experiment.ad_hoc_questions import table_options
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.reasoning.tables.claims import NOT_ENOUGH, REFUTES, SUPPORTS
 from evidence_assets.reasoning.tables.open_questions import is_statement
-from evidence_assets.reasoning.tables.solver import TableSolver
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.tasks import Choice, EvidenceItem
 
 FOLDER = Path(__file__).with_name("plain")
 RIGHT, REFUSED, WRONG, WRONG_LIST = "right", "refused", "wrong", "wrong list"
@@ -36,16 +36,8 @@ def answer(table: Table, text: str, task: str, options: Sequence[str]) -> Choice
     """The choice of the solver from all cells of a table."""
     grid = ((i, j, cell) for i, row in enumerate([table.header, *table.rows]) for j, cell in enumerate(row) if cell)
     cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", table.table_id, f"r{i}c{j}", cell) for i, j, cell in grid)
-    labels = tuple(options) if task == "verification" else tuple(map(str, range(len(options))))
-    solver, pairs = TableSolver(), zip(labels, options, strict=True)
-    chains = solver.explain([ExplainOption(text, *pair, cells, task) for pair in pairs])
-    explained = tuple(chain for chain in chains if isinstance(chain, Chain))
-    [choice] = solver.choose(
-        [ChooseAnswer(text, labels, tuple(options), explained, dict.fromkeys(labels, cells), task)]
-    )
-    if not isinstance(choice, Choice):
-        raise ValueError(f"{text!r} was not answered: {choice.reason}")
-    return choice
+    labels = options if task == "verification" else [str(n) for n in range(len(options))]
+    return choose(text, task, labels, options, cells)[0]
 
 
 def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:

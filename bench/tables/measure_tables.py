@@ -78,16 +78,21 @@ def answer_question(question: QuestionRecord, evidence: TableEvidence, caption: 
     if caption:
         cells += (EvidenceItem(CAPTION, CAPTION, table_id, CAPTION, caption),)
     options = question.options if question.task == "table_qa" else question.labels
-    pairs = list(zip(question.labels, options, strict=True))
-    chains = SOLVER.explain([ExplainOption(question.text, *pair, cells, question.task) for pair in pairs])
+    return Result(question, evidence, *choose(question.text, question.task, question.labels, options, cells))
+
+
+def choose(
+    text: str, task: str, labels: Sequence[str], options: Sequence[str], cells: tuple[EvidenceItem, ...]
+) -> tuple[Choice, tuple[Chain, ...]]:
+    """The choice of the solver, and the chain of each option."""
+    pairs = zip(labels, options, strict=True)
+    chains = SOLVER.explain([ExplainOption(text, *pair, cells, task) for pair in pairs])
     explanations = tuple(chain for chain in chains if isinstance(chain, Chain))
-    label_evidence = dict.fromkeys(question.labels, cells)
-    choice = SOLVER.choose(
-        [ChooseAnswer(question.text, question.labels, tuple(options), explanations, label_evidence, question.task)]
-    )[0]
+    label_evidence = dict.fromkeys(labels, cells)
+    [choice] = SOLVER.choose([ChooseAnswer(text, tuple(labels), tuple(options), explanations, label_evidence, task)])
     if not isinstance(choice, Choice):
-        raise ValueError(f"{question.question_id} was not answered: {choice.reason}")
-    return Result(question, evidence, choice, explanations)
+        raise ValueError(f"{text!r} was not answered: {choice.reason}")
+    return choice, explanations
 
 
 def format_percent(count: float, total: float) -> str:

@@ -153,6 +153,7 @@ BUS_ROWS = (
     ("18", "Station", "08:15", "09:00"),
     ("21", "Park", "17:10", "17:50"),
 )
+GOODS = Table("", "goods.csv", "", ("item", "price", "price before"), (("tea", "3", "5"), ("rice", "4", "2")))
 BUSES = Table("", "buses.csv", "", ("bus", "stop", "departs", "arrives"), BUS_ROWS)
 
 
@@ -181,6 +182,7 @@ BUSES = Table("", "buses.csv", "", ("bus", "stop", "departs", "arrives"), BUS_RO
         (STAFF, "How many days has Bo Chen?", "30", "answered"),
         (STAFF, "Who started first?", "Ana Lima", "answered"),
         (CITIES, "Which city has the most people?", "Rome", "answered"),
+        (GOODS, "Which is the cheapest item?", NO_CELL, "insufficient"),
         (BUSES, "Which bus departs last?", "14", "answered"),
         (BUSES, "Which bus leaves the earliest?", "18", "answered"),
         (BUSES, "Which bus departs after 17:20?", "14", "answered"),

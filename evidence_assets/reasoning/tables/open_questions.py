@@ -73,8 +73,8 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             columns = [j for j in view.columns if j not in view.flag_columns]
             if outcome is not None:  # "What is the highest price?" asks for what it compares
                 is_count, compared = outcome.operation == "count", {j for _, j in outcome.cells}
-                first = {j for j in columns if not is_count and {*content[:1]} & collect_words(view.labels[j])}
-                columns = [j for j in columns if j not in compared or j in first]
+                head = {j for j in columns if not is_count and {*content[:1]} & collect_words(view.labels[j])}
+                columns = [j for j in columns if j not in compared or j in head]
             named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in content])
             named = next((j for j in related if j in columns), None) if named is None else named
             return named if named is not None or (words[0] == "what" and outcome is None) else first_name

@@ -52,8 +52,8 @@ def _rate_alternative(option: str, text: str) -> float:
 @lru_cache(maxsize=64)  # called for each option of a question
 def find_value_column(view: TableView, question: str) -> int | None:
     """The column that a question names; if it names a row or begins with "how", another one than the rows' names."""
-    asks_for_value = question.casefold().startswith(("when ", "how ", "what does ", "what do ", "what did "))
-    if asks_for_value or analyze_text(view, question, is_question=True).rows:
+    names_row = question.casefold().startswith(("when ", "how ", "what does ", "what do ", "what did "))
+    if names_row or analyze_text(view, question, is_question=True).rows:
         # "When does bus 14 arrive?" and "When does the bus at Park leave?" name a row by its bus.
         others = find_named_column(view, question, [j for j in view.columns if j not in view.name_columns])
         if others is not None:
@@ -89,12 +89,15 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     if compute_outcome(view, question) is not None:
         return False
     offered, are_many = {*options}, len(options) >= _MANY_OPTIONS
-    columns = ({text for i in view.body if (text := view.text_at((i, j)))} for j in view.columns)
     rows = ({text for j in view.columns if (text := view.text_at((i, j)))} for i in view.body)
-    if any(best in row and len(row) > 1 and (row <= offered or (are_many and len(row & offered) > 1)) for row in rows):
-        if find_named_column(view, question) is None:
-            return True
-    elif not are_many and not any(best in column and len(column) > 1 and column <= offered for column in columns):
+    columns = ({text for i in view.body if (text := view.text_at((i, j)))} for j in view.columns)
+    is_any_cell = any(
+        best in row and len(row) > 1 and (row <= offered or (are_many and len(row & offered) > 1)) for row in rows
+    )
+    if is_any_cell and find_named_column(view, question) is None:
+        return True
+    is_any_of_column = any(best in column and len(column) > 1 and column <= offered for column in columns)
+    if not (is_any_cell or are_many or is_any_of_column):
         return False
     analysis = analyze_text(view, question, is_question=True)
     has_bound = any(number.comparator for number in analysis.numbers)

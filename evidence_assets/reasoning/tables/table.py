@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import collect_words, extract_unit, stem_content_words
-from evidence_assets.reasoning.tables.cells import Cell, parse_cell
+from evidence_assets.reasoning.tables.cells import Cell, CellValue, parse_cell
 from evidence_assets.reasoning.tables.lexicon import load_lexicon, pattern, word_list
 
 CellLocation = tuple[int, int]  # (row, column); row 0 is the header
@@ -190,16 +190,20 @@ class TableView:
         return frozenset(j for j in columns if all(is_year(self.cell((i, j)).number) for i in self.body))
 
     @cached_property
+    def _quantities(self) -> dict[int, list[CellValue]]:
+        """The quantities in the cells of each numeric column."""
+        cells = {j: [self.cell((i, j)).quantity for i in self.body] for j in self.numeric_columns}
+        return {j: [value for value in values if value is not None] for j, values in cells.items()}
+
+    @cached_property
     def time_columns(self) -> frozenset[int]:
         """Numeric columns of times such as 17:05."""
-        quantities = {j: [self.cell((i, j)).quantity for i in self.body] for j in self.numeric_columns}
-        return frozenset(j for j, values in quantities.items() if any(value and value.is_time for value in values))
+        return frozenset(j for j, values in self._quantities.items() if any(value.is_time for value in values))
 
     @cached_property
     def mixed_units(self) -> dict[int, Mapping[str, float]]:
         """Factors of units by numeric column, for columns with several units of one kind, such as kg and g."""
-        quantities = {j: [self.cell((i, j)).quantity for i in self.body] for j in self.numeric_columns}
-        units = {j: {value.unit.casefold() for value in values if value} for j, values in quantities.items()}
+        units = {j: {value.unit.casefold() for value in values} for j, values in self._quantities.items()}
         kinds = load_lexicon()["units"]
         return {j: kind for j in units for kind in kinds if len(units[j]) > 1 and units[j] <= kind.keys()}
 

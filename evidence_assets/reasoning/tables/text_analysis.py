@@ -234,9 +234,8 @@ class TextAnalysis:
             return column
         dates = view.date_columns | view.time_columns
         asks_for_date = degree is not None and "year" in degree.headers
-        amounts = (j for j in view.measure_columns if (j in dates) == asks_for_date)
         if asks_for_date or degree is None or not degree.headers:
-            return single_item(amounts)
+            return single_item(j for j in view.measure_columns if (j in dates) == asks_for_date)
         return single_item(view.measure_columns)
 
     def direction(self, degree: DegreeWord, column: int) -> int:

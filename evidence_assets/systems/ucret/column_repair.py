@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from evidence_assets.reasoning.tables.cell_text import (
     collect_words,
@@ -112,7 +113,7 @@ def restore_columns(
     words: TableWords,
     text: str,
     options: Sequence[str] = (),
-    needed: Mapping[int, Rule] | None = None,
+    needed: Mapping[int, Rule] = MappingProxyType({}),
 ) -> Selection:
     """Restore columns with items of the text that no kept column has.
 
@@ -126,7 +127,7 @@ def restore_columns(
         for item in selection.kept_lines
         if item.rule != "fallback" and not (options and words.is_constant[item.line])
     }
-    kept_lines = {j: KeptLine(j, rule, 1.0) for j, rule in (needed or {}).items()} | kept_lines
+    kept_lines = {j: KeptLine(j, rule, 1.0) for j, rule in needed.items()} | kept_lines
     needs = [(rule, scores) for rule, scores in _find_needs(words, text, options) if scores]
     n_needs = {j: sum(j in scores for _, scores in needs) for j in range(selection.width)}
     for rule, scores in needs:
@@ -143,7 +144,7 @@ def restore_columns(
             if not kept_lines.keys() <= option_scores.keys() and n_distinguishing > 1:
                 break
             kept_lines[j] = KeptLine(j, "entity", similarities[j])
-    if kept_lines.keys() <= (needed or {}).keys():
+    if kept_lines.keys() <= needed.keys():
         fallback = (item for item in selection.kept_lines if item.rule == "fallback")
         kept_lines |= {item.line: item for item in fallback if item.line not in kept_lines}
     return Selection(tuple(sorted(kept_lines.values())), selection.width)
