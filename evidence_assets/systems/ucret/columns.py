@@ -133,8 +133,6 @@ def select_lines(
 
     Texts about the same table with the same columns to cluster share the clusters.
     """
-    if settings.measure == "all":
-        return [keep_all_lines(len(tables[t].tokens)) for t in table_of]
     overlaps = [[jaccard(w, c) for c in tables[t].tokens] for w, t in zip(text_tokens, table_of, strict=True)]
     texts = _transform(text_vectors, settings)
     points = [_transform(table.vectors, settings) for table in tables]

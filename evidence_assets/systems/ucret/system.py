@@ -85,30 +85,21 @@ class _ParsedTable:
         return cls(view, header, columns, TableWords.of(header, columns))
 
 
-def _normalizes(settings: UcretSettings) -> bool:
-    """Whether vectors of texts and columns have unit length."""
-    return settings.normalize or settings.measure != "jsd"
-
-
-def _encode_pieces(encoder: Encoder, lines: Sequence[list[str]], normalize: bool) -> Floats:
-    """One vector per line: the mean of the vectors of its pieces, normalized unless ``normalize`` is false."""
-    encode = encoder.encode_sentences if normalize else cast(LocalEncoder, encoder).pool_sentences
-    vectors = np.asarray(encode([piece for pieces in lines for piece in pieces]), dtype=np.float64)
-    ends = np.cumsum([len(pieces) for pieces in lines])
-    groups = np.split(vectors, ends[:-1]) if len(lines) else []
-    means = np.array([group.mean(axis=0) for group in groups]).reshape(len(lines), encoder.dimensions)
-    return unit_rows(means) if normalize else means
-
-
-def _split_texts(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-    """The text of each line, given by its name and cells; in several pieces if it exceeds the encoder's limit."""
+def _encode_lines(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]], settings: UcretSettings) -> Floats:
+    """One vector per line, given by its name and cells: the mean of its pieces if it exceeds the encoder's limit."""
     texts = [split_column_text(name, cells, sys.maxsize)[0] for name, cells in lines]
     # This many characters are within the limit even if each is a token.
     max_length = max(encoder.max_tokens - _RESERVED_TOKENS, encoder.max_tokens // 2, 1)
-    return [
+    pieces_of_lines = [
         [text] if count <= encoder.max_tokens else split_column_text(name, cells, max_length)
         for text, count, (name, cells) in zip(texts, encoder.count_tokens(texts), lines, strict=True)
     ]
+    normalize = settings.normalize or settings.measure != "jsd"
+    encode = encoder.encode_sentences if normalize else cast(LocalEncoder, encoder).pool_sentences
+    vectors = np.asarray(encode([piece for pieces in pieces_of_lines for piece in pieces]), dtype=np.float64)
+    groups = np.split(vectors, np.cumsum([len(pieces) for pieces in pieces_of_lines])[:-1]) if lines else []
+    means = np.array([group.mean(axis=0) for group in groups]).reshape(len(lines), encoder.dimensions)
+    return unit_rows(means) if normalize else means
 
 
 def collapse_tables(
@@ -119,16 +110,14 @@ def collapse_tables(
     indices = {table_id: i for i, table_id in enumerate(table_ids)}
     parsed = [_ParsedTable.of(tables[table_id]) for table_id in table_ids]
     table_of = [indices[question.table_id] for question in questions]
-    texts = [" ".join([q.text, *(cell_options(q) if settings.with_options else ())]) for q in questions]
-    tokens = [collect_tokens([text]) for text in texts]
     compares_columns = any(cell_options(question) or not settings.whole_claims for question in questions)
-    column_settings = settings if compares_columns else replace(settings, measure="all")
-    vectors = np.zeros((len(texts), 1))
-    if column_settings.measure != "all":
-        text_lines = [("", [strip_markup(text)]) for text in texts]
-        vectors = _encode_pieces(encoder, _split_texts(encoder, text_lines), _normalizes(settings))
-    lines = _build_column_lines(parsed, column_settings, encoder)
-    selections = select_lines(tokens, vectors, table_of, lines, column_settings)
+    if compares_columns and settings.measure != "all":
+        texts = [" ".join([q.text, *(cell_options(q) if settings.with_options else ())]) for q in questions]
+        vectors = _encode_lines(encoder, [("", [strip_markup(text)]) for text in texts], settings)
+        lines = _encode_columns(parsed, settings, encoder)
+        selections = select_lines([collect_tokens([text]) for text in texts], vectors, table_of, lines, settings)
+    else:
+        selections = [keep_all_lines(len(parsed[t].columns)) for t in table_of]
     for question, t, columns in zip(questions, table_of, selections, strict=True):
         table, options, grid = parsed[t], cell_options(question), parsed[t].view.grid
         if settings.whole_claims and not options:
@@ -147,18 +136,15 @@ def collapse_tables(
         yield TableEvidence(question, columns, cells, relevant_rows)
 
 
-def _build_column_lines(tables: Sequence[_ParsedTable], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
+def _encode_columns(tables: Sequence[_ParsedTable], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
     tokens = [tokenize_columns(table.header, table.columns) for table in tables]
-    if settings.measure == "all":
-        return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
     lines = [
         (name, () if settings.column_text == "header" and name else cells)
         for table in tables
         for name, cells in zip(table.header, table.columns, strict=True)
     ]
-    vectors = _encode_pieces(encoder, _split_texts(encoder, lines), _normalizes(settings))
-    ends = np.cumsum([len(words) for words in tokens])
-    groups = np.split(vectors, ends[:-1]) if tokens else []
+    vectors = _encode_lines(encoder, lines, settings)
+    groups = np.split(vectors, np.cumsum([len(words) for words in tokens])[:-1])
     return [Lines(words, group) for words, group in zip(tokens, groups, strict=True)]
 
 

@@ -16,7 +16,6 @@ from evidence_assets.systems.ucret.columns import KeptLine, Lines, Selection, Uc
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
 PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{n}") for n in ("ucret_published", "ucret_js_published"))
-KEEP_ALL = load_settings("table/keep_all")
 LOOSE = UcretSettings(tau=0.2, theta=0.1)
 SHARP_JS = UcretSettings("jsd", tau=0.2, eta=0.3, temperature=0.2)
 RAW_JS, DISTANCE_JS = (load_settings(f"table/ucret_js_{name}") for name in ("raw", "distance"))
@@ -117,11 +116,6 @@ def test_the_grids_of_figures_3_4_and_3_5_select_with_the_printed_values() -> No
             selected[name.variant] = str(results)
     assert len({selected[k] for k in ("k=2", "k=3", "k=4")}) == 3, "k changes what is selected"
     assert len({selected[name] for name in thetas}) == 9, "so do both thresholds"
-
-
-def test_keep_all_selects_without_vectors() -> None:
-    lines = Lines((frozenset({"a", "b"}), frozenset({"c"}), frozenset({"d"})), np.zeros((3, 1)))
-    assert select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], KEEP_ALL)[0].indices == (0, 1, 2)
 
 
 # Repair of column selections

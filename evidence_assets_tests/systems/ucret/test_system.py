@@ -107,6 +107,12 @@ def test_our_variants_keep_all_columns_for_claims_and_relevant_ones_for_question
     assert len(published.columns.kept_lines) < 3
 
 
+def test_keep_all_selects_without_vectors() -> None:
+    encoder = HashedWords()
+    [evidence] = collapse_tables([QUESTION], TABLES, VARIANTS["keep_all"], encoder)
+    assert evidence.columns.indices == (0, 1, 2, 3, 4) and not encoder.encoded_texts
+
+
 def test_a_caption_is_evidence_after_the_cells() -> None:
     tables = {"diet": (replace(DIET, caption=" Diets of mammals "), "1"), "scores": (SCORES, "1")}
     for settings in VARIANTS.values():
