@@ -66,8 +66,8 @@ class ChunkRanker:
         fused = self._fuse(query, texts.select(best), nearest)
         if settings.links:
             corpus = self._passages.corpus
-            links = TitleLinks(corpus.titles(chunks), corpus.texts(chunks))
-            fused = links.boost(fused, nearest, settings.links)
+            links = find_title_links(corpus.titles(chunks), corpus.texts(chunks))
+            fused = boost_linked_texts(fused, nearest, links, settings.links)
         scores = np.full(len(texts), -np.inf)
         scores[best] = fused
         return scores
@@ -130,44 +130,42 @@ def normalise_text(text: str) -> str:
     return " ".join(word.casefold() for word, _, _ in words_with_offsets(text))
 
 
-class TitleLinks:
+def find_title_links(titles: Sequence[str], texts: Sequence[str]) -> list[tuple[int, int]]:
     """Links from texts of a pool to the texts whose titles they mention, as whole words.
 
     Text in brackets only disambiguates a title and is ignored. Titles under three letters are too common to match.
     """
+    names = [normalise_text(_BRACKETS.sub("", title)) for title in titles]
+    owners: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        if len(name) >= MIN_TITLE_LENGTH:
+            owners.setdefault(name, []).append(i)
+    return [
+        (i, j)
+        for i, text in enumerate(f" {normalise_text(text)} " for text in texts)
+        for name in owners
+        if name != names[i] and f" {name} " in text
+        for j in owners[name]
+    ]
 
-    def __init__(self, titles: Sequence[str], texts: Sequence[str]) -> None:
-        names = [normalise_text(_BRACKETS.sub("", title)) for title in titles]
-        owners: dict[str, list[int]] = {}
-        for i, name in enumerate(names):
-            if len(name) >= MIN_TITLE_LENGTH:
-                owners.setdefault(name, []).append(i)
-        links = [
-            (i, j)
-            for i, text in enumerate(f" {normalise_text(text)} " for text in texts)
-            for name in owners
-            if name != names[i] and f" {name} " in text
-            for j in owners[name]
-        ]
-        pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
-        self.sources, self.targets = pairs[:, 0], pairs[:, 1]
 
-    def boost(self, scores: Array, nearest: Cosines, weight: float) -> Array:
-        r"""Boost texts that a better text mentions.
+def boost_linked_texts(scores: Array, nearest: Cosines, links: Sequence[tuple[int, int]], weight: float) -> Array:
+    r"""Boost texts that a better text mentions.
 
-        .. math:: S'(y) = \max_{x \to y,\, S(x) > S(y)} \min\Bigl(S(x),\,
-            S(y) + w \tfrac{1}{|q|} \sum_i \max\bigl(0, n_i(y) - n_i(x)\bigr)\Bigr)
+    .. math:: S'(y) = \max_{x \to y,\, S(x) > S(y)} \min\Bigl(S(x),\,
+        S(y) + w \tfrac{1}{|q|} \sum_i \max\bigl(0, n_i(y) - n_i(x)\bigr)\Bigr)
 
-        n_i is the cosine of query token i with its nearest token of a text (``nearest``). For a two-hop question both
-        pages then rank high: the first page mentions the second. A page that covers no query token better keeps its
-        score, and no page passes the page that mentions it.
-        """
-        improvement = nearest[:, self.targets].astype(np.float64) - nearest[:, self.sources]
-        gains = np.maximum(0.0, improvement).mean(axis=0)
-        links = np.flatnonzero((scores[self.sources] > scores[self.targets]) & (gains > 0))
-        sources, targets = self.sources[links], self.targets[links]
-        # Just below the source, so that ties cannot reverse the order.
-        below = np.nextafter(scores[sources], -np.inf)
-        boosted = scores.copy()
-        np.maximum.at(boosted, targets, np.minimum(below, scores[targets] + weight * gains[links]))
-        return boosted
+    n_i is the cosine of query token i with its nearest token of a text (``nearest``). For a two-hop question both
+    pages then rank high: the first page mentions the second. A page that covers no query token better keeps its
+    score, and no page passes the page that mentions it.
+    """
+    sources, targets = np.array(links, dtype=np.int64).reshape(-1, 2).T
+    improvement = nearest[:, targets].astype(np.float64) - nearest[:, sources]
+    gains = np.maximum(0.0, improvement).mean(axis=0)
+    is_better = (scores[sources] > scores[targets]) & (gains > 0)
+    sources, targets = sources[is_better], targets[is_better]
+    # Just below the source, so that ties cannot reverse the order.
+    below = np.nextafter(scores[sources], -np.inf)
+    boosted = scores.copy()
+    np.maximum.at(boosted, targets, np.minimum(below, scores[targets] + weight * gains[is_better]))
+    return boosted

@@ -49,15 +49,6 @@ class TripleCandidates:
     total: int
 
 
-@dataclass(frozen=True, eq=False)
-class _StartNode:
-    """A node that a concept links to, and the ascending nodes of the other text's concepts."""
-
-    node: int
-    link: Link
-    opposite: IntArray
-
-
 class ConceptTriples:
     """One-hop triples around the concepts of questions and options.
 
@@ -110,41 +101,30 @@ class ConceptTriples:
             self._links[text] = [link for link in (next(links) for _ in concepts_of_text) if link.is_linked]
 
     def _option_triples(self, question: str, option: str) -> TripleCandidates:
-        starts = self._start_nodes(question, option)
-        if not starts:
-            return TripleCandidates([], 0)
         weights, graph = self._word_weights(f"{question} {option}"), self.graph.arrays
-        edges_of_starts, scores_of_starts = [], []
-        for start in starts:
-            slots = slice(int(graph.offsets[start.node]), int(graph.offsets[start.node + 1]))
-            neighbours = np.asarray(graph.neighbours[slots])
-            edges_of_starts.append(np.asarray(graph.slot_edges[slots]))
-            scores_of_starts.append(weights[neighbours] + BRIDGE_BONUS * np.isin(neighbours, start.opposite))
-        edges, scores = np.concatenate(edges_of_starts), np.concatenate(scores_of_starts)
-        start_numbers = np.repeat(np.arange(len(starts)), [len(each) for each in edges_of_starts])
+        of_question, of_option = (
+            {node: link for link in reversed(self._links.get(text, [])) for node in link.nodes}
+            for text in (question, option)
+        )
+        link_of = of_option | of_question  # a node of both belongs to the question
+        starts = np.array(sorted(link_of), dtype=np.int64)
+        numbers, slots = graph.slots_of(starts)
+        edges, neighbours = graph.slot_edges[slots], graph.neighbours[slots]
+        is_bridge = np.where(
+            np.isin(starts, list(of_question))[numbers],
+            np.isin(neighbours, list(of_option)),
+            np.isin(neighbours, list(of_question)),
+        )
+        scores = weights[neighbours] + BRIDGE_BONUS * is_bridge
         # An edge between two concepts is found from both: its better score counts, then its first node.
-        order = np.lexsort((start_numbers, -scores))
+        order = np.lexsort((numbers, -scores))
         distinct_edges, first_slots = np.unique(edges[order], return_index=True)
         slots_of_edges = order[first_slots]
         best = np.lexsort((distinct_edges, -scores[slots_of_edges]))[: self._cap]
-        triples = [
-            TripleCandidate(edge, starts[number].link, starts[number].node)
-            for edge, number in zip(
-                distinct_edges[best].tolist(), start_numbers[slots_of_edges[best]].tolist(), strict=True
-            )
-        ]
+        nodes_of_best = starts[numbers[slots_of_edges[best]]].tolist()
+        best_edges = distinct_edges[best].tolist()
+        triples = [TripleCandidate(e, link_of[n], n) for e, n in zip(best_edges, nodes_of_best, strict=True)]
         return TripleCandidates(triples, len(distinct_edges))
-
-    def _start_nodes(self, question: str, option: str) -> list[_StartNode]:
-        """The nodes of the concepts of both texts, ascending; a node of both belongs to the question."""
-        sides = [self._links.get(question, []), self._links.get(option, [])]
-        opposite = [np.unique([n for link in links for n in link.nodes]).astype(np.int64) for links in sides[::-1]]
-        starts: dict[int, _StartNode] = {}
-        for side, links in enumerate(sides):
-            for link in links:
-                for node in link.nodes:
-                    starts.setdefault(node, _StartNode(node, link, opposite[side]))
-        return [starts[node] for node in sorted(starts)]
 
     def _word_weights(self, text: str) -> npt.NDArray[np.float64]:
         """For each node, the summed rarity of the words that its name shares with a text."""

@@ -44,9 +44,9 @@ QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH = 256, 1 << 16
 class UscrakeSelector:
     """Selector of USCRaKE; the module's docstring describes its steps.
 
-    ``passages``, ``encoder``: The corpus and the encoder of its index; None without a corpus.
+    ``passages``, ``encoder``: The corpus and the encoder of its index; None without evidence from a corpus.
     ``token_encoder``: The encoder of the token store.
-    ``triples``: Triples around concepts; None without a graph.
+    ``triples``: Triples around concepts; None without evidence from a graph.
     """
 
     def __init__(
@@ -61,11 +61,9 @@ class UscrakeSelector:
         self._settings, self._judge = settings, judge
         self._token_encoder, ground = token_encoder, settings.ground
         self._view: Encoder = LayerVectors(token_encoder, ground) if ground and ground.layers else token_encoder
-        self._graph: GraphEvidence | None = None
-        if triples and settings.parts != "chunks" and settings.s:
-            self._graph = GraphEvidence(triples, judge, settings.s)
+        self._graph = GraphEvidence(triples, judge, settings.s) if triples else None
         self._text: TextEvidence | None = None
-        if passages and settings.parts != "graph":
+        if passages:
             # Only the token store's own vectors are those that the judge compares.
             judged_by_text = self._view is not token_encoder
             self._text = TextEvidence(settings, passages, encoder, self._view, judged_by_text=judged_by_text)
@@ -75,7 +73,7 @@ class UscrakeSelector:
             asdict(settings),
             judge.version,
             [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
-            [passages.corpus.version, passages.store.meta.built_from] if passages and self._text else [],
+            [passages.corpus.version, passages.store.meta.built_from] if passages else [],
             self._graph.version if self._graph else "",
         )
 

@@ -28,8 +28,8 @@ class UscrakeSettings:
     ``parts``: Evidence from ``chunks``, from the ``graph``, or ``both``.
     ``grain``: Granularity of text evidence: sentences (at most 2k per option) or whole chunks.
     ``titles``: Prepend the tokens of the title to each chunk; the published ranking has no titles.
-    ``links``: Weight of ``fusion``'s boost for chunks whose title a better chunk mentions (``TitleLinks``); 0 disables
-        it.
+    ``links``: Weight of ``fusion``'s boost for chunks whose title a better chunk mentions (``boost_linked_texts``);
+        0 disables it.
     ``judge``: Weight of the judge's score in the joint ranking of text and triples: 1 is the judge alone, as published;
         0 keeps the text's own score. Without a graph there is no judge.
     ``triples_judged``: Triples that the judge scores, per kept triple; a cheap word-overlap score selects them. 0: all,

@@ -50,7 +50,7 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
 
 def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
     profile, benchmark, triples = context.profile, context.benchmark, None
-    passages = _open_passages(context) if benchmark.corpus else None
+    passages = _open_passages(context) if benchmark.corpus and settings.parts != "graph" else None
     if benchmark.joined_graph and settings.parts != "chunks" and settings.s:
         graph = open_graph(context.lake, benchmark.joined_graph, context.encoder)
         triples = _triples(graph, settings.max_triples, settings.linking == "meaning", profile.encoder)

@@ -18,7 +18,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.retrieval.maxsim import maxsim_scores
 from evidence_assets.systems.uscrake import chunk_ranking
-from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, TitleLinks
+from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, boost_linked_texts, find_title_links
 from evidence_assets.systems.uscrake.evidence_judges import PairJudge, blend_scores
 from evidence_assets.systems.uscrake.passages import Passages, Pool, Query
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
@@ -210,12 +210,12 @@ def test_links_never_change_the_best_place_nor_raise_redundant_evidence(data: st
     scores = np.array(data.draw(st.lists(st.floats(-1, 1) | st.just(-np.inf), min_size=n, max_size=n)))
     pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=8))
     weight = data.draw(st.floats(0.1, 9))
-    links = TitleLinks(
+    links = find_title_links(
         [f"title {i}" for i in range(n)], [" ".join(f"title {j}" for i, j in pairs if i == x) for x in range(n)]
     )
     pairs = [(i, j) for i, j in pairs if i != j]
-    assert set(zip(links.sources.tolist(), links.targets.tolist(), strict=True)) == set(pairs)
-    selections = links.boost(scores, nearest, weight)
+    assert set(links) == set(pairs)
+    selections = boost_linked_texts(scores, nearest, links, weight)
     assert (selections >= scores).all() and selections.argmax() == scores.argmax()
     for j in range(n):
         better = [i for i, target in pairs if target == j and scores[i] > scores[j]]
