@@ -10,7 +10,7 @@ from typing import Any
 
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
-from evidence_assets.benchmarks.records import QuestionRecord, option_labels
+from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.experiment.evidence.sources import open_graph
 from evidence_assets.experiment.scores.metrics import normalise_answer
@@ -92,7 +92,7 @@ def label_triples(
     """
     pairs = []
     for question, selected in zip(questions, evidence, strict=True):
-        option_texts = dict(zip(option_labels(question.task, question.options), question.options, strict=True))
+        option_texts = dict(zip(question.labels, question.options, strict=True))
         answers = [option_texts.get(gold, gold) for gold in question.gold]
         answers += [alias for aliases in question.aliases for alias in aliases]
         answer_keys = {normalise_answer(answer) for answer in answers}

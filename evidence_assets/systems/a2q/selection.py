@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -158,23 +159,18 @@ class A2Q:
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The top triples of each question, best first; empty if the graph is empty or no phrase has content."""
-        for group in split_questions(questions):
-            yield from self._select_group(group)
-
-    def _select_group(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         linker, use_options = self._graph.linker, self._settings.options
-        phrases = [extract_phrases(question.text, linker) for question in questions]
-        option_phrases = [[extract_phrases(option, linker) for option in q.options if use_options] for q in questions]
-        texts = dict.fromkeys(question.text for question in questions)
-        for own_phrases, of_options in zip(phrases, option_phrases, strict=True):
-            groups = (own_phrases, *of_options)
-            texts |= dict.fromkeys(self._text_to_encode(phrase) for group in groups for phrase in group)
-        vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True)) if texts else {}
-        candidates = [
-            self._collect_candidates(question.text, own_phrases, of_options, vectors)
-            for question, own_phrases, of_options in zip(questions, phrases, option_phrases, strict=True)
-        ]
-        return self._rank(questions, candidates)
+        for group in split_questions(questions):
+            texts_of_questions = [[q.text, *(q.options if use_options else ())] for q in group]
+            phrases = [[extract_phrases(text, linker) for text in texts] for texts in texts_of_questions]
+            all_phrases = chain.from_iterable(chain.from_iterable(phrases))
+            texts = list(dict.fromkeys([*(q.text for q in group), *map(self._text_to_encode, all_phrases)]))
+            vectors = dict(zip(texts, self._encoder.encode_sentences(texts), strict=True))
+            candidates = [
+                self._collect_candidates(question.text, phrases_of_question, phrases_of_options, vectors)
+                for question, (phrases_of_question, *phrases_of_options) in zip(group, phrases, strict=True)
+            ]
+            yield from self._rank(group, candidates)
 
     def _text_to_encode(self, phrase: _Phrase) -> str:
         return self._definitions.get(phrase.text.casefold(), phrase.text)
@@ -260,10 +256,9 @@ class A2Q:
 
     def _find_bridges(self, nodes: IntArray) -> list[int]:
         """Edges of the shortest paths between the parts of the subgraph on these nodes."""
-        settings = self._settings
-        if not settings.paths or settings.bridge_length < 1:
+        if not self._settings.paths:
             return []
-        paths = graph_expansion.find_bridges(self._graph.arrays, nodes, max_length=settings.bridge_length)
+        paths = graph_expansion.find_bridges(self._graph.arrays, nodes, max_length=self._settings.bridge_length)
         return [edge for path in paths for edge in path]
 
     def _rank(
