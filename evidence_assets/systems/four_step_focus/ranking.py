@@ -70,6 +70,7 @@ class FocusSettings:
 class RankedNode:
     """A ranked node. ``filtered``: it is a candidate of the target; ``grade`` is None without a usable grade."""
 
+    number: int
     node_id: str
     filtered: bool
     similarity: float
@@ -183,7 +184,7 @@ class FourStepFocus:
         ranked_nodes = np.concatenate([filtered, self._vectors.nearest(vector, allowed, n_remaining, method)])
         similarities = self._vectors.similarities(vector, ranked_nodes, method).tolist()
         nodes = tuple(
-            RankedNode(self._graph.node_ids[node], position < len(filtered), similarity, None)
+            RankedNode(node, self._graph.node_ids[node], position < len(filtered), similarity, None)
             for position, (node, similarity) in enumerate(zip(ranked_nodes.tolist(), similarities, strict=True))
         )
         status = "answered" if nodes else "insufficient"
@@ -246,7 +247,7 @@ class FourStepFocus:
         if self._grader is None:
             return list(drafts)
         pairs = [
-            (question.text, self._card(self._node_number(node)))
+            (question.text, self._card(node.number))
             for question, draft in zip(questions, drafts, strict=True)
             for node in draft.nodes
         ]
@@ -258,15 +259,12 @@ class FourStepFocus:
             nodes, omissions = list[RankedNode](), list(draft.omissions)
             for node, (grade, _) in zip(draft.nodes, replies, strict=True):
                 if isinstance(grade, Failure):
-                    name = self._graph.names[self._node_number(node)]
+                    name = self._graph.names[node.number]
                     omissions.append(Omission("rejected", f"grade of {name}", grade.reason))
                 nodes.append(replace(node, grade=None if isinstance(grade, Failure) else grade))
             nodes.sort(key=lambda n: (not n.filtered, -n.score, -n.similarity, n.node_id))
             rankings.append(replace(draft, nodes=tuple(nodes), omissions=tuple(omissions), reply=reply))
         return rankings
-
-    def _node_number(self, node: RankedNode) -> int:
-        return int(self._graph.node_numbers([node.node_id])[0])
 
     def _card_edges(self, node: int) -> list[int]:
         return self._graph.first_edges(node, self._settings.card_relations)
@@ -288,11 +286,10 @@ class FourStepFocus:
         patterns, target = self.build_patterns(draft.query) if draft.query else ([], None)
         evidence: dict[tuple[str, str, str], SelectedEvidence] = {}
         for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
-            node_number = self._node_number(node)
             about = {"answer": node.node_id, "rank": rank}
             if node.filtered and draft.is_narrowed and target is not None:
                 for triplet_index, *edge in substitution.witness_edges(
-                    graph.typed_graph, patterns, target, node_number, settings.edges_per_triplet
+                    graph.typed_graph, patterns, target, node.number, settings.edges_per_triplet
                 ):
                     (edge_number,) = graph.arrays.edges_from(*edge)[:1]
                     matched = draft.query.triplets[triplet_index] if draft.query else None
@@ -303,16 +300,16 @@ class FourStepFocus:
             details = json.dumps({**about, **ungraded, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
             node_parent = Parent("node", node.node_id, node.node_id)
             if self._grader is not None:
-                edges = (graph.edge_ids[edge] for edge in self._card_edges(node_number))
+                edges = (graph.edge_ids[edge] for edge in self._card_edges(node.number))
                 parents: tuple[Parent, ...] = (node_parent, *(Parent("edge", edge, edge) for edge in edges))
-                card_text = self._card(node_number).text(MAX_DOCUMENT_CHARACTERS)
+                card_text = self._card(node.number).text(MAX_DOCUMENT_CHARACTERS)
                 evidence[("node", node.node_id, "")] = SelectedEvidence(
                     "", "chunk", parents, "", card_text, node.score, details
                 )
-            elif (passage := self._vectors.best_passage(vector, node_number)) is not None:
+            elif (passage := self._vectors.best_passage(vector, node.number)) is not None:
                 passage_id, start, end, score = passage
                 parents = (node_parent, Parent("passage", passage_id, passage_id))
                 evidence[("node", node.node_id, f"{start}:{end}")] = SelectedEvidence(
-                    "", "chunk", parents, f"{start}:{end}", graph.documents[node_number][start:end], score, details
+                    "", "chunk", parents, f"{start}:{end}", graph.documents[node.number][start:end], score, details
                 )
         return replace(draft, evidence=tuple(evidence.values()))
