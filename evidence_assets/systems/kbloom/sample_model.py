@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -30,13 +29,6 @@ def read_entity_names(paths: Sequence[Path]) -> set[str]:
     return list_entities((head, tail) for path in paths for head, _, tail in read_facts(path))
 
 
-def train_model(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
-    """Train into ``folder``, or reuse its model if inputs are unchanged; returns columns of ``models``."""
-    settings = TrainingSettings(steps=steps)
-    input_hash = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
-    return train_if_changed(folder, input_hash, lambda into: train_sample_masked_lm(sentences, names, into, settings))
-
-
 def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """The stage of the masked language model: trained on the sample corpus, or a Hugging Face model."""
     harvesting, masked = variant.profile.harvesting, variant.profile.masked_model
@@ -50,7 +42,11 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
                 raise StaleInput("corpus/sample/chunks is missing; materialize it first")
             sentences = extract_sentences(chunks)
             folder, names = context.lake.index_folder(MASKED_LM_ASSET), read_entity_names(graphs)
-            report = train_model(folder, sentences, names, harvesting.training_steps)
+            training = TrainingSettings(steps=harvesting.training_steps)
+            input_hash = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(training))
+            report = train_if_changed(
+                folder, input_hash, lambda into: train_sample_masked_lm(sentences, names, into, training)
+            )
         else:
             report = {"vocabulary": len(get_masked_lm(context.lake, masked).vocabulary), "input_hash": ""}
         key = masked_lm_key(context.lake, masked)

@@ -6,7 +6,7 @@ the control: the model never read them, so it must not recover them above chance
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,38 +77,33 @@ def build_sample_rows(
     over them, and the control over all its held-out facts together.
     """
     rows, reference = list[Row](), set(known_entities)
-    results: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {name: {} for name in harvest.selectors}
-    collections: dict[str, dict[str, None]] = {}
-    for relation in sorted(harvest.relations, key=lambda relation: relation.id):
-        truths, hidden = ([f for f in facts if f[1] == relation.id] for facts in (stated_facts, held_out_facts))
-        for origin in harvest.selectors:
-            facts: list[Triple] = [(head, relation.id, tail) for head, tail in harvest.pairs(origin, relation)]
+    for collection, relations in harvest.collections.items():
+        values: dict[str, dict[str, list[float]]] = {origin: defaultdict(list) for origin in harvest.selectors}
+        controls: dict[str, list[Control]] = {origin: [] for origin in harvest.selectors}
+        for relation in sorted(relations, key=lambda relation: relation.id):
+            truths, hidden = ([f for f in facts if f[1] == relation.id] for facts in (stated_facts, held_out_facts))
             seeds = [(head, relation.id, tail) for head, tail in relation.pairs]
             directions = {relation.id: Direction(symmetric=relation.symmetric)}
-            hits, n_truths = judge_relevance(facts, truths, exclude=seeds, directions=directions)
-            if not n_truths:
-                continue
-            control = measure_control(relation, facts, truths, hidden)
-            estimates = {
-                f"precision@{PRECISION_CUTOFF}": _share(sum(hits[:PRECISION_CUTOFF]), PRECISION_CUTOFF),
-                "r_precision": _share(sum(hits[:n_truths]), n_truths),
-                "recall": _share(sum(hits), n_truths),
-            }
-            size = size_metrics(harvest.select_triples(origin, [relation]), "extracted_facts", reference)
-            metrics = estimates | _control_metrics([control]) | size
-            rows += harvest.build_rows(relation.id, origin, metrics, kind="relation")
-            results[origin][relation.id] = estimates, control
-            collections.setdefault(relation.collection, {})[relation.id] = None
-    for collection, members in sorted(collections.items()):
-        metric_names = results[next(iter(results))][next(iter(members))][0]
-        values = {
-            origin: {metric: [of_origin[name][0][metric].value for name in members] for metric in metric_names}
-            for origin, of_origin in results.items()
-        }
-        for origin, of_origin in results.items():
-            means = {metric: bootstrap(shares, resamples=1000) for metric, shares in values[origin].items()}
-            pooled = _control_metrics([of_origin[name][1] for name in members])
-            rows += harvest.build_rows(collection, origin, means | pooled)
+            for origin in harvest.selectors:
+                facts: list[Triple] = [(head, relation.id, tail) for head, tail in harvest.pairs(origin, relation)]
+                hits, n_truths = judge_relevance(facts, truths, exclude=seeds, directions=directions)
+                if not n_truths:
+                    continue
+                control = measure_control(relation, facts, truths, hidden)
+                estimates = {
+                    f"precision@{PRECISION_CUTOFF}": _share(sum(hits[:PRECISION_CUTOFF]), PRECISION_CUTOFF),
+                    "r_precision": _share(sum(hits[:n_truths]), n_truths),
+                    "recall": _share(sum(hits), n_truths),
+                }
+                size = size_metrics(harvest.select_triples(origin, [relation]), "extracted_facts", reference)
+                metrics = estimates | _control_metrics([control]) | size
+                rows += harvest.build_rows(relation.id, origin, metrics, kind="relation")
+                controls[origin].append(control)
+                for metric, estimate in estimates.items():
+                    values[origin][metric].append(estimate.value)
+        for origin, shares_of_origin in values.items():
+            means = {metric: bootstrap(shares, resamples=1000) for metric, shares in shares_of_origin.items()}
+            rows += harvest.build_rows(collection, origin, means | _control_metrics(controls[origin]))
         first, *others = values
         comparisons = {
             f"{metric}_over_{harvest.selectors[other]}": paired_bootstrap(shares, values[other][metric])
