@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
-import numpy.typing as npt
 
 from evidence_assets.harvest.prompt_mining import (
     EntityPair,
@@ -15,6 +14,7 @@ from evidence_assets.harvest.prompt_mining import (
     SentenceGenerator,
     restore_slots,
 )
+from evidence_assets.models.vectors import Array, softmax
 from evidence_assets.text.prompt_text import as_sentence, fill_prompt, same_prompt_key
 
 PairScorer = Callable[[Sequence[tuple[str, EntityPair]]], Sequence[float]]
@@ -75,14 +75,12 @@ def score_prompt_fit(prompts: Sequence[str], pairs: Sequence[EntityPair], score:
     return [float(value) for value in right - _MIXED_PAIR_WEIGHT * wrong]
 
 
-def weigh_prompts(scores: Sequence[float]) -> npt.NDArray[np.float64]:
+def weigh_prompts(scores: Sequence[float]) -> Array:
     """Softmax of the scores, with weights under 5 % set to 0; if all are under it, they are kept."""
-    exponentials = np.exp(np.asarray(scores, dtype=np.float64) - max(scores))
-    share = exponentials / exponentials.sum()
+    share = softmax(scores)
     if share.max() >= MIN_WEIGHT:
         share[share < MIN_WEIGHT] = 0
-    weights: npt.NDArray[np.float64] = share / share.sum()
-    return weights
+    return np.asarray(share / share.sum())
 
 
 def mine_bertnet_prompts(

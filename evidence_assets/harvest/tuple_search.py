@@ -52,17 +52,13 @@ LogProbModel = Callable[[Sequence[FillQuery]], npt.NDArray[np.floating]]
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """An entity pair, its score, and the prompt-weighted log-probability of each of its words, the head's first."""
+    """An entity pair, its score, and the sum of the prompt-weighted log-probabilities of its words."""
 
     head: str
     tail: str
     shape: Shape
     score: float
-    word_log_probs: tuple[float, ...]
-
-    @property
-    def log_likelihood(self) -> float:
-        return sum(self.word_log_probs)
+    log_likelihood: float
 
 
 @dataclass(frozen=True)
@@ -162,7 +158,7 @@ class _Search:
                 heapq.heappop(self._frontier)
                 self._push_sibling(siblings, index + 1)
                 head, tail = pair
-                return ScoredPair(head, tail, node.shape, -score, node.log_probs)
+                return ScoredPair(head, tail, node.shape, -score, sum(node.log_probs))
             self._expand(self._pop_nodes(batch_size))
         return None
 
