@@ -202,8 +202,7 @@ class GraphArrays:
 
     def edges_at(self, nodes: IntArray) -> IntArray:
         """Ids of all edges with at least one end in `nodes`, ascending."""
-        edges: IntArray = sorted_unique(self.slot_edges[row_positions(self.offsets, nodes)]).astype(np.int64)
-        return edges
+        return sorted_unique(self.slot_edges[row_positions(self.offsets, nodes)]).astype(np.int64)
 
     def edges_among(self, nodes: IntArray) -> IntArray:
         """Ids of all edges with both ends in `nodes`, ascending."""

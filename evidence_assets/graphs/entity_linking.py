@@ -5,7 +5,7 @@ inflection; ``fuzzy``: the most similar names; ``embedding``: the names with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -18,11 +18,11 @@ from rapidfuzz import fuzz, process
 from evidence_assets.graphs.arrays import find_positions
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.retrieval.embedding import Encode
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.text.words import is_filler, name_key, variant_keys, word_key, words_with_offsets
 
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
-Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 MIN_SIMILARITY = 0.85
 """Minimum similarity of the fuzzy rule."""
 MIN_COSINE = 0.75
@@ -37,11 +37,6 @@ class Link:
     rule: Rule
     score: float
     nodes: tuple[int, ...]
-
-    @property
-    def is_linked(self) -> bool:
-        """Whether any node matches."""
-        return bool(self.nodes)
 
 
 @dataclass(frozen=True)
@@ -105,7 +100,7 @@ class EntityLinker:
         """
         links = {concept: self._by_name(concept) for concept in dict.fromkeys(concepts)}
         if name_vectors is not None:
-            unlinked_concepts = [c for c, link in links.items() if not link.is_linked and c.strip()]
+            unlinked_concepts = [c for c, link in links.items() if not link.nodes and c.strip()]
             for concept, (score, rows) in zip(unlinked_concepts, name_vectors.nearest(unlinked_concepts), strict=True):
                 if len(rows) and score >= MIN_COSINE:
                     links[concept] = self._link(concept, "embedding", score, rows)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 from evidence_assets.lake.array_files import sorted_unique
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import softmax, unit_rows
 
 
 def _split_heads(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
@@ -30,9 +30,7 @@ def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> 
 
 
 def _attention_by_head(q: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.float64]:
-    logits = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2])
-    weights = np.exp(logits - logits.max(axis=2, keepdims=True, initial=-np.inf))
-    return np.asarray(weights / weights.sum(axis=2, keepdims=True), dtype=np.float64)
+    return softmax(q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2]))
 
 
 def self_attention(vectors: FloatArray, heads: int = 4) -> NDArray[np.float64]:

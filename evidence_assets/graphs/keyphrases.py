@@ -7,16 +7,16 @@ keeps them diverse.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.retrieval.embedding import Encode
 from evidence_assets.text.words import STOP_WORDS, is_filler, name_key, words_with_offsets
 
-Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 MAX_PHRASE_WORDS = 3
 
 

@@ -12,12 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import GraphArrays, IntArray, TypedGraph, find_positions
-from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors
+from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
 from evidence_assets.graphs.passage_files import PassageFiles
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.corpus import vector_matrix
+from evidence_assets.retrieval.embedding import Encode
 from evidence_assets.retrieval.vector_index import VectorIndex
 
 ReadColumn = Callable[[str], pl.Series]

@@ -110,7 +110,7 @@ def test_stale_arrays_are_not_used_and_stale_vectors_are_an_error(lake: Lake) ->
         _ = stale.node_vectors
     assert materialize(lake, graph_of(), "csr", "node_vectors").success
     fresh = inputs.open_graph(lake, "small")
-    assert fresh.linker.link("ibuprofen").is_linked and len(fresh.node_vectors) == len(fresh)
+    assert fresh.linker.link("ibuprofen").nodes and len(fresh.node_vectors) == len(fresh)
     assert isinstance(fresh.arrays.heads, np.memmap)
 
 

@@ -14,7 +14,6 @@ import polars as pl
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.graph_store import encode_texts
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, build_structure
 from evidence_assets.graphs.merge import merge_edges, merge_names
@@ -23,6 +22,7 @@ from evidence_assets.graphs.passages import Passage, fact_passages, passage_tabl
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import Rows, decode_columns, prepare_rows, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.retrieval.embedding import Encode
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets_tests.lake_rows import as_stored, graph_edge, node
 from evidence_assets_tests.retrieval.written import build_index

@@ -74,7 +74,7 @@ def test_spans_equal_a_search_by_word_windows(names: list[str], words: list[str]
             position += 1
     spans = EntityLinker(names).find_spans(text)
     assert [text[span.start : span.end] for span in spans] == results
-    assert all(span.link.is_linked for span in spans)
+    assert all(span.link.nodes for span in spans)
 
 
 def test_spans_keep_to_word_boundaries_and_skip_filler() -> None:
@@ -87,11 +87,11 @@ def test_spans_keep_to_word_boundaries_and_skip_filler() -> None:
 def test_names_without_words_link_only_to_themselves() -> None:
     linker = EntityLinker(["", "  ", "+", "dog"], [0, 1, 2, 3])
     assert linker.link("+").nodes == (2,)
-    assert not linker.link("").is_linked
-    assert not linker.link("???").is_linked
+    assert not linker.link("").nodes
+    assert not linker.link("???").nodes
     assert linker.find_spans("") == linker.find_spans("?!") == []
     empty = EntityLinker([])
-    assert not empty.link("dog").is_linked
+    assert not empty.link("dog").nodes
     assert empty.find_spans("dog") == []
 
 

@@ -82,14 +82,14 @@ def link_concepts(
     question_concepts = []
     for question, spans, phrases in zip(questions, name_spans, free_phrases, strict=True):
         concepts = [LinkedPhrase.of(question.text[s.start : s.end], s.link) for s in spans]
-        concepts += [LinkedPhrase.of(p.text, links[p.text]) for p in phrases if links[p.text].is_linked]
+        concepts += [LinkedPhrase.of(p.text, links[p.text]) for p in phrases if links[p.text].nodes]
         targets = {label: _link_option(text, links[text], linker) for label, text in question.hypotheses if label}
         question_concepts.append(QuestionConcepts(question.question_id, _distinct(concepts), targets))
     return question_concepts
 
 
 def _link_option(text: str, link: Link, linker: EntityLinker) -> tuple[LinkedPhrase, ...]:
-    if link.is_linked:
+    if link.nodes:
         return (LinkedPhrase.of(text, link),)
     return _distinct([LinkedPhrase.of(text[s.start : s.end], s.link) for s in linker.find_spans(text)])
 

@@ -98,7 +98,7 @@ class ConceptTriples:
             )
         )
         for text, concepts_of_text in zip(new, concepts_by_text, strict=True):
-            self._links[text] = [link for link in (next(links) for _ in concepts_of_text) if link.is_linked]
+            self._links[text] = [link for link in (next(links) for _ in concepts_of_text) if link.nodes]
 
     def _option_triples(self, question: str, option: str) -> TripleCandidates:
         weights, graph = self._word_weights(f"{question} {option}"), self.graph.arrays
