@@ -142,7 +142,7 @@ def main() -> None:
     for relation in relations:
         stored_pairs = candidates.filter(relation_id=relation.id, variant="kbloom").sort("probability_rank")
         pairs = [
-            ScoredPair(head, tail, (1, 1), 0.0, ()) for head, tail in stored_pairs.select("head", "tail").iter_rows()
+            ScoredPair(head, tail, (1, 1), 0.0, 0.0) for head, tail in stored_pairs.select("head", "tail").iter_rows()
         ]
         precision = partial(precision_of, relation, pairs, facts)
         results.setdefault(("search score alone", ""), []).append([precision(-np.arange(len(pairs), dtype=float))])

@@ -85,6 +85,9 @@ class _Children:
         return _Node(self.parent.shape, filled, (*self.parent.log_probs, float(self.log_probs[index])))
 
 
+_Entry = tuple[float, tuple[str, ...], int, _Node, _Children | None, int]
+
+
 def search_tuples(
     log_probs: LogProbModel,
     vocabulary: Sequence[str],
@@ -129,8 +132,8 @@ def search_tuples(
 class _Search:
     """Best-first search over all shapes.
 
-    An entry of the frontier has a negative bound, the pair's head and tail if it is complete, a number, the node, and
-    its siblings with its position among them; the next sibling follows when the node is removed.
+    An entry of a heap has a negative bound, the pair's head and tail if it is complete, a number, the node, and its
+    siblings with its position among them; the next sibling follows when the node is removed.
     """
 
     def __init__(
@@ -139,31 +142,34 @@ class _Search:
         self._ask, self._vocabulary, self._weights, self._variant = log_probs, vocabulary, weights, variant
         self._text_ranks = np.argsort(np.argsort(np.asarray(vocabulary)))
         self._order = itertools.count()
-        self._frontier: list[tuple[float, tuple[str, ...], int, _Node, _Children | None, int]] = []
+        self._incomplete: list[_Entry] = []
+        self._complete: list[_Entry] = []
 
     def push(self, bound: float, node: _Node, siblings: _Children | None = None, index: int = 0) -> None:
-        entry = (-bound, self._complete_pair(node), next(self._order), node, siblings, index)
-        heapq.heappush(self._frontier, entry)
+        pair = self._find_pair(node)
+        entry = (-bound, pair, next(self._order), node, siblings, index)
+        heapq.heappush(self._complete if pair else self._incomplete, entry)
 
     def close(self, shapes: Sequence[Shape]) -> None:
         """Stop searching pairs of these shapes."""
-        self._frontier = [entry for entry in self._frontier if entry[3].shape not in shapes]
-        heapq.heapify(self._frontier)
+        for heap in (self._incomplete, self._complete):
+            heap[:] = [entry for entry in heap if entry[3].shape not in shapes]
+            heapq.heapify(heap)
 
     def next_pair(self, batch_size: int) -> ScoredPair | None:
         """The best pair that has not been returned yet; None if there is none."""
-        while self._frontier:
-            score, pair, _, node, siblings, index = self._frontier[0]
-            if pair:
-                heapq.heappop(self._frontier)
-                self._push_sibling(siblings, index + 1)
-                head, tail = pair
+        while self._incomplete or self._complete:
+            if self._complete and (not self._incomplete or self._complete[0][0] < self._incomplete[0][0]):
+                score, (head, tail), _, node, *_ = self._pop(self._complete)
                 return ScoredPair(head, tail, node.shape, -score, sum(node.log_probs))
-            self._expand(self._pop_nodes(batch_size))
+            nodes = list[_Node]()
+            while self._incomplete and len(nodes) < batch_size:
+                nodes.append(self._pop(self._incomplete)[3])
+            self._expand(nodes)
         return None
 
-    def _complete_pair(self, node: _Node) -> tuple[str, ...]:
-        """Head and tail of a node; empty, which sorts first, if words are missing."""
+    def _find_pair(self, node: _Node) -> tuple[str, ...]:
+        """Head and tail of a node; empty if words are missing."""
         head_length, tail_length = node.shape
         if len(node.filled) < head_length + tail_length:
             return ()
@@ -174,19 +180,11 @@ class _Search:
         if siblings is not None and index < len(siblings.words):
             self.push(float(siblings.bounds[index]), siblings.node(index), siblings, index)
 
-    def _pop_nodes(self, count: int) -> list[_Node]:
-        """Remove the best incomplete nodes of the frontier, up to ``count``."""
-        nodes, complete_entries = list[_Node](), []
-        while self._frontier and len(nodes) < count:
-            entry = heapq.heappop(self._frontier)
-            if entry[1]:
-                complete_entries.append(entry)
-                continue
-            nodes.append(entry[3])
-            self._push_sibling(entry[4], entry[5] + 1)
-        for entry in complete_entries:
-            heapq.heappush(self._frontier, entry)
-        return nodes
+    def _pop(self, heap: list[_Entry]) -> _Entry:
+        entry = heapq.heappop(heap)
+        *_, siblings, index = entry
+        self._push_sibling(siblings, index + 1)
+        return entry
 
     def _expand(self, nodes: Sequence[_Node]) -> None:
         prompts = range(len(self._weights))
