@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
@@ -60,14 +59,6 @@ class NodeCard:
 
 GradeTask = tuple[str, NodeCard]
 """A question and the card of a node to grade."""
-
-
-class Grader(Protocol):
-    """Grades pairs of a question and a card, in order; larger is better."""
-
-    @property
-    def version(self) -> str: ...
-    def grade(self, pairs: Sequence[GradeTask]) -> Sequence[tuple[float | Failure, ReplyCost | None]]: ...
 
 
 _PROMPT = Template.load(__package__, "published_grade", "question entry")
@@ -138,3 +129,7 @@ class RerankerGrader:
         inputs = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
         scores = iter(self._reranker.score(inputs).tolist() if inputs else [])
         return [(max(next(scores) for _ in passages), None) for passages in texts]
+
+
+Grader = PromptedGrader | RerankerGrader
+"""Grades pairs of a question and a card, in order; larger is better."""

@@ -25,7 +25,11 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure, Omission, ReplyCost
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard
-from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, TripletQuery, TripletReader
+from evidence_assets.systems.four_step_focus.question_forms import FormParser
+from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, PromptedTriplets, Term, TripletQuery
+
+TripletReader = PromptedTriplets | FormParser
+"""Translates questions into triplets; one result per question, in order."""
 
 
 @dataclass(frozen=True)
@@ -283,17 +287,18 @@ class FourStepFocus:
     def _add_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
         """Add evidence of the best answers: edges that satisfy the triplets, and card or nearest passage."""
         settings, graph = self._settings, self._graph
-        patterns, target = self.build_patterns(draft.query) if draft.query else ([], None)
+        query = draft.query if draft.is_narrowed else None
+        patterns, target = self.build_patterns(query) if query else ([], None)
         evidence: dict[tuple[str, str, str], SelectedEvidence] = {}
         for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
             about = {"answer": node.node_id, "rank": rank}
-            if node.filtered and draft.is_narrowed and target is not None:
+            if query and target and node.filtered:
                 for triplet_index, *edge in substitution.witness_edges(
                     graph.typed_graph, patterns, target, node.number, settings.edges_per_triplet
                 ):
                     (edge_number,) = graph.arrays.edges_from(*edge)[:1]
-                    matched = draft.query.triplets[triplet_index] if draft.query else None
-                    triplet = [matched.head.text, matched.edge_type, matched.tail.text] if matched else []
+                    matched = query.triplets[triplet_index]
+                    triplet = [matched.head.text, matched.edge_type, matched.tail.text]
                     item = edge_evidence(graph, edge_number, node.similarity, **about, triplet=triplet)
                     evidence.setdefault(("edge", graph.edge_ids[edge_number], ""), item)
             ungraded = {"grade": "rejected"} if self._grader is not None and node.grade is None else {}

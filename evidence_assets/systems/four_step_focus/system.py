@@ -21,8 +21,8 @@ from evidence_assets.profiles import ModelKind
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
-from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus
-from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, Schema, TripletReader
+from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, TripletReader
+from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, Schema
 
 
 class NodeAnswerer:

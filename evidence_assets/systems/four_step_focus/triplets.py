@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
 
@@ -160,14 +160,6 @@ def _check_type(name: str, allowed: Sequence[str], kind: str) -> str:
     if name in allowed:
         return name
     raise UnusableReply(f"{name!r} is no {kind} of the knowledge base; did you mean {closest_name(name, allowed)!r}?")
-
-
-class TripletReader(Protocol):
-    """Translates questions into triplets; one result per question, in order."""
-
-    @property
-    def version(self) -> str: ...
-    def read_triplets(self, questions: Sequence[str]) -> Sequence[tuple[TripletQuery | Failure, ReplyCost | None]]: ...
 
 
 TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(

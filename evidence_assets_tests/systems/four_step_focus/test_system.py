@@ -22,9 +22,9 @@ from evidence_assets.retrieval.corpus import vector_matrix
 from evidence_assets.systems import load
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader, parse_grade
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
-from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking
+from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, TripletReader
 from evidence_assets.systems.four_step_focus.system import _open_triplet_reader
-from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, Schema, TripletQuery, TripletReader
+from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, Schema, TripletQuery
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, SharedWordReranker, WordEncoder
