@@ -73,14 +73,14 @@ class Reference(BaseModel):
 
     def read_pairs(self, raw: Path) -> dict[str, list[EntityPair]]:
         """Head and tail of every reference tuple by relation id, without tuples labelled false."""
-        pairs: dict[str, list[EntityPair]] = defaultdict(list)
-        if self.format == LAMA:
-            for fact in read_lama_facts(raw / self.paths[0]):
-                pairs[fact.relation].append((fact.subject, fact.object))
-            return dict(pairs)
         files = [raw / path for path in self.paths]
-        for triple in find_format(self.format, files).read(*files):
-            pairs[triple.relation].append((triple.head, triple.tail))
+        if self.format == LAMA:
+            facts = ((fact.relation, fact.subject, fact.object) for fact in read_lama_facts(files[0]))
+        else:
+            facts = ((fact.relation, fact.head, fact.tail) for fact in find_format(self.format, files).read(*files))
+        pairs: dict[str, list[EntityPair]] = defaultdict(list)
+        for relation, head, tail in facts:
+            pairs[relation].append((head, tail))
         return dict(pairs)
 
 
