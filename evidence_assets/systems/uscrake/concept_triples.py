@@ -143,7 +143,6 @@ class GraphEvidence:
 
     def __init__(self, triples: ConceptTriples, judge: Judge, s: int) -> None:
         self._triples, self._judge, self._s = triples, judge, s
-        self.version = triples.version
 
     def select(self, hypotheses: Sequence[Hypothesis]) -> list[list[SelectedEvidence]]:
         """The triples of each hypothesis, best first, with the scores of the judge.

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.models.protocols import Encoder, FloatArray, LocalEncoder, TokenVectors
 from evidence_assets.models.vectors import Array, cut_to_ends
-from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TokenWeighting
+from evidence_assets.retrieval.bm25 import IntArray, TokenWeighting
 from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import hash_texts
-from evidence_assets.retrieval.token_cache import CachedText, TokenCache
+from evidence_assets.retrieval.token_cache import CachedText
 from evidence_assets.retrieval.token_store import CorpusWeights, TokenStore, TokenTexts
 from evidence_assets.transport import GroundCost, TokenPool
 
@@ -100,47 +100,40 @@ class Passages:
     corpus: IndexedCorpus
     store: TokenStore
 
-    def with_encoder(
-        self, encoder: Encoder, *, weighting: TokenWeighting = "text", titles: bool = False
-    ) -> EncodedPassages:
-        """The chunks with the tokens of an encoder and the weights of one variant.
-
-        ``titles``: Whether the tokens of the title precede those of the chunk.
-        """
-        tokens = self.store.tokens(encoder)
-        return EncodedPassages(self.corpus, tokens, self.store.pieces, weighting, encoder.dimensions, titles)
-
 
 @dataclass(frozen=True, eq=False)
-class EncodedPassages:
-    """Chunks of a corpus as one variant ranks them: by the tokens of one encoder, with one weighting."""
+class EncodedPassages(Passages):
+    """Chunks of a corpus as one variant ranks them: by the tokens of one encoder, with one weighting.
 
-    corpus: IndexedCorpus
-    _cache: TokenCache
-    terms: TermIndex
-    weighting: TokenWeighting
-    dimensions: int
-    titles: bool
+    ``titles``: Whether the tokens of the title precede those of the chunk.
+    """
+
+    encoder: Encoder
+    weighting: TokenWeighting = "text"
+    titles: bool = False
     _corpus_weights: CorpusWeights = field(default_factory=dict)
 
     def token_weights(self, tokens: Sequence[str]) -> npt.NDArray[np.float64]:
         """Weights of a query's tokens, by the weighting of the chunks."""
-        return self.terms.token_weights(tokens, self.weighting)
+        return self.store.pieces.token_weights(tokens, self.weighting)
 
     def _cached(self, positions: IntArray) -> list[CachedText]:
-        return self._cache.get(self.corpus.text_keys(positions), lambda rows: self.corpus.texts(positions[rows]))
+        cache = self.store.tokens(self.encoder)
+        return cache.get(self.corpus.text_keys(positions), lambda rows: self.corpus.texts(positions[rows]))
 
     def texts(self, positions: IntArray) -> TokenTexts:
         """Chunks at some positions, with their titles if ``titles``; encodes texts that are not cached."""
         chunks = self._cached(positions)
         titles = self.corpus.titles(positions) if self.titles else [""] * len(chunks)
         distinct = sorted(set(titles) - {""})
-        cached_titles = self._cache.get(hash_texts(distinct), lambda rows: [distinct[i] for i in rows.tolist()])
+        cache = self.store.tokens(self.encoder)
+        cached_titles = cache.get(hash_texts(distinct), lambda rows: [distinct[i] for i in rows.tolist()])
         of_title = dict(zip(distinct, cached_titles, strict=True))
         return self._weigh([[of_title[t], chunk] if t else [chunk] for t, chunk in zip(titles, chunks, strict=True)])
 
     def _weigh(self, members: Sequence[Sequence[CachedText]]) -> TokenTexts:
-        return TokenTexts(members, self.terms, self.weighting, self.dimensions, self._corpus_weights)
+        terms, dimensions = self.store.pieces, self.encoder.dimensions
+        return TokenTexts(members, terms, self.weighting, dimensions, self._corpus_weights)
 
     def chunks(self, positions: IntArray) -> tuple[TokenPool, list[CachedText]]:
         """Tokens of a few chunks without titles, in memory, and their locations in each chunk."""

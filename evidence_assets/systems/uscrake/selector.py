@@ -74,7 +74,7 @@ class UscrakeSelector:
             judge.version,
             [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
             [passages.corpus.version, passages.store.meta.built_from] if passages else [],
-            self._graph.version if self._graph else "",
+            triples.version if triples else "",
         )
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:

@@ -17,7 +17,7 @@ from evidence_assets.reasoning.spans.passages import find_referent
 from evidence_assets.retrieval.token_cache import CachedText
 from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence, top_positions
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
-from evidence_assets.systems.uscrake.passages import Hypothesis, Passages, Pool, find_pools
+from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Passages, Pool, find_pools
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.text.sentences import starts_with_pronoun
 from evidence_assets.transport import TokenPool
@@ -40,7 +40,8 @@ class TextEvidence:
     ) -> None:
         self._settings, self._corpus, self._encoder = settings, passages.corpus, encoder
         self._judged_by_text = judged_by_text
-        self._encoded = passages.with_encoder(view, weighting=settings.weighting, titles=settings.titles)
+        passages.store.tokens(view)  # opens the cache before threads share it
+        self._encoded = EncodedPassages(passages.corpus, passages.store, view, settings.weighting, settings.titles)
         self._ranker = ChunkRanker(settings, self._encoded)
 
     def candidates(self, hypotheses: Sequence[Hypothesis]) -> list[list[TextCandidate]]:

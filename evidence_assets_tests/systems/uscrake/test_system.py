@@ -20,7 +20,7 @@ from evidence_assets.retrieval.maxsim import maxsim_scores
 from evidence_assets.systems.uscrake import chunk_ranking
 from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, boost_linked_texts, find_title_links
 from evidence_assets.systems.uscrake.evidence_judges import PairJudge, blend_scores
-from evidence_assets.systems.uscrake.passages import Passages, Pool, Query
+from evidence_assets.systems.uscrake.passages import EncodedPassages, Passages, Pool, Query
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.transport import TokenMeasure, get_ground_cost
@@ -50,7 +50,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
 
 def scores_of_all(corpus: Passages, query: Query, **settings: Any) -> npt.NDArray[np.float64]:
     """Scores of all chunks for a query."""
-    ranker = ChunkRanker(UscrakeSettings(**settings), corpus.with_encoder(ENCODER))
+    ranker = ChunkRanker(UscrakeSettings(**settings), EncodedPassages(corpus.corpus, corpus.store, ENCODER))
     n_chunks = len(corpus.corpus)
     return ranker.score_chunks(query, Pool(np.arange(n_chunks), np.zeros(n_chunks)))
 
@@ -141,7 +141,7 @@ def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passag
 def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(
     corpus: Passages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query_of_test, encoded = query("salty fish live in the sea"), corpus.with_encoder(ENCODER)
+    query_of_test, encoded = query("salty fish live in the sea"), EncodedPassages(corpus.corpus, corpus.store, ENCODER)
     tokens, texts = query_of_test.tokens, encoded.texts(np.arange(len(corpus.corpus)))
     measure = get_ground_cost("cosine").measure(tokens.vectors, encoded.token_weights(tokens.tokens))
     costs = np.array([distance(measure, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
@@ -158,7 +158,7 @@ def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages, tmp_path: Path
     untitled = passages(tmp_path, {"x": "Bees fly."}, titled=False)
     for some in (corpus, untitled):
         every, weigh = np.arange(len(some.corpus)), some.store.pieces.token_weights
-        texts = some.with_encoder(ENCODER, titles=True).texts(every).select(every)
+        texts = EncodedPassages(some.corpus, some.store, ENCODER, titles=True).texts(every).select(every)
         for i, name in enumerate(some.corpus.titles(every)):
             rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
             (title, of_title), (pieces, vectors) = naive_tokens(name), naive_tokens(*some.corpus.texts([i]))
