@@ -10,8 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
 from evidence_assets import profiles
 from evidence_assets.experiment.answers.short_answers import PreparationProblems
 from evidence_assets.experiment.evidence.selection import (
@@ -110,16 +108,13 @@ class BackgroundKnowledge:
             links = [linker.link(entity) for entity in question.topic_entities]
         else:
             links = [span.link for span in linker.find_spans(question.text)]
-        frontier = sorted({node for link in links for node in link.nodes})
-        graph, visited, edges = self._graph.arrays, set(frontier), dict[int, None]()
-        for _ in range(self._settings.D):
-            new_edges = graph.edges_at(np.array(frontier, dtype=np.int64)).tolist()
-            edges.update(dict.fromkeys(new_edges))
+        topics = sorted({node for link in links for node in link.nodes})
+        graph, edges = self._graph.arrays, dict[int, None]()
+        near = graph.neighbourhood(topics, max(self._settings.D - 1, 0))
+        for hop in range(self._settings.D):
+            edges |= dict.fromkeys(graph.edges_at(near.nodes[near.hop == hop]).tolist())
             if len(edges) >= self._settings.max_triples:
                 break
-            ends = {int(node) for edge in new_edges for node in (graph.heads[edge], graph.tails[edge])}
-            frontier = sorted(ends - visited)
-            visited |= ends
         return list(edges)[: self._settings.max_triples]
 
     def _rank(self, question: Question, triples: Mapping[str, int | RecalledTriple]) -> list[SelectedEvidence]:
