@@ -94,7 +94,6 @@ class NodeRanking:
     ``notes`` list the triplets that could not be used, with reasons. ``omissions``: unusable triplets and grades.
     """
 
-    question_id: str
     status: str
     nodes: tuple[RankedNode, ...] = ()
     evidence: tuple[SelectedEvidence, ...] = ()
@@ -152,17 +151,17 @@ class FourStepFocus:
         queries = self._reader.read_triplets(texts) if self._reader else [(None, None)] * len(questions)
         vectors = self._encoder.encode_sentences(texts)
         drafts = []
-        for question, (query, reply), vector in zip(questions, queries, vectors, strict=True):
-            drafts.append(replace(self._find_nodes(question, query, vector), reply=reply))
+        for (query, reply), vector in zip(queries, vectors, strict=True):
+            drafts.append(replace(self._find_nodes(query, vector), reply=reply))
         graded = self._grade(questions, drafts)
         return [self._add_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
 
-    def _find_nodes(self, question: Question, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
+    def _find_nodes(self, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
         """Substitute the triplets and search vectors (steps 2 and 3)."""
         notes, omissions, method = list[str](), list[Omission](), self._settings.search
         if isinstance(query, Failure):
             if not self._settings.fallback:
-                return NodeRanking(question.question_id, "failed", error=query.reason)
+                return NodeRanking("failed", error=query.reason)
             notes.append(f"the question was not read as triplets, so all nodes were searched: {query.reason}")
             omissions.append(Omission("missing", "triplets", query.reason))
             query = None
@@ -192,7 +191,7 @@ class FourStepFocus:
             for position, (node, similarity) in enumerate(zip(ranked_nodes.tolist(), similarities, strict=True))
         )
         status = "answered" if nodes else "insufficient"
-        return NodeRanking(question.question_id, status, nodes, (), query, is_narrowed, tuple(notes), tuple(omissions))
+        return NodeRanking(status, nodes, (), query, is_narrowed, tuple(notes), tuple(omissions))
 
     def build_patterns(self, query: TripletQuery) -> tuple[list[TriplePattern], Variable]:
         """Patterns of the triplets over node numbers; a constant matches all nodes that its name links to."""
@@ -263,9 +262,10 @@ class FourStepFocus:
             nodes, omissions = list[RankedNode](), list(draft.omissions)
             for node, (grade, _) in zip(draft.nodes, replies, strict=True):
                 if isinstance(grade, Failure):
-                    name = self._graph.names[node.number]
-                    omissions.append(Omission("rejected", f"grade of {name}", grade.reason))
-                nodes.append(replace(node, grade=None if isinstance(grade, Failure) else grade))
+                    omissions.append(Omission("rejected", f"grade of {self._graph.names[node.number]}", grade.reason))
+                    nodes.append(node)
+                else:
+                    nodes.append(replace(node, grade=grade))
             nodes.sort(key=lambda n: (not n.filtered, -n.score, -n.similarity, n.node_id))
             rankings.append(replace(draft, nodes=tuple(nodes), omissions=tuple(omissions), reply=reply))
         return rankings
