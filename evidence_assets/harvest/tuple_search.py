@@ -189,8 +189,6 @@ class _Search:
     def _expand(self, nodes: Sequence[_Node]) -> None:
         prompts = range(len(self._weights))
         answers = np.asarray(self._ask([FillQuery(prompt, n.shape, n.filled) for n in nodes for prompt in prompts]))
-        if np.isnan(answers).any():
-            raise ValueError("the model returned NaN log-probabilities; fetch its weights again")
         rows = answers.reshape(len(nodes), len(prompts), -1)
         values = np.zeros((len(nodes), len(self._vocabulary)))
         # In a fixed order, so that sums do not depend on the batch size.
