@@ -94,7 +94,7 @@ def _open_triplet_reader(
     context: StageContext, declared: KnowledgeBase, graph: KnowledgeGraph, settings: FocusSettings
 ) -> TripletReader:
     model = open_profile_model(context)
-    if model is not None and len(graph):
+    if model is not None and graph.relations:
         return PromptedTriplets(model, Schema(graph.type_names, graph.relations, settings.denials))
     return FormParser(load_sample_forms() if declared.forms else (), graph.type_names)
 

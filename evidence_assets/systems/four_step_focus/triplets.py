@@ -171,8 +171,6 @@ class PromptedTriplets:
     """Translates questions into triplets with a language model."""
 
     def __init__(self, model: LanguageModel, schema: Schema) -> None:
-        if not schema.node_types or not schema.edge_types:
-            raise ValueError("the knowledge base has no node types or no edge types. Add some, or use a FormParser")
         self._model, self._schema = model, schema
         self.version = content_id(
             "prompted_triplets", TRIPLETS.version_with(model.prompts), model.version, asdict(schema)
