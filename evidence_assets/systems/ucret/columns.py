@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from evidence_assets.models.vectors import softmax, unit_rows
+from evidence_assets.models.vectors import Array, softmax, unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens
 from evidence_assets.transport.divergence import jensen_shannon
 
@@ -82,7 +82,7 @@ class Lines:
     """Token sets and vectors ``(n, d)`` of the columns or rows of a table, in the same order."""
 
     tokens: tuple[frozenset[str], ...]
-    vectors: Floats
+    vectors: Array
 
 
 def tokenize_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[frozenset[str], ...]:
@@ -124,7 +124,7 @@ def keep_all_lines(width: int) -> Selection:
 
 def select_lines(
     text_tokens: Sequence[frozenset[str]],
-    text_vectors: Floats,
+    text_vectors: Array,
     table_of: Sequence[int],
     tables: Sequence[Lines],
     settings: UcretSettings,
@@ -167,38 +167,37 @@ def _passes_gate(nearness: float, settings: UcretSettings) -> bool:
     return (math.sqrt(-nearness) if settings.eta_bounds == "distance" else -nearness) <= settings.eta
 
 
-def _transform(vectors: Floats, settings: UcretSettings) -> Floats:
+def _transform(vectors: Array, settings: UcretSettings) -> Array:
     exact = np.asarray(vectors, dtype=np.float64)
     if settings.measure != "jsd":
         return unit_rows(exact)
     return softmax(unit_rows(exact) if settings.normalize else exact, settings.temperature)
 
 
-def _nearness(text: Floats, points: Floats, settings: UcretSettings) -> Floats:
+def _nearness(text: Array, points: Array, settings: UcretSettings) -> Array:
     """Cosine, or the negative divergence, rounded so that ties do not depend on the last bits."""
-    raw: Floats = -jensen_shannon(text[None], points) if settings.measure == "jsd" else points @ text
+    raw: Array = -jensen_shannon(text[None], points) if settings.measure == "jsd" else points @ text
     return raw.round(12)
 
 
 # Seeded k-means on unit vectors and on distributions, for the columns of a table
 
 
-Floats = NDArray[np.float64]
 # Distances of equal columns may differ in the last bits of a matrix product; ties must not depend on them.
 _TIE_DECIMALS = 12
 _MAX_STEPS = 100
 
 
-def _distances(points: Floats, centroids: Floats, measure: Measure) -> Floats:
+def _distances(points: Array, centroids: Array, measure: Measure) -> Array:
     """``(n, k)`` distances of points ``(n, d)`` to centroids ``(k, d)``."""
     if measure == "cosine":
-        distances: Floats = 1.0 - points @ centroids.T
+        distances: Array = 1.0 - points @ centroids.T
     else:
         distances = jensen_shannon(points[:, None], centroids[None])
     return np.maximum(distances, 0.0).round(_TIE_DECIMALS)
 
 
-def _draw(weights: Floats, uniform: float) -> int:
+def _draw(weights: Array, uniform: float) -> int:
     """Index drawn with probability proportional to the weights; the first if all are zero."""
     cumulative = np.cumsum(weights)
     if cumulative[-1] <= 0:
@@ -206,7 +205,7 @@ def _draw(weights: Floats, uniform: float) -> int:
     return min(int((cumulative <= uniform * cumulative[-1]).sum()), len(weights) - 1)
 
 
-def cluster(points: Floats, settings: UcretSettings) -> tuple[NDArray[np.int64], Floats]:
+def cluster(points: Array, settings: UcretSettings) -> tuple[NDArray[np.int64], Array]:
     """Cluster points into ``min(k, n)`` clusters; returns the cluster of each point and the centroids ``(k, d)``.
 
     A cluster without points, possible only if points are equal, is seeded again; one that stays empty is left out.

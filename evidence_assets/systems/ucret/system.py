@@ -21,7 +21,7 @@ from evidence_assets.experiment.system import Method, System
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.models.registry import get_encoder
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_markup
 from evidence_assets.reasoning.tables.questions import find_operands
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
@@ -29,7 +29,6 @@ from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, restore_columns
 from evidence_assets.systems.ucret.columns import (
-    Floats,
     Lines,
     Rule,
     Selection,
@@ -85,7 +84,7 @@ class _ParsedTable:
         return cls(view, header, columns, TableWords.of(header, columns))
 
 
-def _encode_lines(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]], settings: UcretSettings) -> Floats:
+def _encode_lines(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]], settings: UcretSettings) -> Array:
     """One vector per line, given by its name and cells: the mean of its pieces if it exceeds the encoder's limit."""
     texts = [split_column_text(name, cells, sys.maxsize)[0] for name, cells in lines]
     # This many characters are within the limit even if each is a token.
