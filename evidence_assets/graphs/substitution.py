@@ -89,11 +89,10 @@ def substitute(
     ``fixed_target``: The only candidate of the target, instead of all nodes of its type.
     """
     used_numbers, skipped = [], []
-    asserted_patterns = [p for p in patterns if not p.is_denied and not _skip_reason(p, form)]
+    asserted_patterns = [p for p in patterns if not p.is_denied and not _skip_reason(p, form, ())]
     bound = {end for p in asserted_patterns for end in (p.head, p.tail)}
     for number, pattern in enumerate(patterns):
-        reason = _skip_reason(pattern, form) or (_denial_skip_reason(pattern, form, bound) if pattern.is_denied else "")
-        if reason:
+        if reason := _skip_reason(pattern, form, bound):
             skipped.append((number, reason))
         else:
             used_numbers.append(number)
@@ -145,7 +144,8 @@ def witness_edges(
     return edges
 
 
-def _skip_reason(pattern: TriplePattern, form: SubstitutionForm) -> str:
+def _skip_reason(pattern: TriplePattern, form: SubstitutionForm, bound: Collection[Variable | Constant]) -> str:
+    """Why a triplet is not used, or an empty text; ``bound`` are the ends of the used triplets that are not denied."""
     ends = (pattern.head, pattern.tail)
     for end in ends:
         if isinstance(end, Constant) and not end.nodes:
@@ -154,13 +154,9 @@ def _skip_reason(pattern: TriplePattern, form: SubstitutionForm) -> str:
         return "both ends are constants"
     if form == "printed" and pattern.head == pattern.tail:
         return "both ends are the same variable"
-    return ""
-
-
-def _denial_skip_reason(pattern: TriplePattern, form: SubstitutionForm, bound: Collection[Variable | Constant]) -> str:
-    if form == "printed":
+    if pattern.is_denied and form == "printed":
         return "the printed form has no denied triplets"
-    for end in (pattern.head, pattern.tail):
+    for end in ends if pattern.is_denied else ():
         if isinstance(end, Variable) and end not in bound:
             return f"the variable {end.name!r} is only in denied triplets"
     return ""
