@@ -118,9 +118,7 @@ def train_and_score(
 
     def score(graph_and_query: tuple[FeatureGraph, FloatArray]) -> NodeScores:
         graph, query = graph_and_query
-        scores, attention = _train_and_score_graph(
-            graph, torch.from_numpy(np.asarray(query, dtype=np.float32)), settings, torch_device
-        )
+        scores, attention = _train_and_score_graph(graph, query, settings, torch_device)
         if settings.variant == "walk":
             visits = random_walk_scores(scores, graph.heads, graph.tails, settings.walk_temperature, settings.follow)
             scores = visits.astype(np.float32)
@@ -146,10 +144,11 @@ def initial_weights(question_id: str, width: int, numbers: int) -> Tensor:
 
 
 def _train_and_score_graph(
-    graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
+    graph: FeatureGraph, query_vector: FloatArray, settings: AttentionSettings, device: torch.device
 ) -> tuple[FloatArray, FloatArray]:
     """Train the published layers, or the mean over neighbours for `gcn`; returns node scores and edge attention."""
-    features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
+    inputs = (np.asarray(vectors, dtype=np.float32) for vectors in (graph.features, query_vector))
+    features, query = (torch.from_numpy(vectors).to(device) for vectors in inputs)
     if not len(features) or settings.variant == "cosine":
         return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
     (nodes, width), unit = features.shape, normalize(query, dim=0)
