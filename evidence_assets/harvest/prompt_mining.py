@@ -224,8 +224,6 @@ def extract_keywords(prompt: str, pairs: Sequence[EntityPair], encoder: Encoder,
     entities are also keywords but are not returned.
     """
     words = list(dict.fromkeys(w for w in prompt_words(prompt) if w.casefold() not in STOP_WORDS and is_word(w)))
-    if not words:
-        return []
     sentences = [as_sentence(fill_prompt(prompt, *pair)) for pair in pairs]
     vectors = unit_rows(np.asarray(encoder.encode_sentences([*words, *sentences]), dtype=np.float64))
     closeness = (vectors[: len(words)] @ vectors[len(words) :].T).mean(axis=1)
@@ -251,8 +249,6 @@ def find_substitutes(
     ranked = (proposer.vocabulary[position] for position in np.argsort(-mean, kind="stable"))
     suitable = (word for word in ranked if is_word(word) and word.casefold() not in excluded)
     proposed = list(itertools.islice(suitable, MAX_PROPOSALS))
-    if not proposed:
-        return []
     texts = [
         as_sentence(fill_prompt(text, *pair))
         for pair in pairs
@@ -338,10 +334,8 @@ def infill_prompts(orders: Sequence[Sequence[str]], pairs: Sequence[EntityPair],
     position = {word: number for number, word in enumerate(vocabulary)}
     scores = np.zeros(len(layouts))
     gaps = np.asarray([layout.count(MASK_SLOT) for layout in layouts])
-    for _ in range(int(gaps.max())):
+    for _ in range(int(gaps.max()) if allowed.any() else 0):
         open_layouts = [number for number, layout in enumerate(layouts) if MASK_SLOT in layout]
-        if not open_layouts or not allowed.any():
-            break
         texts = [as_sentence(fill_prompt(" ".join(layouts[n]), *pair)) for n in open_layouts for pair in pairs]
         rows = model.slot_log_probs(texts, [0] * len(texts))
         mean = rows.reshape(len(open_layouts), len(pairs), -1).mean(axis=1, dtype=np.float64)
