@@ -52,15 +52,14 @@ class NameVectors:
     """Search for names similar in meaning, by an index with one unit vector per name of the linker."""
 
     def __init__(self, index: VectorIndex, encode: Encode) -> None:
-        self.n = len(index)
         self._index, self._encode = index, encode
 
     def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, NDArray[np.int64]]]:
         """The best cosine of each concept, and the rows of the surface forms with that cosine."""
-        if not concepts or not self.n:
-            return [(0.0, np.zeros(0, np.int64))] * len(concepts)
+        if not concepts:
+            return []
         queries = unit_rows(np.ascontiguousarray(self._encode(concepts), dtype=np.float32))
-        scores, rows = self._index.search(queries, min(k, self.n))
+        scores, rows = self._index.search(queries, min(k, len(self._index)))
         return [(float(s[0]), r[s >= s[0] - 1e-6].astype(np.int64)) for s, r in zip(scores, rows, strict=True)]
 
 

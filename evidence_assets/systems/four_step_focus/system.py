@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -36,18 +35,16 @@ class NodeAnswerer:
         self.name, self.model_id, self.version = reasoner, model_id, content_id(system.version, model_id)
         self.notes = {"questions_with_unusable_triplets": 0}
 
-    def _rows_of(self, question_id: str) -> list[dict[str, Any]]:
-        return self._evidence.get(question_id, [])
-
     def input_hash(self, question: Question) -> str:
-        return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows_of(question.question_id)])
+        rows = self._evidence.get(question.question_id, [])
+        return content_id([(row["evidence_id"], row["content_hash"]) for row in rows])
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
             ranked_ids = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
             best = (UsedRow("node", ranked_ids[0], ranked_ids[0], 0),) if ranked_ids else ()
-            evidence_rows = self._rows_of(question.question_id)
+            evidence_rows = self._evidence.get(question.question_id, [])
             best_rows = [r for r in evidence_rows if ranked_ids and selection_details(r)["answer"] == ranked_ids[0]]
             yield Answer(
                 ranked_ids[0] if ranked_ids else None,
