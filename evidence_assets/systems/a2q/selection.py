@@ -24,7 +24,7 @@ from evidence_assets.experiment.evidence.selection import (
 )
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.arrays import IntArray
-from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.expansion import ExpansionSettings
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import sorted_unique
@@ -86,24 +86,17 @@ class TripleSettings:
     links: str = ""
 
 
-@dataclass(frozen=True)
-class _Phrase:
-    text: str
-    nodes: tuple[int, ...]
-    """Linked nodes; if empty, the nearest nodes are used."""
-
-
-def extract_phrases(text: str, linker: EntityLinker) -> list[_Phrase]:
+def extract_phrases(text: str, linker: EntityLinker) -> list[Link]:
     """Names of nodes in a text, longest first, and the content words outside these names.
 
     A word outside a name is linked by the linker's other rules; if these fail, it has no node.
     """
     spans = linker.find_spans(text)
-    phrases = [(span.start, _Phrase(text[span.start : span.end], span.link.nodes)) for span in spans]
+    phrases = [(span.start, span.link) for span in spans]
     for word, start, end in words_with_offsets(text):
         if is_filler([word]) or any(span.start < end and start < span.end for span in spans):
             continue
-        phrases.append((start, _Phrase(word, linker.link(word).nodes)))
+        phrases.append((start, linker.link(word)))
     return list(dict.fromkeys(phrase for _, phrase in sorted(phrases, key=lambda item: item[0])))
 
 
@@ -172,10 +165,10 @@ class A2Q:
             ]
             yield from self._rank(group, candidates)
 
-    def _text_to_encode(self, phrase: _Phrase) -> str:
-        return self._definitions.get(phrase.text.casefold(), phrase.text)
+    def _text_to_encode(self, phrase: Link) -> str:
+        return self._definitions.get(phrase.concept.casefold(), phrase.concept)
 
-    def _start_nodes(self, phrase: _Phrase, vector: Vectors) -> list[int]:
+    def _start_nodes(self, phrase: Link, vector: Vectors) -> list[int]:
         count = self._settings.starts_per_phrase
         if phrase.nodes:
             nodes = np.array(phrase.nodes, dtype=np.int64)
@@ -185,9 +178,7 @@ class A2Q:
             nearest = nearest[self._nodes[nearest] @ vector >= self._settings.least_similarity]
         return [int(n) for n in nearest]
 
-    def _neighbourhoods(
-        self, question: str, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]
-    ) -> list[IntArray]:
+    def _neighbourhoods(self, question: str, phrases: Sequence[Link], vectors: Mapping[str, Vectors]) -> list[IntArray]:
         """The nodes around each start of the phrases, beginning with the start."""
         neighbourhoods = []
         for phrase in phrases:
@@ -209,11 +200,7 @@ class A2Q:
         return sorted_unique(np.concatenate([graph.heads[best], graph.tails[best], np.array(starts, dtype=np.int64)]))
 
     def _collect_candidates(
-        self,
-        question: str,
-        phrases: Sequence[_Phrase],
-        options: Sequence[Sequence[_Phrase]],
-        vectors: Mapping[str, Vectors],
+        self, question: str, phrases: Sequence[Link], options: Sequence[Sequence[Link]], vectors: Mapping[str, Vectors]
     ) -> dict[int, tuple[float, str]]:
         """Candidate edges with their mean attention and the stage that added them."""
         settings, graph = self._settings, self._graph.arrays
@@ -326,9 +313,8 @@ class NearestTriples:
         graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
         texts = [f"{q.text} {', '.join(q.options)}" if settings.options and q.options else q.text for q in questions]
         queries: Sequence[Vectors] = list(self._encoder.encode_sentences(texts)) if texts else []
-        all_edges = np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
-            edges: IntArray = all_edges
+            edges: IntArray = np.arange(graph.arrays.n_edges)
             if settings.linked or settings.topics or settings.links:
                 topics = graph.linker.link_many(question.topic_entities)
                 topic_nodes: IntArray = np.array([node for link in topics for node in link.nodes], dtype=np.int64)
