@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 import polars as pl
@@ -220,14 +220,8 @@ ORIGIN = "background"
 class RecalledTriple:
     """A recalled triple with the id of its row in ``triples``."""
 
-    head: str
-    relation: str
-    tail: str
+    words: Triple
     triple_id: str
-
-    @property
-    def words(self) -> Triple:
-        return self.head, self.relation, self.tail
 
 
 @dataclass(frozen=True)
@@ -320,7 +314,7 @@ def _iter_triples(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], int,
         for line, step in enumerate(row["steps"][2:], 1):
             head, relation, tail = step["text"].split(" | ")
             triple_id = content_id("background triple", row["model_id"], head, relation, tail)
-            yield row, line, RecalledTriple(head, relation, tail, triple_id)
+            yield row, line, RecalledTriple((head, relation, tail), triple_id)
 
 
 def build_triple_rows(recalled: pl.DataFrame) -> StageOutput:
@@ -329,7 +323,8 @@ def build_triple_rows(recalled: pl.DataFrame) -> StageOutput:
     for row, line, triple in _iter_triples(recalled):
         rows.append(
             {
-                **asdict(triple),
+                **dict(zip(("head", "relation", "tail"), triple.words, strict=True)),
+                "triple_id": triple.triple_id,
                 "origin": ORIGIN,
                 "flags": [],
                 "model_id": row["model_id"],
