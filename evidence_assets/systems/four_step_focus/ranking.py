@@ -270,12 +270,9 @@ class FourStepFocus:
             rankings.append(replace(draft, nodes=tuple(nodes), omissions=tuple(omissions), reply=reply))
         return rankings
 
-    def _card_edges(self, node: int) -> list[int]:
-        return self._graph.first_edges(node, self._settings.card_relations)
-
     def _card(self, node: int) -> NodeCard:
         graph = self._graph
-        relations = tuple(map(graph.triple, self._card_edges(node)))
+        relations = tuple(map(graph.triple, graph.first_edges(node, self._settings.card_relations)))
         return NodeCard(
             graph.names[node],
             graph.type_names[int(graph.node_types[node])],
@@ -305,7 +302,7 @@ class FourStepFocus:
             details = json.dumps({**about, **ungraded, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
             node_parent = Parent("node", node.node_id, node.node_id)
             if self._grader is not None:
-                edges = (graph.edge_ids[edge] for edge in self._card_edges(node.number))
+                edges = (graph.edge_ids[edge] for edge in graph.first_edges(node.number, settings.card_relations))
                 parents: tuple[Parent, ...] = (node_parent, *(Parent("edge", edge, edge) for edge in edges))
                 card_text = self._card(node.number).text(MAX_DOCUMENT_CHARACTERS)
                 evidence[("node", node.node_id, "")] = SelectedEvidence(
