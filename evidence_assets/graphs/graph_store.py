@@ -37,7 +37,6 @@ from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fi
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 from evidence_assets.text.chunking import split_chunks
 
-TABLE_NAMES = {"nodes": "kg_nodes", "edges": "kg_edges"}
 MAPPED_COLUMNS = {"nodes": ["node_id", "name", "aliases", "type", "document"], "edges": ["edge_id"]}
 """Memory-mapped columns: in memory, forty million edge ids would take two gigabytes."""
 NAME_VECTORS_FORMAT = 3
@@ -56,7 +55,7 @@ def _read_built_from(folder: Path) -> str:
 
 def tables_version(lake: Lake, name: str, *kinds: str) -> str:
     """Version of a graph's tables of these kinds (``nodes``, ``edges``)."""
-    return content_id([lake.stored_version(TABLE_NAMES[kind], f"knowledge/{name}/{kind}") for kind in kinds])
+    return content_id([lake.stored_version(f"kg_{kind}", f"knowledge/{name}/{kind}") for kind in kinds])
 
 
 def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
@@ -70,7 +69,7 @@ def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
         del arrays, node_ids
         for kind, columns in MAPPED_COLUMNS.items():
             # No variable, so that the rows of nodes are freed before those of edges are read.
-            lake.read(TABLE_NAMES[kind], f"{prefix}/{kind}", columns=columns).write_ipc(
+            lake.read(f"kg_{kind}", f"{prefix}/{kind}", columns=columns).write_ipc(
                 temporary / f"{kind}.arrow", compat_level=pl.CompatLevel.newest()
             )
         (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
@@ -181,7 +180,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp
         arrow_file = lake.index_folder(f"{prefix}/csr") / f"{kind}.arrow"
         if name in MAPPED_COLUMNS[kind] and arrow_file.exists() and _read_built_from(arrow_file.parent) == version:
             return pl.read_ipc(arrow_file, columns=[name], memory_map=True)[name]
-        return lake.read(TABLE_NAMES[kind], f"{prefix}/{kind}", columns=[name])[name]
+        return lake.read(f"kg_{kind}", f"{prefix}/{kind}", columns=[name])[name]
 
     def read_structure() -> GraphStructure:
         folder = lake.index_folder(f"{prefix}/csr")
