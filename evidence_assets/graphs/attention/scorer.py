@@ -107,14 +107,14 @@ class NodeScores:
 def train_and_score(
     graphs: Sequence[FeatureGraph],
     queries: Sequence[FloatArray],
-    settings: AttentionSettings | None = None,
+    settings: AttentionSettings,
     device: str | torch.device = "cpu",
 ) -> list[NodeScores]:
     """Train and score subgraphs with separate parameters, so scores do not depend on the other questions.
 
     On a CPU, questions are trained in parallel on torch's threads. The width must be a multiple of the number of heads.
     """
-    settings, torch_device = settings or AttentionSettings(), torch.device(device)
+    torch_device = torch.device(device)
 
     def score(graph_and_query: tuple[FeatureGraph, FloatArray]) -> NodeScores:
         graph, query = graph_and_query

@@ -25,7 +25,7 @@ from evidence_assets.graphs.attention.scorer import (
 WIDTH = 8
 
 
-def train(graph: FeatureGraph, query: np.ndarray, settings: AttentionSettings | None = None) -> NodeScores:
+def train(graph: FeatureGraph, query: np.ndarray, settings: AttentionSettings = AttentionSettings()) -> NodeScores:
     return train_and_score([graph], [query], settings)[0]
 
 
@@ -130,7 +130,7 @@ def test_small_and_odd_graphs() -> None:
     empty, query = problem("none", 0, 0)
     results = train(empty, query)
     assert results.scores.shape == (0,) and results.relevant.shape == (0,) and results.attention.shape == (0, 2)
-    assert train_and_score([], []) == []
+    assert train_and_score([], [], AttentionSettings()) == []
     nameless = FeatureGraph("zero", np.zeros((3, WIDTH), np.float32), np.array([0]), np.array([1]))
     assert np.isfinite(train(nameless, query).scores).all()
 
