@@ -78,10 +78,9 @@ def expand(
     Neighbours are scored ``s = α − λ·distance``; the best node that is not expanded yet is next, until θ is reached.
     The start has score 1.
     """
-    theta, max_neighbours = settings.theta, settings.max_neighbours
     scores = {start: 1.0}
     queue, n_expanded, max_distance = [(-1.0, 0, start)], 0, 0
-    while queue and (max_distance if settings.theta_counts == "layers" else n_expanded) < theta:
+    while queue and (max_distance if settings.theta_counts == "layers" else n_expanded) < settings.theta:
         _, distance, current = heapq.heappop(queue)
         n_expanded += 1
         new_nodes = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
@@ -92,8 +91,8 @@ def expand(
             alpha = attention_weights(phrase[None, :], keys, settings.heads)[0]
         else:
             alpha = head_cosine(phrase, keys, settings.heads)
-        if len(new_nodes) > max_neighbours:
-            best = np.sort(np.lexsort((new_nodes, -alpha))[:max_neighbours])
+        if len(new_nodes) > settings.max_neighbours:
+            best = np.sort(np.lexsort((new_nodes, -alpha))[: settings.max_neighbours])
             new_nodes, alpha = new_nodes[best], alpha[best]
         max_distance = max(max_distance, distance + 1)
         for node, weight in zip(new_nodes.tolist(), (alpha - settings.penalty * (distance + 1)).tolist(), strict=True):
