@@ -110,11 +110,10 @@ def search_tuples(
     """
     share = np.asarray(weights, dtype=np.float64)
     search = _Search(log_probs, vocabulary, share / share.sum(), variant)
-    heaps = [[shape] for shape in shapes] if variant == "kbloom" else [list(shapes)]
-    heap_of = {shape: number for number, heap in enumerate(heaps) for shape in heap}
+    heaps = {shape: (shape,) for shape in shapes} if variant == "kbloom" else dict.fromkeys(shapes, tuple(shapes))
     for shape in shapes:
         search.push(0.0, _Node(shape))
-    missing_counts = [n] * len(heaps)
+    counts: Counter[tuple[Shape, ...]] = Counter()
     occurrences: Counter[str] = Counter()
     selected: list[ScoredPair] = []
     while (pair := search.next_pair(batch_size)) is not None:
@@ -122,10 +121,10 @@ def search_tuples(
             continue
         occurrences.update((pair.head, pair.tail))
         selected.append(pair)
-        heap = heap_of[pair.shape]
-        missing_counts[heap] -= 1
-        if not missing_counts[heap]:
-            search.close(heaps[heap])
+        heap = heaps[pair.shape]
+        counts[heap] += 1
+        if counts[heap] == n:
+            search.close(heap)
     return sorted(selected, key=lambda pair: (-pair.score, pair.head, pair.tail))
 
 
