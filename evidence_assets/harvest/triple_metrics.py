@@ -119,12 +119,11 @@ def canonical_triple(triple: Triple, directions: Mapping[str, Direction]) -> Tri
     alphabetically first one is used.
     """
     head, relation, tail = triple[0].casefold(), triple[1], triple[2].casefold()
-    direction = directions.get(relation, Direction())
-    inverse = direction.inverse or next((name for name, other in directions.items() if other.inverse == relation), None)
+    inverse = directions.get(relation, Direction()).inverse
+    inverse = inverse or next((name for name, other in directions.items() if other.inverse == relation), None)
     if inverse is not None and inverse < relation:
         head, relation, tail = tail, inverse, head
-        direction = directions.get(relation, Direction())
-    if direction.symmetric and tail < head:
+    if directions.get(relation, Direction()).symmetric and tail < head:
         head, tail = tail, head
     return head, relation, tail
 
