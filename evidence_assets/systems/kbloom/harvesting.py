@@ -201,10 +201,8 @@ def check_seeds(relation: Relation, model: MaskedLM) -> None:
 
 def check_kinds(relation: Relation, kinds: EntityKinds | None) -> None:
     """Raise BadInput if the relation restricts the kinds of entities but the kinds are unknown."""
-    if kinds is not None:
-        return
     for field, allowed in (("head_kinds", relation.head_kinds), ("tail_kinds", relation.tail_kinds)):
-        if allowed:
+        if allowed and kinds is None:
             raise BadInput(
                 f"relation {relation.id!r} allows only {', '.join(allowed)}, but the kinds of entities are unknown. "
                 "Set `kinds` of the variant to an asset of triples with types, or remove the field",
