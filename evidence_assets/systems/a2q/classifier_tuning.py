@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,8 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         return []
 
     def make(context: StageContext) -> StageOutput:
-        tuning_benchmark = source.model_copy(update={"split": settings.split})
-        questions = [q for q in read_benchmark_questions(context.lake, tuning_benchmark) if q.split == settings.split][
-            : settings.questions
-        ]
+        records = read_benchmark_questions(context.lake, source.model_copy(update={"split": settings.split}))
+        questions = list(islice((q for q in records if q.split == settings.split), settings.questions))
         graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
         selector = A2Q(graph, get_encoder(context.profile.encoder), None, attention_alone)
         unlabelled = [Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions]

@@ -68,8 +68,7 @@ class JoinedVectors:
         self.revision = f"{first.revision}+{second.revision}"
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        first, second = (vectors.encode_sentences(texts) for vectors in self._both)
-        return join_vectors(first, second)
+        return join_vectors(*(vectors.encode_sentences(texts) for vectors in self._both))
 
 
 def join_vectors(first: FloatArray, second: FloatArray) -> FloatArray:
