@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -48,7 +48,6 @@ from evidence_assets.graphs.paths import GraphPath, shortest_paths
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 
@@ -307,10 +306,6 @@ def _link_of(phrases: Sequence[LinkedPhrase], node: int) -> dict[str, object] | 
     return None if link is None else {"phrase": link.phrase, "rule": link.rule, "score": link.score}
 
 
-def _defaults(profile: Profile) -> Mapping[str, Any]:
-    return profile.ugat.model_dump(exclude={"cap", "max_nodes"})
-
-
 def _open(context: StageContext, settings: UgatSettings) -> PathSelector:
     graph, max_depth = open_benchmark_graph(context), max(context.profile.ugat.D, MIN_DEPTH)
     if max_depth < settings.D:
@@ -343,7 +338,7 @@ SYSTEM = System(
             settings=UgatSettings,
             open_selector=_open,
             sources=("graph", "subgraphs"),
-            defaults=_defaults,
+            defaults=lambda profile: profile.ugat.model_dump(exclude={"cap", "max_nodes"}),
             model_kinds=("encoder",),
             published_style="passages",
         ),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from evidence_assets.benchmarks.graphs import relations
 from evidence_assets.experiment.evidence.selection import Selector
@@ -15,7 +14,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.registry import get_encoder, get_reranker, model_key
 from evidence_assets.models.rerankers import MAXSIM
-from evidence_assets.profiles import ModelKind, ModelSettings, Profile
+from evidence_assets.profiles import ModelKind, ModelSettings
 from evidence_assets.retrieval import token_store
 from evidence_assets.retrieval.corpus import chunks_version
 from evidence_assets.retrieval.token_cache import token_cache_folder
@@ -41,11 +40,6 @@ def _open_passages(context: StageContext) -> Passages:
 @lru_cache(maxsize=2)
 def _triples(graph: KnowledgeGraph, cap: int, by_meaning: bool, encoder: ModelSettings) -> ConceptTriples:
     return ConceptTriples(graph, relations.load_vocabulary(), get_encoder(encoder), cap=cap, by_meaning=by_meaning)
-
-
-def _defaults(profile: Profile) -> Mapping[str, Any]:
-    sizes = profile.retrieval
-    return {"R": sizes.R, "k": sizes.k, "s": sizes.s}
 
 
 def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
@@ -77,7 +71,7 @@ SYSTEM = System(
             settings=UscrakeSettings,
             open_selector=_open,
             sources=("corpus", "token_store", "joined_graph"),
-            defaults=_defaults,
+            defaults=lambda profile: profile.retrieval.model_dump(include={"R", "k", "s"}),
             model_kinds=MODEL_KINDS,
             published_style="chains",
         ),
