@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,6 @@ class JudgedText:
 
     text: str
     vectors: npt.NDArray[np.floating[Any]] | None = None
-
-
-class Judge(Protocol):
-    """Scores text and triples against a query on one scale; larger is better."""
-
-    @property
-    def version(self) -> str: ...
-    def score(self, requests: Sequence[tuple[Query, Sequence[JudgedText]]]) -> list[Array]: ...
 
 
 class LateInteraction:
@@ -76,6 +68,10 @@ class PairJudge:
         scores = np.asarray(self._reranker.score(pairs), dtype=np.float64) if pairs else np.zeros(0)
         ends = np.cumsum([len(items) for _, items in requests])[:-1]
         return [np.asarray(part) for part in np.split(scores, ends)] if requests else []
+
+
+Judge = LateInteraction | PairJudge
+"""Scores text and triples against a query on one scale; larger is better."""
 
 
 def blend_scores(own_scores: Array, judge_scores: Array, share: float) -> Array:

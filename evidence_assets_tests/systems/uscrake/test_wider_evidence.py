@@ -29,8 +29,7 @@ def test_every_k_and_s_is_a_prefix_of_the_widest_ranking(tmp_path: Path, parts: 
     def published(k: int, s: int) -> Any:
         return selector(chunks, triples=triples, **{**PUBLISHED, "parts": parts, "k": k, "s": s})
 
-    widest = published(**WIDEST)
-    rows = pl.DataFrame(evidence_rows("widest", widest, QUESTIONS).rows)
+    rows = pl.DataFrame(evidence_rows("widest", published(**WIDEST), QUESTIONS).rows)
     for k, s in product((1, 2, 4), (1, 3, 5)):
         selected = FirstRows(rows, FirstRowsSettings("widest", k, s)).select(QUESTIONS)
         ranked = published(k, s).select(QUESTIONS)
