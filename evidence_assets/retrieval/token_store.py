@@ -115,10 +115,6 @@ class TokenTexts(TextCollection):
     def __len__(self) -> int:
         return len(self._members)
 
-    @property
-    def dimensions(self) -> int:
-        return self._dimensions
-
     def _corpus_weights(self, segment: Segment) -> npt.NDArray[np.float64]:
         """Corpus weight of each surface form of a segment."""
         if segment.path not in self._weights_of_segments:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,7 +18,6 @@ def normalise_masses(weights: ArrayLike) -> Array:
     return np.asarray(w / w.sum())
 
 
-@dataclass(frozen=True, eq=False)
 class TokenMeasure:
     """Token distributions or vectors and their masses.
 
@@ -31,16 +28,11 @@ class TokenMeasure:
     [0.5, 0.5]
     """
 
-    points: Array
-    weights: Array
-
     def __init__(self, points: ArrayLike, weights: ArrayLike) -> None:
-        p = np.asarray(points, dtype=np.float64)
-        w = np.asarray(weights, dtype=np.float64)
-        if not (np.isfinite(p).all() and np.isfinite(w).all() and (w >= 0).all()):
+        self.points: Array = np.asarray(points, dtype=np.float64)
+        self.weights: Array = np.asarray(weights, dtype=np.float64)
+        if not (np.isfinite(self.points).all() and np.isfinite(self.weights).all() and (self.weights >= 0).all()):
             raise ValueError("points and weights must be finite, and weights not negative")
-        object.__setattr__(self, "points", p)
-        object.__setattr__(self, "weights", w)
 
     def __len__(self) -> int:
         return len(self.points)

@@ -33,11 +33,6 @@ class TextCollection(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    @property
-    @abstractmethod
-    def dimensions(self) -> int:
-        """Dimensions of token vectors."""
-
     @abstractmethod
     def select(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
         """Load texts into memory, in the order of ``indices``."""

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import Array
 
-from .bounds import BoundPass, LowerBound, TextBounds
+from .bounds import BoundPass, TextBounds
 from .exact import Solution, solve_transport
-from .ground_cost import Array32, CostLike, GroundCost, get_ground_cost
+from .ground_cost import CostLike, GroundCost, get_ground_cost
 from .measure import TokenMeasure
 from .pool import IntArray, TextCollection
 
@@ -70,19 +70,13 @@ class _Query:
     ``limit``: A text with a greater lower bound is farther than the k-th.
     """
 
-    def __init__(self, measure: TokenMeasure, k: int, cost: GroundCost) -> None:
+    def __init__(self, measure: TokenMeasure, k: int) -> None:
         self.points, self.masses = measure.with_mass()
-        self.k, self.cost = k, cost
+        self.k = k
         self.distances: dict[int, float] = {}
         self.potentials: dict[int, Array] = {}
         self.limit = np.inf
         self.n_filtered = 0
-
-    def solve(self, text: int, other: TokenMeasure) -> _SolvedText:
-        """Solve a text. Does not change the state."""
-        points, masses = other.with_mass()
-        solution = solve_transport(self.masses, masses, self.cost.matrix(self.points, points))
-        return _SolvedText(text, points, masses, solution)
 
     def add(self, solved: _SolvedText) -> None:
         self.distances[solved.text] = solved.solution.value
@@ -135,7 +129,7 @@ def find_nearest_texts(
     ([1], [1.0])
     """
     ground = get_ground_cost(cost)
-    queries = [_Query(measure, k, ground) for measure in measures]
+    queries = [_Query(measure, k) for measure in measures]
     if not queries or not len(pool):
         return [query.result(0) for query in queries]
     n_threads = threads or count_processors()
@@ -211,18 +205,21 @@ class _Search:
         return solved_texts
 
     def _solve(self, query: _Query, text: int) -> _SolvedText:
-        return query.solve(text, self.pool.measure(text, self.cost, self.temperature))
+        """Solve a text. Threads share the query, so this does not change it."""
+        points, masses = self.pool.measure(text, self.cost, self.temperature).with_mass()
+        solution = solve_transport(query.masses, masses, self.cost.matrix(query.points, points))
+        return _SolvedText(text, points, masses, solution)
 
     def _filter_bounds(self, queries: Sequence[_Query], seeds: Sequence[Sequence[_SolvedText]]) -> list[Array]:
         """Bounds of all texts for each query, in one pass: relaxed ones, or those from the mean potential."""
-        features, potentials = [], []
+        lower, features, potentials = self.cost.relaxed_lower, [], []
         for query, solved_texts in zip(queries, seeds, strict=True):
             plans = np.hstack([solved.solution.plan for solved in solved_texts])
             relaxed = self.cost.relax(query.points, np.concatenate([s.points for s in solved_texts]), plans)
             if relaxed is None:
-                features = [self.cost.features(q.points) for q in queries]
+                lower, features = self.cost.lower, [self.cost.features(q.points) for q in queries]
                 potentials = [np.mean(list(q.potentials.values()), axis=0) for q in queries]
-                return self._bound_pass(queries, self.cost.lower, features, potentials)
+                break
             features.append(relaxed)
             # potentials of the relaxed costs prune a twentieth more texts than those of the exact costs
             solutions = [
@@ -230,21 +227,12 @@ class _Search:
                 for s in solved_texts
             ]
             potentials.append(np.mean([solution.potential for solution in solutions], axis=0))
-        return self._bound_pass(queries, self.cost.relaxed_lower, features, potentials)
+        masses = [query.masses for query in queries]
+        bound_pass = BoundPass(self.cost, lower, features, masses, potentials, self.device)
+        return bound_pass.run(self.pool, self.temperature, self.threads)
 
     def _text_bounds(self, queries: Sequence[_Query], texts: IntArray) -> list[TextBounds]:
         features = [self.cost.features(query.points) for query in queries]
         masses = [query.masses for query in queries]
         bound_pass = BoundPass(self.cost, self.cost.lower, features, masses, device=self.device)
         return bound_pass.text_bounds(self.pool, self.temperature, self.threads, texts)
-
-    def _bound_pass(
-        self,
-        queries: Sequence[_Query],
-        lower: LowerBound,
-        features: Sequence[tuple[Array32, ...]],
-        potentials: Sequence[Array],
-    ) -> list[Array]:
-        masses = [query.masses for query in queries]
-        bound_pass = BoundPass(self.cost, lower, features, masses, potentials, self.device)
-        return bound_pass.run(self.pool, self.temperature, self.threads)
