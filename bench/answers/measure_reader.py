@@ -33,10 +33,9 @@ from evidence_assets.experiment.scores.metrics import accuracy, calibration_erro
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.reader.network import OptionInput
+from evidence_assets.models.reader.network import EncoderName, OptionInput
 from evidence_assets.models.reader.training import (
     WEIGHTS_FILE,
-    EncoderName,
     TrainedReader,
     TrainingQuestion,
     TrainingSettings,

@@ -29,14 +29,8 @@ from bench.differences import format_difference
 from evidence_assets.experiment.scores.metrics import mean, paired_bootstrap
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.reader.network import OptionInput
-from evidence_assets.models.reader.training import (
-    EncoderName,
-    TrainedReader,
-    TrainingQuestion,
-    TrainingSettings,
-    train_reader,
-)
+from evidence_assets.models.reader.network import EncoderName, OptionInput
+from evidence_assets.models.reader.training import TrainedReader, TrainingQuestion, TrainingSettings, train_reader
 from evidence_assets.models.vectors import encode_ends
 
 FACTS = 5

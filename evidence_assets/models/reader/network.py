@@ -34,6 +34,14 @@ QUERY_SHARE = 2 / 3
 
 
 @dataclass(frozen=True)
+class EncoderName:
+    """The encoder that a reader is trained from."""
+
+    name: str
+    revision: str | None = None
+
+
+@dataclass(frozen=True)
 class OptionInput:
     """A question with one of its options, and the facts found for both, nearest first.
 
@@ -72,21 +80,19 @@ class ReaderNetwork:
     Any encoder with a list of layers ``encoder.layer`` works: BERT, RoBERTa, MPNet and their descendants.
     """
 
-    def __init__(
-        self, base: str, *, revision: str | None = None, layers: int = 2, max_tokens: int = 192, device: str = "cpu"
-    ) -> None:
+    def __init__(self, base: EncoderName, *, layers: int = 2, max_tokens: int = 192, device: str = "auto") -> None:
         from transformers import AutoModel  # here, because the definitions import this module
 
-        path = str(find_minilm_folder()) if base == EMBEDDED_ENCODER else base
-        loaded = load_pretrained(AutoModel, path, revision=revision, device=device, dtype=torch.float32)
+        path = str(find_minilm_folder()) if base.name == EMBEDDED_ENCODER else base.name
+        loaded = load_pretrained(AutoModel, path, revision=base.revision, device=device, dtype=torch.float32)
         network, tokenizer = loaded.model, loaded.tokenizer
         blocks = getattr(getattr(network, "encoder", None), "layer", None)
         if blocks is None or not hasattr(network, "embeddings") or not getattr(tokenizer, "is_fast", False):
             raise ModelUnavailable(
-                f"a reader cannot be trained on {base!r}: it needs a BERT, RoBERTa or MPNet with a fast tokenizer"
+                f"a reader cannot be trained on {base.name!r}: it needs a BERT, RoBERTa or MPNet with a fast tokenizer"
             )
         if not 1 <= layers <= len(blocks):
-            raise BadInput(f"{base} has {len(blocks)} layers. Train 1 to {len(blocks)} of them, not {layers}")
+            raise BadInput(f"{base.name} has {len(blocks)} layers. Train 1 to {len(blocks)} of them, not {layers}")
         self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

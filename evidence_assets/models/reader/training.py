@@ -25,10 +25,11 @@ from torch.optim.swa_utils import AveragedModel
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.models.inference import kernel_name, resolve_device
+from evidence_assets.models.inference import kernel_name
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.reader.network import (
     EncodedInput,
+    EncoderName,
     HalfArray,
     OptionInput,
     ReaderNetwork,
@@ -76,14 +77,6 @@ class TrainingQuestion:
     question_id: str
     options: tuple[OptionInput, ...]
     gold: int
-
-
-@dataclass(frozen=True)
-class EncoderName:
-    """The encoder that a reader is trained from."""
-
-    name: str
-    revision: str | None = None
 
 
 def is_held_out(question_id: str, share: float) -> bool:
@@ -237,25 +230,14 @@ def train_reader(
 
     Equal inputs give equal weights on one machine with one number of threads.
     """
-    network = build_network(base, settings)
+    torch.manual_seed(settings.seed)
+    network = ReaderNetwork(base, layers=settings.layers, max_tokens=settings.max_tokens)
     weights, report = fit_reader(network, prepare_examples(network, questions), settings, inform)
     save_file(weights, folder / WEIGHTS_FILE)
     report["bytes"] = (folder / WEIGHTS_FILE).stat().st_size
     card = {"version": VERSION, "encoder": asdict(base), "settings": asdict(settings), **report}
     (folder / CARD_FILE).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return report
-
-
-def build_network(base: EncoderName, settings: TrainingSettings, device: str = "auto") -> ReaderNetwork:
-    """The network before training, with seeded random numbers."""
-    torch.manual_seed(settings.seed)
-    return ReaderNetwork(
-        base.name,
-        revision=base.revision,
-        layers=settings.layers,
-        max_tokens=settings.max_tokens,
-        device=resolve_device(device),
-    )
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -286,7 +268,8 @@ class TrainedReader:
         self.model_id = name
         self.card = read_card(folder)
         self.settings = TrainingSettings(**self.card["settings"])
-        self._network = build_network(EncoderName(**self.card["encoder"]), self.settings, device)
+        base, size = EncoderName(**self.card["encoder"]), self.settings
+        self._network = ReaderNetwork(base, layers=size.layers, max_tokens=size.max_tokens, device=device)
         self._network.trained.load_state_dict(load_file(folder / WEIGHTS_FILE))
         self.weights_id = file_id(folder / WEIGHTS_FILE)[:12]
         self.revision = f"{self.weights_id}-{kernel_name(self._network.device.type)}"

@@ -29,11 +29,10 @@ from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.inference import train_if_changed
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.reader.network import OptionInput
+from evidence_assets.models.reader.network import EncoderName, OptionInput
 from evidence_assets.models.reader.training import VERSION as NETWORK_VERSION
 from evidence_assets.models.reader.training import (
     WEIGHTS_FILE,
-    EncoderName,
     TrainingQuestion,
     TrainingSettings,
     is_held_out,

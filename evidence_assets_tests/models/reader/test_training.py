@@ -12,11 +12,10 @@ import torch
 from transformers import AutoModel
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.reader.network import OptionInput, ReaderNetwork
+from evidence_assets.models.reader.network import EncoderName, OptionInput, ReaderNetwork
 from evidence_assets.models.reader.training import (
     CARD_FILE,
     WEIGHTS_FILE,
-    EncoderName,
     TrainedReader,
     TrainingQuestion,
     TrainingSettings,
@@ -55,7 +54,7 @@ def trained(base: EncoderName, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def test_lower_and_upper_layers_together_are_the_encoder(base: EncoderName) -> None:
-    network = ReaderNetwork(base.name, layers=1)
+    network = ReaderNetwork(base, layers=1, device="cpu")
     (encoded,) = network.encode([OptionInput("fever and pain", "aspirin", ("aspirin may treat pain",))])
     ids, segments = torch.tensor([encoded.ids]), torch.tensor([encoded.segments])
     assert set(encoded.segments) == {0, 1} and not encoded.is_cut
@@ -112,7 +111,7 @@ def test_training_starts_from_the_answers_without_the_reader(base: EncoderName, 
 
 
 def test_a_long_question_loses_its_beginning_and_facts_their_end(base: EncoderName) -> None:
-    network = ReaderNetwork(base.name, layers=1, max_tokens=30)
+    network = ReaderNetwork(base, layers=1, max_tokens=30)
     (encoded,) = network.encode([OptionInput("fever " * 40, "aspirin", ("pain " * 40,))])
     (end,) = network.encode([OptionInput("fever", "aspirin")])
     assert len(encoded.ids) == 30 and encoded.is_cut
@@ -135,7 +134,7 @@ def test_invalid_trainings_are_explained(
 
 def test_another_kind_of_network_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="needs a BERT, RoBERTa or MPNet"):
-        ReaderNetwork(str(make_causal(tmp_path)))
+        ReaderNetwork(EncoderName(str(make_causal(tmp_path))))
 
 
 def test_the_scale_maximises_the_likelihood() -> None:
