@@ -30,7 +30,8 @@ class Bert(Module):
         weights = {name: weight.to(dtype) for name, weight in load_file(folder / "model.safetensors").items()}
         tables = [f"{name}_embeddings" for name in ("word", "position", "token_type")]
         # not on the device "meta": initializing it there imports torch's compiler
-        self.embeddings = ModuleDict({name: _embedding(weights[f"embeddings.{name}.weight"]) for name in tables})
+        embed: Any = Embedding.from_pretrained
+        self.embeddings = ModuleDict({name: embed(weights[f"embeddings.{name}.weight"]) for name in tables})
         with torch.device("meta"):
             self.embeddings["LayerNorm"] = LayerNorm(width, eps)
             self.layers = [_layer(width, inner, eps) for _ in range(config.num_hidden_layers)]
@@ -56,11 +57,6 @@ class Bert(Module):
         inner = gelu(layer.intermediate.dense(context))
         result: torch.Tensor = layer.output.LayerNorm(layer.output.dense(inner) + context)
         return result
-
-
-def _embedding(weights: torch.Tensor) -> Embedding:
-    rows, width = weights.shape
-    return Embedding(rows, width, _weight=weights)
 
 
 def _layer(width: int, inner: int, eps: float) -> ModuleDict:

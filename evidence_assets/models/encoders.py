@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +21,11 @@ from evidence_assets.models.inference import (
     MINILM_SHA256,
     Result,
     explain_load_errors,
-    find_hub_revision,
     find_minilm_folder,
     kernel_name,
     map_batches,
     max_input_tokens,
+    model_revision,
     pretrained_options,
     require_numbers,
     resolve_device,
@@ -56,11 +55,6 @@ def load_encoder(
     ``dtype``: ``auto`` selects bfloat16 on CUDA, and for the embedded encoder on CPUs that multiply it natively (two to
         three times as fast, cosine to the float32 vector above 0.999); otherwise float32.
     """
-    options: dict[str, Any] = {"revision": None, "local_files_only": True}
-    known_revision: str | None = MINILM_SHA256[:12]
-    path = str(find_minilm_folder()) if name == EMBEDDED_ENCODER else name
-    if name != EMBEDDED_ENCODER:
-        options, known_revision = pretrained_options(name, revision)
     import torch
 
     device = resolve_device(device)
@@ -69,13 +63,12 @@ def load_encoder(
         dtype = "bfloat16" if is_native or device.startswith("cuda") else "float32"
     uses_amx = device == "cpu" and dtype == "bfloat16" and _cpu_has("amx_bf16")
     if name == EMBEDDED_ENCODER:
-        model = _load_packaged(Path(path), device, getattr(torch, dtype))
+        model, known_revision = _load_packaged(device, getattr(torch, dtype)), MINILM_SHA256[:12]
     else:
-        model = _load_sentence_transformer(name, path, options, device, getattr(torch, dtype))
+        model = _load_sentence_transformer(name, revision, device, getattr(torch, dtype))
+        known_revision = model_revision(name, revision)
     if device == "cpu":
         _pad_products(model.network, uses_amx)
-    if not options["local_files_only"]:
-        known_revision = find_hub_revision(name, revision) or known_revision or "unknown"
     return TransformerEncoder(name, f"{known_revision}-{dtype}{'_amx' * uses_amx}", model)
 
 
@@ -101,12 +94,13 @@ class LoadedModel:
     pool_unscaled: Callable[[torch.Tensor], torch.Tensor]
 
 
-def _load_packaged(folder: Path, device: str, dtype: torch.dtype) -> LoadedModel:
+def _load_packaged(device: str, dtype: torch.dtype) -> LoadedModel:
     """The packaged MiniLM, without transformers: its import would double the time of a first answer."""
     import torch
 
     from evidence_assets.models.bert import Bert
 
+    folder = find_minilm_folder()
     network = Bert(folder, dtype).eval().to(device)
     settings = json.loads((folder / "sentence_bert_config.json").read_text(encoding="utf-8"))
 
@@ -124,14 +118,13 @@ def _load_packaged(folder: Path, device: str, dtype: torch.dtype) -> LoadedModel
     )
 
 
-def _load_sentence_transformer(
-    name: str, path: str, options: dict[str, Any], device: str, dtype: torch.dtype
-) -> LoadedModel:
+def _load_sentence_transformer(name: str, revision: str | None, device: str, dtype: torch.dtype) -> LoadedModel:
+    options = pretrained_options(name, revision)
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Normalize
 
     with explain_load_errors(f"the encoder {name!r}"):
-        model = SentenceTransformer(path, device=device, model_kwargs={"dtype": dtype}, **options)
+        model = SentenceTransformer(name, device=device, model_kwargs={"dtype": dtype}, **options)
     if not getattr(model.tokenizer, "is_fast", False):
         raise ModelUnavailable(
             f"the tokenizer of {name!r} has no character offsets. Add its tokenizer.json to the model folder"

@@ -122,16 +122,13 @@ def load_pretrained(
     """
     from transformers import AutoTokenizer
 
-    source, known_revision = pretrained_options(name, revision)
+    source = pretrained_options(name, revision)
     device = resolve_device(device)
     with explain_load_errors(f"the model {name!r}"):
         tokenizer = AutoTokenizer.from_pretrained(name, **source)
         model = model_class.from_pretrained(name, **source, **options)
-    is_folder = source["local_files_only"]
-    if not is_folder:
-        known_revision = find_hub_revision(name, revision) or known_revision
-    model_id = Path(name).name if is_folder else name
-    return PretrainedModel(model.to(device).eval(), tokenizer, model_id, known_revision or "unknown", device)
+    model_id = Path(name).name if source["local_files_only"] else name
+    return PretrainedModel(model.to(device).eval(), tokenizer, model_id, model_revision(name, revision), device)
 
 
 def max_input_tokens(config: Any, limit: int | None = None) -> int:
@@ -142,13 +139,19 @@ def max_input_tokens(config: Any, limit: int | None = None) -> int:
     return min(limit or positions, positions)
 
 
-def pretrained_options(name: str, revision: str | None) -> tuple[dict[str, Any], str | None]:
-    """Arguments of ``from_pretrained``, and the revision: a hash for a folder, else ``revision``."""
+def pretrained_options(name: str, revision: str | None) -> dict[str, Any]:
+    """Arguments of ``from_pretrained``; raises ModelUnavailable if a folder lacks files."""
     folder = Path(name)
     if not folder.is_dir():
-        return {"revision": revision, "local_files_only": False}, revision
+        return {"revision": revision, "local_files_only": False}
     check_model_folder(folder)
-    return {"revision": None, "local_files_only": True}, hash_model_folder(folder)
+    return {"revision": None, "local_files_only": True}
+
+
+def model_revision(name: str, revision: str | None) -> str:
+    """Revision of a loaded model: the content hash of a folder, else the commit in the local cache of the hub."""
+    folder = Path(name)
+    return hash_model_folder(folder) if folder.is_dir() else find_hub_revision(name, revision) or revision or "unknown"
 
 
 def find_hub_revision(name: str, revision: str | None = None) -> str:

@@ -34,7 +34,7 @@ class SequenceModel:
     def __init__(self, name: str | Path, *, revision: str | None = None, device: str = "auto") -> None:
         from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-        source, _ = pretrained_options(str(name), revision)
+        source = pretrained_options(str(name), revision)
         with explain_load_errors(f"the language model {str(name)!r}"):
             config = AutoConfig.from_pretrained(str(name), **source)
             if all(architecture.endswith("ForMaskedLM") for architecture in config.architectures or ()):
