@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch.nn.functional import normalize
 
 from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.vectors import Array
@@ -15,12 +16,6 @@ from evidence_assets.transport import TextCollection, TokenPool
 
 Cosines = NDArray[np.float32]
 TOKENS_PER_BLOCK = 4096
-
-
-# In torch: the norms of ``models.vectors`` differ in the last bits.
-def _unit_rows(rows: torch.Tensor) -> torch.Tensor:
-    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    return rows / torch.where(norms > 0, norms, torch.ones_like(norms))
 
 
 def maxsim_scores(query: ArrayLike, pool: TextCollection, weights: ArrayLike | None = None) -> Array:
@@ -41,14 +36,14 @@ def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
 
     In float32, because these cosines are the largest arrays of a search in a pool of ten thousand texts.
     """
-    units = _unit_rows(torch.from_numpy(np.array(query, dtype=np.float32)))
+    units = normalize(torch.from_numpy(np.array(query, dtype=np.float32)))
     nearest = np.empty((len(units), len(texts)), np.float32)
 
     def compare(pool: TokenPool, start: int, block: tuple[int, int]) -> None:
         first, last = block
-        best = np.maximum.reduceat(
-            _multiply(units, pool, block), pool.offsets[first:last] - pool.offsets[first], axis=1
-        )
+        low, high = pool.offsets[first], pool.offsets[last]
+        cosines = units @ normalize(torch.from_numpy(np.array(pool.vectors[low:high])).float()).T
+        best = np.maximum.reduceat(cosines.numpy(), pool.offsets[first:last] - low, axis=1)
         nearest[:, start + first : start + last] = best
 
     start = 0
@@ -58,10 +53,3 @@ def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
         start += len(members)
         del pool  # frees memory before the next part is read
     return nearest
-
-
-def _multiply(query_units: torch.Tensor, pool: TokenPool, block: tuple[int, int]) -> Cosines:
-    """Cosines of query tokens with the tokens of a block of texts."""
-    low, high = (int(pool.offsets[text]) for text in block)
-    y = _unit_rows(torch.from_numpy(np.array(pool.vectors[low:high])).float())
-    return np.asarray((query_units @ y.T).numpy())
