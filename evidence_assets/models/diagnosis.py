@@ -16,9 +16,6 @@ from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import GeneratorSettings, ModelSettings, Profile
 
-MASKED_MODEL = "masked model"
-"""Requirement name of the model that triples are harvested from."""
-
 _OTHER_FORMATS = " ".join(f"--exclude '{files}'" for files in ("*.h5", "*.msgpack", "*.ot", "onnx/*", "openvino/*"))
 """Unused copies of the weights, several times as large as the files in use."""
 
@@ -33,9 +30,6 @@ class CheckResult:
     remedy: str = ""
 
 
-_NO_LANGUAGE_MODEL = CheckResult("reasoner", "extractive: no language model needed")
-
-
 def diagnose(profile: Profile) -> list[CheckResult]:
     """Check all requirements of ``profile``."""
     harvesting = profile.harvesting
@@ -43,7 +37,7 @@ def diagnose(profile: Profile) -> list[CheckResult]:
         *(("encoder", settings) for settings in profile.encoders.values()),
         ("token encoder", profile.token_encoder),
         *(("reranker", settings) for settings in profile.rerankers.values()),
-        *((MASKED_MODEL, settings) for settings in profile.masked_models.values()),
+        *(("masked model", settings) for settings in profile.masked_models.values()),
         *(
             (f"harvesting: {use}", getattr(harvesting, use))
             for use in ("writer", "substitution", "causal", "likelihood")
@@ -66,7 +60,8 @@ def diagnose(profile: Profile) -> list[CheckResult]:
 def _check_model(requirement: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
     name = settings.name
     if isinstance(settings, GeneratorSettings) and settings.backend != "transformers":
-        return _check_server(settings) if settings.backend == "openai" else _NO_LANGUAGE_MODEL
+        no_model = CheckResult("reasoner", "extractive: no language model needed")
+        return _check_server(settings) if settings.backend == "openai" else no_model
     if name == SAMPLE_MASKED_LM:
         return CheckResult(requirement, f"{name}: trained in the lake by {MASKED_LM_ASSET}")
     if name == EMBEDDED_ENCODER:

@@ -135,7 +135,9 @@ class HFMaskedLM:
         results: dict[int, WordVectors] = {}
 
         def run(group: list[int]) -> FloatArray:
-            hidden: FloatArray = self._hidden([encoded[i].ids for i in group]).float().cpu().numpy()
+            with torch.inference_mode():
+                states = self._model.base_model(**self._inputs([encoded[i].ids for i in group])).last_hidden_state
+            hidden: FloatArray = states[: len(group)].float().cpu().numpy()
             return hidden
 
         for group, hidden in self._map_groups(run, [item.ids for item in encoded]):
@@ -229,11 +231,6 @@ class HFMaskedLM:
             return log_probs.gather(1, columns[:, None])[:, 0]
 
         return self._map_log_probs(rows, positions, select, np.zeros(len(rows), dtype=np.float32))
-
-    def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
-        with torch.inference_mode():
-            hidden: torch.Tensor = self._model.base_model(**self._inputs(rows)).last_hidden_state[: len(rows)]
-        return hidden
 
     def _log_probs(self, rows: Sequence[Sequence[int]], positions: Sequence[int]) -> torch.Tensor:
         """Log-probabilities of all tokens at one position of each row."""

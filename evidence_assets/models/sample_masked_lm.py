@@ -162,12 +162,9 @@ class _MaskedBatches:
     ) -> None:
         self._generator, self._mask_id, self._settings = generator, mask_id, settings
         lengths = sorted({len(rows[i]) for i in train_rows})
-        self._ids: list[torch.Tensor] = []
-        self._mention_of: list[torch.Tensor] = []
-        self._is_multiword: list[torch.Tensor] = []
+        self._buckets: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
         for length in lengths:
             members = [i for i in train_rows if len(rows[i]) == length]
-            self._ids.append(torch.tensor([rows[i] for i in members]))
             # number of each position's mention; 0 for none
             number = torch.zeros(len(members), length, dtype=torch.long)
             is_multiword = torch.zeros(len(members), length, dtype=torch.bool)
@@ -175,17 +172,15 @@ class _MaskedBatches:
                 for mention, (start, stop) in enumerate(mentions[i], start=1):
                     number[row, start:stop] = mention
                     is_multiword[row, start:stop] = stop - start > 1
-            self._mention_of.append(number)
-            self._is_multiword.append(is_multiword)
-        sizes = torch.tensor([len(ids) for ids in self._ids], dtype=torch.float64)
+            self._buckets.append((torch.tensor([rows[i] for i in members]), number, is_multiword))
+        sizes = torch.tensor([len(ids) for ids, *_ in self._buckets], dtype=torch.float64)
         self._shares = sizes / sizes.sum()
 
     def sample(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Masked ids, and the true ids at masked positions (−1 elsewhere)."""
-        bucket = int(torch.multinomial(self._shares, 1, generator=self._generator))
-        ids, number, is_multiword = self._ids[bucket], self._mention_of[bucket], self._is_multiword[bucket]
-        sample = torch.randint(len(ids), (self._settings.batch_size,), generator=self._generator)
-        ids, number, is_multiword = ids[sample], number[sample], is_multiword[sample]
+        bucket = self._buckets[int(torch.multinomial(self._shares, 1, generator=self._generator))]
+        sample = torch.randint(len(bucket[0]), (self._settings.batch_size,), generator=self._generator)
+        ids, number, is_multiword = (values[sample] for values in bucket)
         draws = torch.rand(len(ids), int(number.max()) + 1, generator=self._generator)
         in_mention = draws.gather(1, number) < self._settings.entity_mask_share
         word_draws = torch.rand(ids.shape, generator=self._generator)

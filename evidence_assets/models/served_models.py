@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -54,9 +53,11 @@ class OpenAIGenerator:
         self._key = os.environ.get(self.api_key_env, "")
         self.revision = self._reported_revision() or self.revision
 
-    @cached_property
-    def model_entry(self) -> dict[str, Any]:
-        """This model's entry in the server's list of models; raises ModelUnavailable if there is none."""
+    def _reported_revision(self) -> str:
+        """The revision in the server's list of models, else the name of the served weights; empty if neither is given.
+
+        Raises ModelUnavailable if the list does not have this model.
+        """
         try:
             entries = {str(entry["id"]): entry for entry in asyncio.run(self._list_models())["data"]}
         except (APIStatusError, *_PARSE_ERRORS):
@@ -67,13 +68,10 @@ class OpenAIGenerator:
         if self.model_id not in entries:
             names = ", ".join([*entries][:5]) or "no model"
             raise self._unavailable(f"does not serve {self.model_id!r}. It serves {names}. Choose one, or serve it")
-        return dict(entries[self.model_id])
-
-    def _reported_revision(self) -> str:
-        """The revision in the list of models, else the name of the served weights; empty if neither is given."""
-        root = str(self.model_entry.get("root") or "").rstrip("/")
+        entry = entries[self.model_id]
+        root = str(entry.get("root") or "").rstrip("/")
         weights = "" if root == self.model_id else root.rpartition("/")[2]
-        return str(self.model_entry.get("revision") or self.model_entry.get("digest") or weights)
+        return str(entry.get("revision") or entry.get("digest") or weights)
 
     @property
     def parameters(self) -> dict[str, object]:

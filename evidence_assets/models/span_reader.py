@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from evidence_assets.models.inference import load_pretrained, max_input_tokens, 
 from evidence_assets.models.protocols import FloatArray
 
 MAX_SPAN_TOKENS = 30
+"""Maximum tokens of an answer."""
 WINDOW_OVERLAP = 64
 """Tokens that neighbouring windows of a long text share."""
 
@@ -69,7 +69,8 @@ class SpanReader:
             no_answer = min(no_answer, float(starts[first] + ends[first]))
             in_text = np.array([sequence == 1 for sequence in windows.sequence_ids(number)])
             scores = np.where(in_text, starts, -np.inf)[:, None] + np.where(in_text, ends, -np.inf)[None, :]
-            scores = np.where(_is_span(len(ids)), scores, -np.inf)
+            is_span = np.tril(np.triu(np.ones(scores.shape, bool)), MAX_SPAN_TOKENS - 1)
+            scores = np.where(is_span, scores, -np.inf)
             start, end = np.unravel_index(int(scores.argmax()), scores.shape)
             if scores[start, end] > best_score:
                 offsets = windows["offset_mapping"][number]
@@ -88,9 +89,3 @@ class SpanReader:
         starts, ends = (logits[0].float().cpu().numpy() for logits in (output.start_logits, output.end_logits))
         require_numbers(np.stack([starts, ends]), self.model_id)
         return starts, ends
-
-
-def _is_span(n: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether tokens i and j are the ends of a span of at most ``MAX_SPAN_TOKENS`` tokens, n × n."""
-    lengths = np.arange(n)[None, :] - np.arange(n)[:, None]
-    return (lengths >= 0) & (lengths < MAX_SPAN_TOKENS)
