@@ -34,10 +34,10 @@ from scipy.stats import entropy
 from bench.retrieval.token_encoding import Encoded, encode
 from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
-from evidence_assets.transport import NearestTexts, TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
+from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
 from evidence_assets.transport.bounds import BLOCK_TOKENS
 from evidence_assets.transport.ground_cost import Workspace, exp_
-from evidence_assets.transport.search import count_processors
+from evidence_assets.transport.search import NearestTexts, count_processors
 
 K, D, CHUNK, TURNS = 15, 384, 130, 3
 Array = NDArray[np.float64]

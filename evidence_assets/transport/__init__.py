@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from . import costs as costs
-from .ground_cost import CostLike, GroundCost, get_ground_cost, list_ground_costs
+from .ground_cost import GroundCost, get_ground_cost
 from .measure import TokenMeasure
 from .pool import TextCollection, TokenPool
-from .search import NearestTexts, find_nearest_texts
+from .search import find_nearest_texts
 
-__all__ = [
-    "CostLike",
-    "GroundCost",
-    "NearestTexts",
-    "TextCollection",
-    "TokenMeasure",
-    "TokenPool",
-    "find_nearest_texts",
-    "get_ground_cost",
-    "list_ground_costs",
-]
+__all__ = ["GroundCost", "TextCollection", "TokenMeasure", "TokenPool", "find_nearest_texts", "get_ground_cost"]

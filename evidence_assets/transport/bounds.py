@@ -80,6 +80,7 @@ class BoundPass:
 
     ``lower``: A method of ``cost``; ``features``: for each query, its features for that method.
     ``masses``, ``potentials``: For each query, the masses of its tokens, and dual potentials of similar texts.
+    ``temperature``: That of the cost; ``threads``: Worker threads on a CPU.
     """
 
     def __init__(
@@ -89,9 +90,11 @@ class BoundPass:
         features: Sequence[tuple[Array32, ...]],
         masses: Sequence[Array],
         potentials: Sequence[Array] = (),
+        temperature: float = 1.0,
+        threads: int = 1,
         device: str = "cpu",
     ) -> None:
-        self._cost, self._lower = cost, lower
+        self._cost, self._lower, self._temperature, self._threads = cost, lower, temperature, threads
         self._device, self._masses = torch.device(device), masses
         self._is_cpu = self._device.type == "cpu"
         self._block_rows = BLOCK_TOKENS if self._is_cpu else DEVICE_TOKENS
@@ -108,19 +111,17 @@ class BoundPass:
         rows[: len(feature)] = feature
         return torch.from_numpy(rows).to(self._device)
 
-    def run(self, texts: TextCollection, temperature: float, threads: int) -> list[Array]:
+    def run(self, texts: TextCollection) -> list[Array]:
         """Lower bounds of all texts for each query; minus infinity on overflow."""
         bounds = np.full((len(self._query_parts), len(texts)), -np.inf)
         first = 0
         for pool, members in texts.parts(np.arange(len(texts))):
-            self._bound_part(pool, members, bounds[:, first : first + len(members)], temperature, threads)
+            self._bound_part(pool, members, bounds[:, first : first + len(members)])
             first += len(members)
             del pool  # free its memory before the next part
         return list(np.where(np.isfinite(bounds), bounds, -np.inf))
 
-    def text_bounds(
-        self, texts: TextCollection, temperature: float, threads: int, numbers: IntArray
-    ) -> list[TextBounds]:
+    def text_bounds(self, texts: TextCollection, numbers: IntArray) -> list[TextBounds]:
         """Bounds of these texts for each query, with the lower bounds of all ground costs in memory."""
         low_costs, masses, first_tokens, n_tokens = list[Array32](), list[Array](), list[IntArray](), 0
         for pool, members in texts.parts(numbers):
@@ -128,9 +129,9 @@ class BoundPass:
             costs = np.empty((self._tokens, len(tokens.rows)), dtype=np.float32)
 
             def write(block: slice, workspace: Workspace, tokens: _MassTokens = tokens, costs: Array32 = costs) -> None:
-                costs[:, block] = self._block_costs(tokens, block, temperature, workspace).cpu().numpy()
+                costs[:, block] = self._block_costs(tokens, block, workspace).cpu().numpy()
 
-            self._map(write, list(_slices(len(tokens.rows), self._block_rows)), pool.dimensions, threads)
+            self._map(write, list(_slices(len(tokens.rows), self._block_rows)), pool.dimensions)
             low_costs.append(costs)
             masses.append(tokens.masses)
             first_tokens.append(tokens.first_rows + n_tokens)
@@ -142,20 +143,18 @@ class BoundPass:
             for low, high, query_masses in zip(self._edges[:-1], self._edges[1:], self._masses, strict=True)
         ]
 
-    def _bound_part(self, pool: TokenPool, members: IntArray, bounds: Array, temperature: float, threads: int) -> None:
+    def _bound_part(self, pool: TokenPool, members: IntArray, bounds: Array) -> None:
         """Write the bounds of texts of a pool, which may be memory-mapped."""
         lengths = pool.offsets[members + 1] - pool.offsets[members]
         chunk_of_text = (np.cumsum(lengths) - lengths) // (CHUNK_TOKENS if self._is_cpu else DEVICE_TOKENS)
         chunks = np.split(np.arange(len(members)), np.flatnonzero(np.diff(chunk_of_text)) + 1)
 
         def write(chunk: IntArray, workspace: Workspace) -> None:
-            bounds[:, chunk] = self._bound_chunk(_MassTokens(pool, members[chunk]), temperature, workspace)
+            bounds[:, chunk] = self._bound_chunk(_MassTokens(pool, members[chunk]), workspace)
 
-        self._map(write, chunks, pool.dimensions, threads)
+        self._map(write, chunks, pool.dimensions)
 
-    def _map(
-        self, work: Callable[[Item, Workspace], None], items: Sequence[Item], dimensions: int, threads: int
-    ) -> None:
+    def _map(self, work: Callable[[Item, Workspace], None], items: Sequence[Item], dimensions: int) -> None:
         """Do the work for all items, in parallel on a CPU; each thread has a workspace."""
         queue = iter(items)  # shared by the threads
 
@@ -166,7 +165,7 @@ class BoundPass:
                 for item in queue:
                     work(item, workspace)
 
-        threads = min(threads, len(items))
+        threads = min(self._threads, len(items))
         if not self._is_cpu or threads <= 1:
             run()
         else:
@@ -174,10 +173,10 @@ class BoundPass:
                 for future in [executor.submit(run) for _ in range(threads)]:
                     future.result()
 
-    def _bound_chunk(self, tokens: _MassTokens, temperature: float, workspace: Workspace) -> Array:
+    def _bound_chunk(self, tokens: _MassTokens, workspace: Workspace) -> Array:
         reduced = np.empty((len(self._query_parts), len(tokens.rows)))
         for block in _slices(len(tokens.rows), self._block_rows):
-            costs = self._block_costs(tokens, block, temperature, workspace).sub_(self._potentials[:, None])
+            costs = self._block_costs(tokens, block, workspace).sub_(self._potentials[:, None])
             for query, (low, high) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True)):
                 reduced[query, block] = costs[low:high].amin(dim=0).cpu().numpy()
         # Rounding preserves order, so the computed minimum is the rounded minimum, which is off by at most one unit.
@@ -185,11 +184,11 @@ class BoundPass:
         reduced *= tokens.masses
         return np.asarray(np.add.reduceat(reduced, tokens.first_rows, axis=1) + np.array(self._query_parts)[:, None])
 
-    def _block_costs(self, tokens: _MassTokens, block: slice, temperature: float, workspace: Workspace) -> torch.Tensor:
+    def _block_costs(self, tokens: _MassTokens, block: slice, workspace: Workspace) -> torch.Tensor:
         """Lower bounds of the ground costs of a block of tokens."""
         rows = tokens.rows[block]
         vectors = torch.from_numpy(np.asarray(tokens.pool.vectors).take(rows, axis=0))
-        factors = self._cost.factors(tokens.pool.weights[rows], temperature)
+        factors = self._cost.factors(tokens.pool.weights[rows], self._temperature)
         x = workspace.rows(len(vectors))[0].copy_(vectors)
         scale = None if factors is None else torch.from_numpy(factors).to(self._device)
         return self._lower(self._features, x, scale, workspace)

@@ -44,15 +44,13 @@ class Workspace:
         self._rows = torch.empty((3, rows, width), dtype=torch.float32, device=device)
         self._products = torch.empty((3, tokens * rows), dtype=torch.float32, device=device)
 
-    def rows(self, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def rows(self, count: int) -> tuple[torch.Tensor, ...]:
         """Three buffers of ``count`` rows; the first one receives the points."""
-        first, second, third = self._rows[:, :count]
-        return first, second, third
+        return self._rows[:, :count].unbind()
 
-    def products(self, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def products(self, count: int) -> tuple[torch.Tensor, ...]:
         """Three buffers of query tokens × ``count`` rows."""
-        first, second, third = self._products[:, : self.tokens * count].view(3, self.tokens, count)
-        return first, second, third
+        return self._products[:, : self.tokens * count].view(3, self.tokens, count).unbind()
 
 
 class GroundCost(ABC):

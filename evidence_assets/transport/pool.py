@@ -19,8 +19,6 @@ IntArray = NDArray[np.int64]
 
 def normalise_texts(weights: Array, lengths: IntArray) -> Array:
     """Weights normalised to 1 within each text of these lengths; uniform if all are zero."""
-    if not len(lengths):
-        return np.empty(0)
     starts = np.cumsum(lengths) - lengths
     top = np.repeat(np.maximum.reduceat(weights, starts), lengths)
     scaled = np.where(top > 0, weights / np.where(top > 0, top, 1.0), 1.0)

@@ -227,12 +227,10 @@ class _Search:
                 for s in solved_texts
             ]
             potentials.append(np.mean([solution.potential for solution in solutions], axis=0))
-        masses = [query.masses for query in queries]
-        bound_pass = BoundPass(self.cost, lower, features, masses, potentials, self.device)
-        return bound_pass.run(self.pool, self.temperature, self.threads)
+        masses, options = [query.masses for query in queries], (self.temperature, self.threads, self.device)
+        return BoundPass(self.cost, lower, features, masses, potentials, *options).run(self.pool)
 
     def _text_bounds(self, queries: Sequence[_Query], texts: IntArray) -> list[TextBounds]:
         features = [self.cost.features(query.points) for query in queries]
-        masses = [query.masses for query in queries]
-        bound_pass = BoundPass(self.cost, self.cost.lower, features, masses, device=self.device)
-        return bound_pass.text_bounds(self.pool, self.temperature, self.threads, texts)
+        masses, options = [query.masses for query in queries], (self.temperature, self.threads, self.device)
+        return BoundPass(self.cost, self.cost.lower, features, masses, (), *options).text_bounds(self.pool, texts)

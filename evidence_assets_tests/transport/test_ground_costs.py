@@ -14,16 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from evidence_assets.transport import (
-    GroundCost,
-    NearestTexts,
-    TokenMeasure,
-    TokenPool,
-    find_nearest_texts,
-    get_ground_cost,
-    list_ground_costs,
-    search,
-)
+from evidence_assets.transport import GroundCost, TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost, search
 from evidence_assets.transport.bounds import BoundPass, LowerBound, TextBounds
 from evidence_assets.transport.costs.jsd import (
     COEFFICIENTS,
@@ -32,8 +23,9 @@ from evidence_assets.transport.costs.jsd import (
     tangent_offset,
     tangent_slope,
 )
-from evidence_assets.transport.ground_cost import ROUNDING_UNIT, Array32, Workspace, exp_
+from evidence_assets.transport.ground_cost import ROUNDING_UNIT, Array32, Workspace, exp_, list_ground_costs
 from evidence_assets.transport.pool import normalise_texts
+from evidence_assets.transport.search import NearestTexts
 from evidence_assets_tests.transport.random_texts import distance, half_store, random_pool
 
 Array = NDArray[np.float64]
@@ -125,7 +117,7 @@ class TestRegisteredCosts:
             assert (costs[usable] <= exact[usable]).all()
             for potential in (rng.normal(size=6) * exact.std(), exact.min(axis=1)):
                 bound_pass = BoundPass(cost, lower, [features], [query.masses], [potential])
-                (bounds,) = bound_pass.run(pool, 1.0, 1)
+                (bounds,) = bound_pass.run(pool)
                 for bound, text in zip(bounds, texts, strict=True):
                     assert bound <= distance(query, text, cost) + 1e-12
         for potential in (rng.normal(size=6) * exact.std(), exact.min(axis=1)):
@@ -206,9 +198,9 @@ class TestRegisteredCosts:
             [q.masses for q in queries],
             [np.full(len(q), 0.1) for q in queries],
         )
-        expected = BoundPass(cost, *query_arguments).run(pool, 1.0, 1)
-        native = BoundPass(cost, *query_arguments, device)
-        bounds = native.run(pool, 1.0, 1)
+        expected = BoundPass(cost, *query_arguments).run(pool)
+        native = BoundPass(cost, *query_arguments, device=device)
+        bounds = native.run(pool)
         assert np.allclose(expected, bounds, rtol=1e-4, atol=1e-4)
         for query, lower in zip(queries, bounds, strict=True):
             true = np.array([distance(query, text, cost) for text in texts])

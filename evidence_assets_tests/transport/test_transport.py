@@ -11,9 +11,10 @@ from scipy.spatial.distance import jensenshannon
 
 from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
-from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost, list_ground_costs
+from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
 from evidence_assets.transport.divergence import jensen_shannon, jensen_shannon_matrix
 from evidence_assets.transport.exact import solve_transport
+from evidence_assets.transport.ground_cost import list_ground_costs
 from evidence_assets_tests.transport.random_texts import distance, random_pool
 
 
