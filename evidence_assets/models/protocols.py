@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,6 @@ class TokenVectors:
     """Surface forms."""
 
 
-@runtime_checkable
 class NamedModel(Protocol):
     """A model with a name and a revision."""
 
@@ -40,7 +39,6 @@ class NamedModel(Protocol):
     def revision(self) -> str: ...
 
 
-@runtime_checkable
 class Encoder(NamedModel, Protocol):
     """Encodes texts as vectors that never depend on the other texts of the call."""
 
@@ -49,12 +47,10 @@ class Encoder(NamedModel, Protocol):
     @property
     def max_tokens(self) -> int:
         """Longest text that it reads, without special tokens. Longer texts are refused, never truncated."""
-        ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]: ...
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled, L2-normalised vectors, n × d."""
-        ...
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]: ...
 
@@ -64,19 +60,15 @@ class LocalEncoder(Encoder, Protocol):
 
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The surface forms that ``encode_tokens`` returns, without computing vectors."""
-        ...
 
     def pool_sentences(self, texts: Sequence[str]) -> FloatArray:
         """As ``encode_sentences``, before vectors are scaled to unit length."""
-        ...
 
     def encode_with_tokens(self, texts: Sequence[str]) -> tuple[FloatArray, list[TokenVectors]]:
         """The results of ``encode_sentences`` and ``encode_tokens``, in one pass."""
-        ...
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         """As ``encode_tokens``, with the last ``layers`` hidden layers concatenated: n × (layers · d)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -132,18 +124,15 @@ class Completion:
         return self.finish_reason.startswith(REFUSED_PREFIX)
 
 
-@runtime_checkable
 class Generator(NamedModel, Protocol):
     """A generative language model."""
 
     @property
     def parameters(self) -> dict[str, object]:
         """Parameters other than the request that affect replies; part of the completion cache's key."""
-        ...
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         """Numbers of requests with their completions, each as soon as it is there."""
-        ...
 
 
 class CompletionStore(Protocol):
@@ -153,7 +142,6 @@ class CompletionStore(Protocol):
     def put(self, key: str, completion: Completion) -> None: ...
 
 
-@runtime_checkable
 class Reranker(NamedModel, Protocol):
     """Scores the relevance of each text to its query; larger is better."""
 
@@ -171,14 +159,12 @@ class WordVectors:
     vectors: FloatArray
 
 
-@runtime_checkable
 class MaskedLM(NamedModel, Protocol):
     """A masked language model. No result depends on the other texts of the call."""
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The words that can fill one mask: tokens that are whole words."""
-        ...
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
@@ -187,7 +173,6 @@ class MaskedLM(NamedModel, Protocol):
 
         ``words`` are positions in ``vocabulary`` (default: all).
         """
-        ...
 
     def fill_log_probs(
         self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
@@ -196,7 +181,6 @@ class MaskedLM(NamedModel, Protocol):
 
         Word j of ``words[i]`` fills slot ``slots[i][j]``: earlier words are filled in, later ones masked.
         """
-        ...
 
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]: ...
     def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[FloatArray]:
@@ -205,8 +189,6 @@ class MaskedLM(NamedModel, Protocol):
         ``both`` masks the word alone (pseudo-log-likelihood); ``left`` also masks all later words, as a left-to-right
         model sees the text.
         """
-        ...
 
     def find_unknown_words(self, text: str) -> tuple[str, ...]:
         """The words of ``text`` that the tokenizer maps to its unknown token."""
-        ...

@@ -49,7 +49,7 @@ class EncoderContract:
     """Tests of every encoder; subclasses provide the fixture ``encoder``."""
 
     def test_shapes_and_norms(self, encoder: Encoder) -> None:
-        assert isinstance(encoder, Encoder) and encoder.model_id and encoder.revision
+        assert encoder.model_id and encoder.revision
         vectors = encoder.encode_sentences(SAMPLE)
         assert vectors.shape == (len(SAMPLE), encoder.dimensions) and vectors.dtype == np.float32
         assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
