@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -213,13 +214,11 @@ def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int
     >>> list(equal_length_batches([2, 3, 2, 2], lambda length: 2))
     [[1], [0, 2], [3]]
     """
-    rows: dict[Length, list[int]] = {}
-    for row, length in enumerate(lengths):
-        rows.setdefault(length, []).append(row)
-    for length in sorted(rows, reverse=True):
-        batch_size = size(length)
-        for start in range(0, len(rows[length]), batch_size):
-            yield rows[length][start : start + batch_size]
+    ordered = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
+    for length, group in groupby(ordered, key=lengths.__getitem__):
+        rows, batch_size = list(group), size(length)
+        for start in range(0, len(rows), batch_size):
+            yield rows[start : start + batch_size]
 
 
 def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], device: str = "cpu") -> Iterator[Result]:

@@ -36,7 +36,7 @@ _MIN_ROWS = 8
 class _Encoded:
     ids: list[int]
     word_of: list[int | None]
-    words: list[str]
+    words: dict[int, str]
 
 
 class HFMaskedLM:
@@ -152,7 +152,7 @@ class HFMaskedLM:
         for index, item in enumerate(encoded):
             special = [word is None for word in item.word_of]
             for position, word in enumerate(item.word_of):
-                if word is None or not item.words[word]:
+                if word is None or word not in item.words:
                     continue
                 ids = list(item.ids)
                 for later in range(position, len(ids)):
@@ -171,7 +171,7 @@ class HFMaskedLM:
         unknown_id = self._tokenizer.unk_token_id
         [encoded] = self._encode([text])
         words = {word for piece, word in zip(encoded.ids, encoded.word_of, strict=True) if piece == unknown_id}
-        return tuple(sorted(encoded.words[word] for word in words if word is not None and encoded.words[word]))
+        return tuple(sorted(encoded.words[word] for word in words if word in encoded.words))
 
     def _encode(self, texts: Sequence[str]) -> list[_Encoded]:
         return [_group_words(text, encoding) for text, encoding in self._tokenize(texts)]
@@ -288,16 +288,10 @@ def list_whole_words(tokenizer: Any, marker: str) -> tuple[tuple[str, ...], npt.
 
 
 def _group_words(text: str, encoding: Any) -> _Encoded:
-    """Assign tokens to words. Words without a letter or digit become empty strings."""
-    spans: dict[int, tuple[int, int]] = {}
-    for word, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
-        if word is not None:
-            span = spans.get(word, (start, end))
-            spans[word] = (min(start, span[0]), max(end, span[1]))
-    words = [""] * (max(spans, default=-1) + 1)
-    for word, (start, end) in spans.items():
-        surface = text[start:end].strip()
-        words[word] = surface if any(letter.isalnum() for letter in surface) else ""
+    """Assign tokens to words; those without a letter or digit have no text."""
+    numbers = dict.fromkeys(word for word in encoding.word_ids if word is not None)
+    surfaces = {number: text[slice(*encoding.word_to_chars(number))].strip() for number in numbers}
+    words = {number: surface for number, surface in surfaces.items() if any(map(str.isalnum, surface))}
     word_of = [
         None if special else word for word, special in zip(encoding.word_ids, encoding.special_tokens_mask, strict=True)
     ]
@@ -307,7 +301,7 @@ def _group_words(text: str, encoding: Any) -> _Encoded:
 def _pool_words(encoded: _Encoded, hidden: FloatArray) -> WordVectors:
     members: dict[int, list[int]] = {}
     for position, word in enumerate(encoded.word_of):
-        if word is not None and encoded.words[word]:
+        if word is not None and word in encoded.words:
             members.setdefault(word, []).append(position)
     vectors = [hidden[positions].mean(axis=0) for positions in members.values()]
     return WordVectors(
