@@ -28,7 +28,6 @@ class CompletionCache:
         # Do not wait for the disk at every reply: a killed process loses no reply, a power cut the last few.
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        self._db.commit()
         self._shared = folder / "completions" if mirror_of(folder) is not None else None
 
     def get(self, key: str) -> Completion | None:

@@ -31,7 +31,6 @@ class TransformersGenerator:
             "dtype": str(self._model.dtype).removeprefix("torch."),
             "constrained": constrained,
         }
-        self._constrained = constrained
         self._ends = self._end_tokens()
         self._max_tokens = int(getattr(self._model.config, "max_position_embeddings", 2048))
 
@@ -63,7 +62,7 @@ class TransformersGenerator:
             reason = f"{REFUSED_PREFIX}: {lengths} exceed the {self._max_tokens} that {self.model_id} reads"
             return Completion("", len(ids), 0, 0.0, reason)
         constraint: dict[str, Any] = {}
-        if request.choices and self._constrained:
+        if request.choices and self.parameters["constrained"]:
             trie = self._trie(request.choices)
             constraint["prefix_allowed_tokens_fn"] = lambda _, tokens: _next_tokens(trie, tokens[len(ids) :].tolist())
         inputs = torch.tensor([ids], device=self._device)

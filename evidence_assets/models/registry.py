@@ -61,9 +61,7 @@ class CachingEncoder:
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         short = [text for text in dict.fromkeys(texts) if len(text) <= MAX_SHORT_LENGTH]
-        tokens = dict(
-            zip(short, _look_up(self._tokens, short, self.inner.encode_tokens, MAX_CACHED_SHORT), strict=True)
-        )
+        tokens = _look_up(self._tokens, short, self.inner.encode_tokens, MAX_CACHED_SHORT)
         others = [text for text in dict.fromkeys(texts) if text not in tokens]
         tokens |= dict(zip(others, self.inner.encode_tokens(others), strict=True)) if others else {}
         return [tokens[text] for text in texts]
@@ -76,16 +74,16 @@ class CachingEncoder:
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         vectors = _look_up(self._sentences, texts, self.inner.encode_sentences, MAX_CACHED_VECTORS)
-        return np.array(vectors, np.float32).reshape(len(texts), self.dimensions)
+        return np.array([vectors[text] for text in texts], np.float32).reshape(len(texts), self.dimensions)
 
 
 def _look_up(
     cache: dict[str, Value], texts: Sequence[str], encode: Callable[[Sequence[str]], Iterable[Value]], limit: int
-) -> list[Value]:
-    """The cached value of each text; those of new texts are computed, and the oldest beyond the limit deleted."""
+) -> dict[str, Value]:
+    """The cached values by text; those of new texts are computed, and the oldest beyond the limit deleted."""
     new = [text for text in dict.fromkeys(texts) if text not in cache]
     values = dict(zip(new, encode(new), strict=True)) if new else {}
-    results = [values[text] if text in values else cache[text] for text in texts]
+    results = {text: values[text] if text in values else cache[text] for text in texts}
     cache |= values
     for text in list(cache)[: max(0, len(cache) - limit)]:
         del cache[text]

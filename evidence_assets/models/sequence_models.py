@@ -41,7 +41,8 @@ class SequenceModel:
                 raise ValueError(
                     "it does not generate text; choose an encoder-decoder such as BART or a causal language model"
                 )
-        model_class = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        self._is_encoder_decoder = bool(config.is_encoder_decoder)
+        model_class = AutoModelForSeq2SeqLM if self._is_encoder_decoder else AutoModelForCausalLM
         options = {"use_safetensors": True, "dtype": torch.float32}
         loaded = load_pretrained(model_class, str(name), revision=revision, device=device, **options)
         self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, torch.device(loaded.device)
@@ -55,10 +56,6 @@ class TextLikelihood(SequenceModel):
     causal model reads x and y as one text. Pairs of equal token counts form batches without padding, so that scores
     depend on other pairs in the last digits at most.
     """
-
-    @property
-    def _is_encoder_decoder(self) -> bool:
-        return bool(self._model.config.is_encoder_decoder)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """Mean log-probability of the tokens of each pair's second text, given its first; at most 0."""
@@ -132,7 +129,7 @@ class SentenceWriter(SequenceModel):
 
     def __init__(self, name: str | Path, **options: Any) -> None:
         super().__init__(name, **options)
-        if not self._model.config.is_encoder_decoder:
+        if not self._is_encoder_decoder:
             raise ModelUnavailable(
                 f"{self.model_id} is not an encoder-decoder. Choose one such as T5 to write sentences from keywords"
             )
