@@ -157,9 +157,6 @@ class TermIndex:
             open_array(folder / f"{name}.npy") for name in ("keys", "holding", "totals")
         )
 
-    def __len__(self) -> int:
-        return self.texts
-
     @cached_property
     def _postings(self) -> Any:
         return open_asset_file(self._folder, lambda folder: _ranker().load(folder, mmap=True, load_vocab=False))

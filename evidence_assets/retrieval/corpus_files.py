@@ -83,7 +83,7 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
                 if vectors is None:
                     writer = ArrayWriter(folder / "vectors.npy", np.float16, (int(block.shape[1]),))
                     vectors = stack.enter_context(writer)
-                vectors.add(_to_half_precision(block, number))
+                vectors.add(to_half_precision(block, f"shard {number} of the corpus has a vector", "check its encoder"))
     if vectors is None:
         np.save(folder / "vectors.npy", np.zeros((0, 0), np.float16))
     keys = np.concatenate(ids)
@@ -95,11 +95,12 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
     (folder / "corpus.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
 
 
-def _to_half_precision(block: Vectors, shard: int) -> npt.NDArray[np.float16]:
+def to_half_precision(block: Vectors, problem: str, remedy: str) -> npt.NDArray[np.float16]:
+    """The vectors in float16; raises BadInput with problem and remedy if a value is too large."""
     with np.errstate(over="ignore"):
         half = block.astype(np.float16)
     if not np.isfinite(half).all():
-        raise BadInput(f"shard {shard} of the corpus has a vector that exceeds float16: check its encoder")
+        raise BadInput(f"{problem} that exceeds float16: {remedy}")
     return half
 
 

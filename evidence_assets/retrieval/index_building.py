@@ -126,8 +126,17 @@ def _build_index(vectors: VectorFile, kind: str, d: int, progress: Callable[[int
     library = faiss()
     if kind == "flat":
         index = library.IndexScalarQuantizer(d, library.ScalarQuantizer.QT_fp16, library.METRIC_INNER_PRODUCT)
-        _add_vectors(index, vectors, progress)
-        return index
+    else:
+        index = _train_lists(vectors, kind, d)
+    for block in vectors.blocks():
+        index.add(block)
+        progress(index.ntotal, vectors.n)
+    return index
+
+
+def _train_lists(vectors: VectorFile, kind: str, d: int) -> Any:
+    """An empty index of lists, trained on a sample, with the memory that its vectors need."""
+    library = faiss()
     lists, _, code = kind.removeprefix("ivf").partition(",")
     factory = {"sqfp16": "SQfp16", "sq8": "SQ8"}.get(code, f"PQ{code.removeprefix('pq')}x8")
     index = library.index_factory(d, f"IVF{lists},{factory}", library.METRIC_INNER_PRODUCT)
@@ -138,25 +147,14 @@ def _build_index(vectors: VectorFile, kind: str, d: int, progress: Callable[[int
         index.clustering_index = library.index_cpu_to_all_gpus(library.IndexFlatIP(d))
     sample = SAMPLE_SHARE * vectors.n * (code_sizes(d)[code] + ID_BYTES) / (4 * d)
     index.train(vectors.sample(int(max(sample, MIN_POINTS_PER_LIST * int(lists), MIN_SAMPLE)), seed=0))
-    _reserve_lists(index, vectors)
-    _add_vectors(index, vectors, progress)
-    return index
-
-
-def _add_vectors(index: Any, vectors: VectorFile, progress: Callable[[int, int], None]) -> None:
-    for block in vectors.blocks():
-        index.add(block)
-        progress(index.ntotal, vectors.n)
-
-
-def _reserve_lists(index: Any, vectors: VectorFile) -> None:
-    """Reserve the size of each list; lists that grow take up to twice the memory."""
+    # Reserve the size of each list; lists that grow take up to twice the memory.
     counts = np.zeros(index.nlist, np.int64)
     for block in vectors.blocks():
         counts += np.bincount(index.quantizer.assign(block, 1).ravel(), minlength=index.nlist)
     for number, count in enumerate(counts.tolist()):
         index.invlists.resize(number, count)
         index.invlists.resize(number, 0)
+    return index
 
 
 def _tune_nprobe(index: Any, vectors: VectorFile, neighbours: int) -> tuple[int, dict[str, float]]:

@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from evidence_assets.lake.array_files import open_asset_file, open_batches, release_memory
 from evidence_assets.lake.atomic import replacing_file
-from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.retrieval.bm25 import IntArray, hash_terms
-from evidence_assets.retrieval.corpus_files import KEY_DTYPE
+from evidence_assets.retrieval.corpus_files import KEY_DTYPE, to_half_precision
 
 VERSION = "2"
 TEXTS_PER_SEGMENT = 128
@@ -85,10 +85,8 @@ class CachedText:
 
 def write_segment(path: Path, keys: Sequence[bytes], texts: Sequence[TokenVectors], model: str) -> None:
     """Write the tokens of texts as a segment; raises BadInput if a vector exceeds float16."""
-    with np.errstate(over="ignore"):
-        vectors = np.concatenate([text.vectors for text in texts]).astype(np.float16)
-    if not np.isfinite(vectors).all():
-        raise BadInput(f"{model} returns a value that exceeds float16: choose another token_encoder")
+    all_vectors = np.concatenate([text.vectors for text in texts])
+    vectors = to_half_precision(all_vectors, f"{model} returns a value", "choose another token_encoder")
     tokens = [token for text in texts for token in text.tokens]
     terms, codes = np.unique(hash_terms(tokens), return_inverse=True)
     frequencies = [Counter(text.tokens) for text in texts]

@@ -59,7 +59,7 @@ def build_store(
             pieces.add([pieces_of_text or ("",) for pieces_of_text in split_tokens(block)])
         pieces.finish()
         index = TermIndex(temporary / "pieces")
-        meta = StoreMeta(source_version(chunks_version, model), model, len(index), index.tokens, encoder.dimensions)
+        meta = StoreMeta(source_version(chunks_version, model), model, index.texts, index.tokens, encoder.dimensions)
         (temporary / "meta.json").write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta
 
@@ -75,9 +75,6 @@ class TokenStore:
         self.pieces = TermIndex(folder / "pieces")
         self._cache_folder, self._max_bytes = cache, max_bytes
         self._caches: dict[tuple[str, str], TokenCache] = {}
-
-    def __len__(self) -> int:
-        return self.meta.chunks
 
     def tokens(self, encoder: Encoder) -> TokenCache:
         """Token cache of an encoder or of a view of it."""

@@ -34,7 +34,7 @@ def test_an_index_on_disk_weighs_and_ranks_as_the_formula_says(
     tmp_path_factory: pytest.TempPathFactory, texts: Texts, query: list[str], at_once: int
 ) -> None:
     index = build_index(tmp_path_factory.mktemp("i"), texts, at_once)
-    assert (len(index), index.tokens) == (len(texts), sum(map(len, texts)))
+    assert (index.texts, index.tokens) == (len(texts), sum(map(len, texts)))
     assert index.document_frequencies(query).tolist() == [sum(token in text for text in texts) for token in query]
     if not index.tokens:
         assert index.top_k(query, 3)[0].tolist() == []

@@ -50,7 +50,7 @@ def weigh(store: TokenStore, members: list[list[CachedText]], weighting: TokenWe
 def test_every_row_is_the_token_at_its_span(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     store = write_store(tmp_path, encoder)
-    assert len(store) == len(TEXTS)
+    assert store.meta.chunks == len(TEXTS)
     all_cached = read_tokens(store.tokens(encoder), TEXTS)
     assert store.meta.tokens == sum(map(len, all_cached))
     for text, cached, tokens in zip(TEXTS, all_cached, PieceEncoder().encode_tokens(TEXTS), strict=True):
