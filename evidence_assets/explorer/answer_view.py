@@ -139,19 +139,13 @@ class AnswerView(AnswerRows):
         numbers = {item.row["evidence_id"]: item.number for item in self.items}
         cites: dict[tuple[str, int], list[Row]] = {}
         for cite in self.citations:
-            cite = cite | {"number": numbers.get(cite["evidence_id"])}
-            cites.setdefault((cite["chain_id"], cite["step"]), []).append(cite)
-        return [
-            chain
-            | {
-                "is_answer": chain["hypothesis"] == self.prediction["answer"],
-                "steps": [
-                    step | {"cites": cites.get((chain["chain_id"], number), [])}
-                    for number, step in enumerate(chain["steps"])
-                ],
-            }
-            for chain in self.chains
-        ]
+            numbered = cite | {"number": numbers.get(cite["evidence_id"])}
+            cites.setdefault((cite["chain_id"], cite["step"]), []).append(numbered)
+        chains = []
+        for chain in self.chains:
+            steps = [step | {"cites": cites.get((chain["chain_id"], n), [])} for n, step in enumerate(chain["steps"])]
+            chains.append(chain | {"is_answer": chain["hypothesis"] == self.prediction["answer"], "steps": steps})
+        return chains
 
     @property
     def shown_chains(self) -> list[Row]:

@@ -31,17 +31,6 @@ MAX_CELLS = 10
 """Maximum cells of a column that are listed in text."""
 
 
-def highlight_span(text: str, locator: str) -> tuple[str, str, str]:
-    """Text before, within and after a locator; an empty locator means the whole text.
-
-    >>> highlight_span("Cats purr. Bees buzz.", "11:21")
-    ('Cats purr. ', 'Bees buzz.', '')
-    """
-    span = _SPAN.fullmatch(locator)
-    start, end = (int(span[1]), int(span[2])) if span else (0, len(text))
-    return text[:start], text[start:end], text[end:]
-
-
 @dataclass(frozen=True)
 class EvidenceView:
     """A row of evidence with its source row and, if it is a path, its edges."""
@@ -95,10 +84,12 @@ class EvidenceView:
 
     @property
     def highlight(self) -> tuple[str, str, str] | None:
-        """Text of the chunk before, within and after the evidence."""
+        """Text of the chunk before, within and after the evidence, which without characters is the whole chunk."""
         if self.source is None or "char_start" not in self.source:
             return None
-        return highlight_span(self.source["text"], self.row["locator"])
+        text, span = self.source["text"], _SPAN.fullmatch(self.row["locator"])
+        start, end = (int(span[1]), int(span[2])) if span else (0, len(text))
+        return text[:start], text[start:end], text[end:]
 
     @property
     def reasons(self) -> Mapping[str, Any]:

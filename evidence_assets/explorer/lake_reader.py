@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 
@@ -63,20 +63,13 @@ Stamps = Mapping[Path, tuple[int, int]]
 """Modification time in ns and size of files."""
 
 
-class LastRun(NamedTuple):
-    """Times of the last run in seconds."""
-
-    start: float
-    end: float
-
-
-def find_last_run(history: Stamps) -> LastRun | None:
-    """The last run that wrote history; None if there is none."""
+def find_last_run(history: Stamps) -> tuple[float, float] | None:
+    """Start and end in seconds of the last run that wrote history; None if there is none."""
     if not history:
         return None
     last = max(history, key=lambda path: history[path])
     times = [written / 1e9 for path, (written, _) in history.items() if path.parent == last.parent]
-    return LastRun(min(times), max(times))
+    return min(times), max(times)
 
 
 def changes_sql(history: Stamps, start: float) -> str:
@@ -102,7 +95,7 @@ class LakeReader:
     """
 
     connection: duckdb.DuckDBPyConnection
-    last_run: LastRun | None
+    last_run: tuple[float, float] | None
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -146,7 +139,7 @@ class LakeReader:
         self.connection.execute(IS_RIGHT.format(ad_hoc=AD_HOC_BENCHMARK))
         self.connection.execute(QUESTIONS.format(questions=scan_sql("questions", sorted(stamps["questions"]))))
         self.connection.execute(ANSWERS)
-        self.connection.execute(changes_sql(stamps["history"], self.last_run.start if self.last_run else 0.0))
+        self.connection.execute(changes_sql(stamps["history"], self.last_run[0] if self.last_run else 0.0))
         self._stamps, self._values = stamps, {}
 
 
