@@ -64,9 +64,10 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
                 f"{closest_name(name, by_label)!r}? `evidence run {benchmark.name} --plan` lists the loaded variants, "
                 "`evidence presets` the others"
             )
-    sources = {label: systems.load(v.system).method_of(v).sources for label, v in loaded_by_label.items()}
     selected = [by_label[name] for name in names] or [
-        v for label, v in loaded_by_label.items() if not missing_source_reason(sources[label], benchmark)
+        v
+        for v in loaded_by_label.values()
+        if not missing_source_reason(systems.load(v.system).method_of(v).sources, benchmark)
     ]
     # A variant with a named model may get it from any of its presets; others need one preset only.
     presets = {p for v in selected if v.label not in loaded_by_label for p in (v.presets if v.using else v.presets[:1])}
@@ -183,15 +184,14 @@ def is_missing_input(graph: Any, asset: AssetPartition, missing_assets: set[Asse
     every shard.
     """
     for key in graph.get(asset.key).parent_keys:
-        if not graph.get(key).is_executable or not is_relevant(key, asset.partition):
+        node, names = graph.get(key), [None]
+        if not node.is_executable or not is_relevant(key, asset.partition):
             continue
-        if not graph.get(key).is_partitioned:
-            if AssetPartition(key, None) in missing_assets:
-                return True
-            continue
-        mapped = graph.get_parent_partition_keys_for_child(asset.partition, key, asset.key)
-        gaps = [AssetPartition(key, name) in missing_assets for name in mapped.partitions_subset.get_partition_keys()]
-        tolerates_gaps = asset.partition is None and graph.get(key).partitions_def != corpus_partitions()
+        if node.is_partitioned:
+            mapped = graph.get_parent_partition_keys_for_child(asset.partition, key, asset.key)
+            names = mapped.partitions_subset.get_partition_keys()
+        gaps = [AssetPartition(key, name) in missing_assets for name in names]
+        tolerates_gaps = asset.partition is None and node.partitions_def != corpus_partitions()
         if gaps and (all if tolerates_gaps else any)(gaps):
             return True
     return False
