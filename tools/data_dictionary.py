@@ -64,9 +64,9 @@ def section(schema: TableSchema) -> str:
         "| column | type | content |",
         "|---|---|---|",
     ]
-    for column in schema.columns:
+    for column in schema.arrow:
         empty = "; may be empty" if column.nullable else ""
-        description = column.description.replace("|", "\\|").replace("<", "\\<")
+        description = column.metadata[b"description"].decode().replace("|", "\\|").replace("<", "\\<")
         lines.append(f"| `{column.name}` | {type_name(column.type)}{empty} | {description} |")
     return "\n".join(lines)
 

@@ -43,7 +43,7 @@ def ids(rng: np.random.Generator, n: int) -> pa.Array:
 def make_table(table: str, n: int, **columns: object) -> pa.Table:
     """Rows of a table: the columns given, the rest constant."""
     arrays = []
-    for column in TABLES[table].columns:
+    for column in TABLES[table].arrow:
         value = columns.get(column.name)
         if value is None:
             empty: object = "" if column.type == pa.string() else [] if pa.types.is_list(column.type) else False

@@ -60,8 +60,10 @@ def column_schema(table: str) -> dg.TableSchema:
     """The table's declared columns for Dagster."""
     return dg.TableSchema(
         [
-            dg.TableColumn(c.name, str(c.type), c.description, dg.TableColumnConstraints(nullable=c.nullable))
-            for c in TABLES[table].columns
+            dg.TableColumn(
+                c.name, str(c.type), c.metadata[b"description"].decode(), dg.TableColumnConstraints(nullable=c.nullable)
+            )
+            for c in TABLES[table].arrow
         ]
     )
 

@@ -52,9 +52,11 @@ def build_table(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> p
     columns: Mapping[str, Any] = (
         rows if isinstance(rows, Mapping) else {name: [row.get(name) for row in rows] for name in schema.names}
     )
-    types = {column.name: column.type for column in schema.columns}
     try:
-        arrays = {name: v if isinstance(v, pa.Array) else pa.array(v, type=types[name]) for name, v in columns.items()}
+        arrays = {
+            name: values if isinstance(values, pa.Array) else pa.array(values, type=schema.arrow.field(name).type)
+            for name, values in columns.items()
+        }
         return _with_columns(pa.table(arrays), schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise _mismatch(schema, str(error)) from error
@@ -72,7 +74,7 @@ def prepare_rows(table: str, rows: Rows) -> pa.Table:
     if isinstance(rows, list):
         rows = build_table(table, rows)
     names = rows.column_names if isinstance(rows, pa.Table) else list(rows.columns)
-    missing_columns = [c.name for c in schema.columns if c.name not in names and not c.nullable]
+    missing_columns = [c.name for c in schema.arrow if c.name not in names and not c.nullable]
     unknown_columns = [name for name in names if name not in schema.names]
     if missing_columns or unknown_columns:
         raise _mismatch(schema, f"missing columns: {missing_columns}, unknown columns: {unknown_columns}")

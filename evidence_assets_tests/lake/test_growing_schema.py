@@ -16,7 +16,7 @@ from evidence_assets.lake import connect, table
 from evidence_assets.lake import rows as row_files
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.rows import build_table, decode_columns, prepare_rows, version_of
-from evidence_assets.lake.schemas import KINDS, TABLES, Column
+from evidence_assets.lake.schemas import KINDS, TABLES
 from evidence_assets.lake.store import FORMAT_VERSION, Lake
 
 ADDED = "added_later"
@@ -33,13 +33,12 @@ def example_value(type_: pa.DataType, number: int) -> Any:
 
 def example_row(name: str, number: int) -> dict[str, Any]:
     """An example row of a table, with all columns filled."""
-    return {column.name: example_value(column.type, number) for column in TABLES[name].columns}
+    return {column.name: example_value(column.type, number) for column in TABLES[name].arrow}
 
 
 def add_column(monkeypatch: pytest.MonkeyPatch, name: str, type_: pa.DataType) -> None:
     """Replace the schema of a table by that of a release with one more column."""
-    columns = (*TABLES[name].columns, Column(ADDED, type_, "Added later.", nullable=True))
-    grown = replace(TABLES[name], columns=columns)
+    grown = replace(TABLES[name], arrow=TABLES[name].arrow.append(pa.field(ADDED, type_)))
     monkeypatch.setitem(TABLES, name, grown)
     monkeypatch.setitem(KINDS, grown.kind, grown)
 

@@ -34,7 +34,7 @@ def citation(i: int, verdict: str = "verified") -> dict[str, Any]:
 def test_every_table_has_descriptions_and_a_valid_key() -> None:
     for schema in TABLES.values():
         assert schema.description.endswith(".")
-        assert all(column.description.endswith(".") for column in schema.columns), schema.name
+        assert all(field.metadata[b"description"].endswith(b".") for field in schema.arrow), schema.name
         assert {*schema.key, schema.row_id, schema.version_column} <= set(schema.names), schema.name
 
 

@@ -26,16 +26,6 @@ TYPES = {
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column: its Arrow type, its description, and whether it may be null."""
-
-    name: str
-    type: pa.DataType
-    description: str
-    nullable: bool = False
-
-
-@dataclass(frozen=True)
 class TableSchema:
     """One table of the lake.
 
@@ -45,7 +35,8 @@ class TableSchema:
 
     name: str
     description: str
-    columns: tuple[Column, ...]
+    arrow: pa.Schema
+    """Its columns, each with its ``description`` as metadata."""
     key: tuple[str, ...]
     row_id: str
     version_column: str
@@ -55,13 +46,8 @@ class TableSchema:
     """Columns that a trace shows; rows of tables without them are not found by their id."""
 
     @cached_property
-    def arrow(self) -> pa.Schema:
-        fields = [pa.field(c.name, c.type, c.nullable, {"description": c.description}) for c in self.columns]
-        return pa.schema(fields)
-
-    @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(c.name for c in self.columns)
+        return tuple(self.arrow.names)
 
 
 def _type(spec: Any) -> pa.DataType:
@@ -78,13 +64,13 @@ def _load_schemas() -> Iterator[TableSchema]:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         tables = yaml.load(text, loader)  # nosec B506
         for name, table in tables.items():
-            columns = tuple(
-                Column(column, _type(type_), description, bool(nullable))
+            columns = [
+                pa.field(column, _type(type_), bool(nullable), {"description": description})
                 for column, (type_, description, *nullable) in table["columns"].items()
-            )
+            ]
             key, display = tuple(table["key"].split()), tuple(table.get("display", "").split())
             version, kind = table.get("version", table["row_id"]), table["kind"]
-            yield TableSchema(name, table["about"], columns, key, table["row_id"], version, kind, display)
+            yield TableSchema(name, table["about"], pa.schema(columns), key, table["row_id"], version, kind, display)
 
 
 TABLES: dict[str, TableSchema] = {table.name: table for table in _load_schemas()}
