@@ -10,7 +10,6 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
-from evidence_assets.models.protocols import Generator
 from evidence_assets.models.registry import get_encoder, get_sequence_model, load_generator
 from evidence_assets.models.span_reader import SpanReader
 from evidence_assets.profiles import GeneratorSettings, Profile
@@ -34,11 +33,8 @@ from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
 from evidence_assets.retrieval.corpus import open_corpus
 
-
-@lru_cache
-def load_cached_generator(settings: GeneratorSettings) -> Generator:
-    """Load a language model once per process."""
-    return load_generator(settings)
+load_cached_generator = lru_cache(load_generator)
+"""Loads a language model once per process."""
 
 
 def open_language_model(context: StageContext, settings: GeneratorSettings) -> LanguageModel:

@@ -139,20 +139,13 @@ class Selector(Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class NoEvidence:
     """Selects nothing: for a closed book, or a benchmark without the required sources."""
 
-    reason: str
-
-    @property
-    def version(self) -> str:
-        return content_id("no evidence", self.reason)
-
-    @property
-    def notes(self) -> dict[str, str]:
+    def __init__(self, reason: str) -> None:
+        self.version = content_id("no evidence", reason)
+        self.notes = {"no_evidence": reason}
         """Optional metadata of the asset."""
-        return {"no_evidence": self.reason}
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         return [[] for _ in questions]
