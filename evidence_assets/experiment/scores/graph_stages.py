@@ -39,21 +39,23 @@ def graph_metrics(
     entities; phrases match if one contains the other as whole words.
     """
     subgraph_by_question = {row["question_id"]: row for row in subgraphs.iter_rows(named=True)}
-    rows = evidence.rows_by_key("question_id", named=True, include_key=True)
+    evidence_by_question = evidence.rows_by_key("question_id", named=True, include_key=True)
     values_by_name: dict[str, list[float]] = {}
     for question in questions:
-        if (
-            len(question["gold"] or ()) != 1
-            or question["negated"]
-            or question["question_id"] not in subgraph_by_question
-        ):
+        question_id = question["question_id"]
+        if question_id not in subgraph_by_question or not _has_one_right_option(question):
             continue
-        scores = _linking_scores(question, subgraph_by_question[question["question_id"]])
-        scores |= _discrimination_scores(question["gold"][0], _support(question, rows))
-        scores |= _relevance_scores(rows.get(question["question_id"], []))
+        rows = evidence_by_question.get(question_id, [])
+        scores = _linking_scores(question, subgraph_by_question[question_id])
+        scores |= _discrimination_scores(question, rows) | _relevance_scores(rows)
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
     return {f"graph_{name}": _estimate(name, values) for name, values in values_by_name.items()}
+
+
+def _has_one_right_option(question: Mapping[str, Any]) -> bool:
+    """Whether one option is right and the question does not ask for an exception."""
+    return len(question["gold"] or ()) == 1 and not question["negated"]
 
 
 def _relevance_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -64,13 +66,14 @@ def _relevance_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {"kept_share": why["kept"] / why["of"], "spread": why["spread"]}
 
 
-def option_support(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+def option_support(question: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     """Best evidence score of each option, by label; None without evidence.
 
     Evidence of the whole question supports the option it was searched for, or the options that it names.
     """
-    normalised = {label: normalise_answer(text) for label, text in options.items()}
-    best: dict[str, float | None] = dict.fromkeys(options)
+    labels_of_question = option_labels(question["task"], question["options"])
+    normalised = dict(zip(labels_of_question, map(normalise_answer, question["options"]), strict=True))
+    best: dict[str, float | None] = dict.fromkeys(labels_of_question)
     for row in rows:
         labels = {row["option"]}
         if not row["option"]:
@@ -89,16 +92,9 @@ def signal_values(questions: Iterable[Mapping[str, Any]], evidence: pl.DataFrame
     rows = evidence.filter(pl.col("kind").is_in(GRAPH_KINDS)).rows_by_key("question_id", named=True, include_key=True)
     return [
         scores["signal"]
-        for question in questions
-        if len(question["gold"] or ()) == 1 and not question["negated"]
-        if (scores := _discrimination_scores(question["gold"][0], _support(question, rows)))
+        for question in filter(_has_one_right_option, questions)
+        if (scores := _discrimination_scores(question, rows.get(question["question_id"], [])))
     ]
-
-
-def _support(question: Mapping[str, Any], rows: Mapping[Any, Sequence[Mapping[str, Any]]]) -> dict[str, float | None]:
-    labels = option_labels(question["task"], question["options"])
-    options = dict(zip(labels, question["options"], strict=True))
-    return option_support(options, rows.get(question["question_id"], []))
 
 
 def _linking_scores(question: Mapping[str, Any], subgraph: Mapping[str, Any]) -> dict[str, float]:
@@ -121,7 +117,8 @@ def _linking_scores(question: Mapping[str, Any], subgraph: Mapping[str, Any]) ->
     return {name: float(value) for name, value in scores.items()}
 
 
-def _discrimination_scores(right: str, support: Mapping[str, float | None]) -> dict[str, float]:
+def _discrimination_scores(question: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    right, support = question["gold"][0], option_support(question, rows)
     ranks = {label: -math.inf if value is None else value for label, value in support.items()}
     if len(ranks) < 2 or right not in ranks:
         return {}

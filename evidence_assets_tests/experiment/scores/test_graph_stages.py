@@ -85,4 +85,4 @@ def test_linked_phrases_are_compared_with_topic_entities() -> None:
 def test_a_triple_supports_the_options_that_it_names_or_was_searched_for() -> None:
     triple = ["sugar", "Causes", "A Fever"]
     rows = [row("q", "", 0.3, "triple", triple=triple), row("q", "", 0.2, "triple", triple=triple, toward="cell")]
-    assert option_support(OPTIONS, rows) == {"A": None, "B": 0.3, "C": 0.2}
+    assert option_support(question("q"), rows) == {"A": None, "B": 0.3, "C": 0.2}
