@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.evidence.selection import Question, is_sourced
+from evidence_assets.experiment.evidence.selection import Question, sourced_rows
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
@@ -187,9 +187,7 @@ def answer_citation_rows(
     ``lineage``: Lineage of the predictions. ``names``: Names of nodes by id. The text searched for is the name of the
     answer's node, else its supported answers; the citation is misquoted if no row contains it.
     """
-    items = evidence_items(
-        evidence.filter(pl.Series([is_sourced(row) for row in evidence.iter_rows(named=True)], dtype=pl.Boolean))
-    )
+    items = evidence_items(sourced_rows(evidence))
     by_id = {item.evidence_id: item for group in items.values() for item in group}
     used_edges = lineage.filter((pl.col("relation") == USED) & (pl.col("parent_kind") == "evidence")).sort("rank")
     used_ids = dict(used_edges.group_by("child_id").agg("parent_id").iter_rows())

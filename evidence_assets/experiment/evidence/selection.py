@@ -120,6 +120,11 @@ def is_sourced(row: Mapping[str, Any]) -> bool:
     return bool(selection_details(row).get("origin") != MODEL_KNOWLEDGE)
 
 
+def sourced_rows(evidence: pl.DataFrame) -> pl.DataFrame:
+    """The evidence rows that have a source."""
+    return evidence.filter(pl.Series([is_sourced(row) for row in evidence.iter_rows(named=True)], dtype=pl.Boolean))
+
+
 def split_questions(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
     """Groups of ``QUESTIONS_PER_GROUP`` questions."""
     for start in range(0, len(questions), QUESTIONS_PER_GROUP):

@@ -15,8 +15,8 @@ import polars as pl
 
 from evidence_assets.experiment.answers.chains import compute_chain_id
 from evidence_assets.experiment.answers.short_answers import triple_of
-from evidence_assets.experiment.evidence.selection import is_sourced
-from evidence_assets.experiment.scores.metrics import best_fact_score, coverage
+from evidence_assets.experiment.evidence.selection import sourced_rows
+from evidence_assets.experiment.scores.metrics import best_fact_score
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.paths import parse_path_locator
@@ -115,10 +115,8 @@ def _share_found(gold: Sequence[_Gold], rows: Sequence[_EvidenceRow]) -> float:
 
 
 def _by_question(evidence: pl.DataFrame) -> dict[str, list[_EvidenceRow]]:
-    rows: dict[str, list[_EvidenceRow]] = {}
-    for row in filter(is_sourced, evidence.iter_rows(named=True)):
-        rows.setdefault(row["question_id"], []).append(_parse_row(row))
-    return rows
+    rows = sourced_rows(evidence).rows_by_key("question_id", named=True, include_key=True)
+    return {question_id: list(map(_parse_row, group)) for question_id, group in rows.items()}
 
 
 def evidence_recall(questions: Iterable[Row], evidence: pl.DataFrame) -> list[float]:
@@ -144,9 +142,8 @@ def recall_limit(questions: Iterable[Row], chunks: pl.DataFrame) -> list[float]:
 
     ``chunks``: ``doc_id`` and ``text`` of the chunks. Cells and paths are left out, and questions without gold texts.
     """
-    chunk_texts: dict[str, list[str]] = {}
-    for doc_id, text in chunks.select("doc_id", "text").iter_rows():
-        chunk_texts.setdefault(doc_id, []).append(_normalise_spaces(text))
+    texts_by_document = chunks.group_by("doc_id").agg("text").iter_rows()
+    chunk_texts = {doc_id: list(map(_normalise_spaces, texts)) for doc_id, texts in texts_by_document}
     shares = []
     for question in questions:
         pieces = [piece for piece in _parse_gold(question) if piece.text and not piece.cell and not piece.edges]
@@ -165,7 +162,7 @@ def citation_scores(
     Citations that do not verify count against precision. Questions without gold evidence or answer are left out of
     both; chains without citations, of precision only.
     """
-    rows_by_id = {row["evidence_id"]: _parse_row(row) for row in filter(is_sourced, evidence.iter_rows(named=True))}
+    rows_by_id = {row["evidence_id"]: _parse_row(row) for row in sourced_rows(evidence).iter_rows(named=True)}
     cited: dict[str, dict[str, bool]] = {}
     for row in citations.iter_rows(named=True):
         verdicts = cited.setdefault(row["chain_id"], {})
@@ -192,10 +189,8 @@ Texts = Mapping[str, Sequence[str]]
 
 def evidence_texts(evidence: pl.DataFrame) -> dict[str, list[str]]:
     """Distinct evidence texts from sources, by question id."""
-    texts_by_question: dict[str, dict[str, None]] = {}
-    for row in filter(is_sourced, evidence.iter_rows(named=True)):
-        texts_by_question.setdefault(row["question_id"], {})[row["text"]] = None
-    return {question: list(texts) for question, texts in texts_by_question.items()}
+    texts = sourced_rows(evidence).group_by("question_id", maintain_order=True)
+    return dict(texts.agg(pl.col("text").unique(maintain_order=True)).iter_rows())
 
 
 def word_coverage(questions: Sequence[Mapping[str, Any]], texts: Texts, *, fillers: bool = False) -> list[float]:
@@ -213,8 +208,9 @@ def word_coverage(questions: Sequence[Mapping[str, Any]], texts: Texts, *, fille
 
     shares = []
     for question in questions:
-        evidence_words = [content(text) for text in texts.get(question["question_id"], ())]
-        shares.append(coverage(content(question["text"]), set().union(*evidence_words)))
+        words = content(question["text"])
+        covered_words = words & set().union(*map(content, texts.get(question["question_id"], ())))
+        shares.append(len(covered_words) / len(words) if words else 0.0)
     return shares
 
 

@@ -140,12 +140,10 @@ def baseline_answers(questions: Sequence[Question], other_half: Sequence[Questio
 
 def nearest_answers(questions: Sequence[Question], chains: pl.DataFrame) -> list[str]:
     """The label whose chain has the nearest statement (``support``); "" without chains."""
-    columns = chains.select("question_id", "hypothesis", "support").drop_nulls()
-    supports: dict[str, dict[str, float]] = {}
-    for question_id, label, support in columns.iter_rows():
-        supports.setdefault(question_id, {})[label] = support
-    options = [sorted(supports.get(question["question_id"], {}).items()) for question in questions]
-    return [max(pairs, key=lambda pair: pair[1], default=("", 0.0))[0] for pairs in options]
+    supported = chains.select("question_id", "hypothesis", "support").drop_nulls()
+    nearest = supported.sort("support", "hypothesis", descending=[True, False]).unique("question_id", keep="first")
+    labels = dict(nearest.select("question_id", "hypothesis").iter_rows())
+    return [labels.get(question["question_id"], "") for question in questions]
 
 
 def _best_label(question: Question, values: Sequence[float]) -> str:

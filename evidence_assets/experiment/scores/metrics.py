@@ -71,12 +71,6 @@ def normalise_answer(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", letters).split())
 
 
-def coverage(question_tokens: Collection[str], evidence_tokens: Collection[str]) -> float:
-    """``|Q ∩ T| / |Q|`` over sets of tokens; 0 for an empty question."""
-    question = set(question_tokens)
-    return len(question & set(evidence_tokens)) / len(question) if question else 0.0
-
-
 def exact_match(reply: str, aliases: Collection[str]) -> bool:
     """Whether the reply contains the answer or one of its aliases, as whole words."""
     normalised = f" {normalise_answer(reply)} "
