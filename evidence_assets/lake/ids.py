@@ -9,24 +9,14 @@ from typing import Any
 
 import numpy as np
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if type(value) is str:  # by far the most common type
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return value
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=np.generic.item
+)
 
 
 def canonical_bytes(value: Any) -> bytes:
     """JSON with sorted keys and no spaces, as UTF-8 with lone surrogates; equal bytes for equal content."""
-    return _ENCODER.encode(_plain(value)).encode("utf-8", errors="surrogatepass")
+    return _ENCODER.encode(value).encode("utf-8", errors="surrogatepass")
 
 
 def key_for_model(key: str, model: str) -> str:
