@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
 from evidence_assets.benchmarks.graphs.formats import shorten_freebase_id
@@ -20,14 +20,6 @@ IDENTIFIERS = {
     "wikidata": {"subject": r"Q\d+", "relation": r"[PR]\d+", "object": r"Q\d+"},
 }
 """Form of the ids in each column of SimpleQuestions, by graph."""
-
-
-class LamaFact(NamedTuple):
-    """One fact of LAMA: two labels and the Wikidata property between them."""
-
-    subject: str
-    relation: str
-    object: str
 
 
 def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
@@ -124,11 +116,11 @@ def _answer_forms(row: Row, answer: Any, field: str) -> list[str]:
     raise row.error(f"{answer!r} is not an answer", field)
 
 
-def read_lama_facts(folder: Path) -> Iterator[LamaFact]:
-    """Read the facts of all relations, one file per relation, by file name."""
+def read_lama_facts(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Read the facts of all relations, one file per relation: two labels and the Wikidata property between them."""
     for row in find_dataset("lama").read_each(folder, "all", jsonl_rows):
         relation = row.file.name.partition(".")[0]
-        yield LamaFact(row.text("sub_label"), relation, row.text("obj_label"))
+        yield row.text("sub_label"), relation, row.text("obj_label")
 
 
 READERS = {

@@ -75,7 +75,7 @@ class Reference(BaseModel):
         """Head and tail of every reference tuple by relation id, without tuples labelled false."""
         files = [raw / path for path in self.paths]
         if self.format == LAMA:
-            facts = ((fact.relation, fact.subject, fact.object) for fact in read_lama_facts(files[0]))
+            facts = ((relation, head, tail) for head, relation, tail in read_lama_facts(files[0]))
         else:
             facts = ((fact.relation, fact.head, fact.tail) for fact in find_format(self.format, files).read(*files))
         pairs: dict[str, list[EntityPair]] = defaultdict(list)
