@@ -107,7 +107,8 @@ def read_tabfact(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTa
         file = find_file_below(tables, table_id)
         if file is None:
             raise BadInput("this table of the statements is missing; add the file", file=tables / table_id)
-        table = _read_table_file(file, "#", info.name, table_id, str(entry[2]) if len(entry) > 2 else "")
+        header, *rows = _read_cells(file, "#") or [()]
+        table = Table(info.name, table_id, str(entry[2]) if len(entry) > 2 else "", header, tuple(rows))
         for number, (statement, label) in enumerate(zip(*entry[:2], strict=True)):
             if label not in (0, 1):
                 raise row.error(f"statement {number} has label {label!r}, not 0 or 1", table_id)
@@ -124,9 +125,8 @@ def find_tabfact_tables(folder: Path) -> Path:
     raise BadInput("contains no tables; add data/all_csv of the official release", file=folder)
 
 
-def _read_table_file(path: Path, delimiter: str, benchmark: str, table_id: str, caption: str = "") -> Table:
-    rows = [tuple(row) for _, row in delimited_rows(path, delimiter, blank=True)]
-    return Table(benchmark, table_id, caption, rows[0] if rows else (), tuple(rows[1:]))
+def _read_cells(path: Path, delimiter: str) -> list[tuple[str, ...]]:
+    return [tuple(row) for _, row in delimited_rows(path, delimiter, blank=True)]
 
 
 def read_tabmcq(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTables:
@@ -149,7 +149,8 @@ def read_tabmcq(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTab
             table_file = path.parent / "Tables" / table_folder / f"{number}.tsv"
             if not number or not table_file.is_file():
                 raise row.error(f"there is no table {table_id!r}; add its file", "RELEVANT TABLE")
-            tables[table_id] = _read_tabmcq_table(table_file)
+            header, *rows = (tuple(map(str.strip, cells)) for cells in _read_cells(table_file, "\t") or [()])
+            tables[table_id] = Table(info.name, table_id, "", header, tuple(rows))
         located_question = info.question(
             row,
             split,
@@ -181,13 +182,6 @@ def _tabmcq_evidence(row: Row, table: Table) -> tuple[GoldEvidence, ...]:
         GoldEvidence("row", table.table_id, f"r{at_row}", ""),
         *(GoldEvidence("column", table.table_id, f"c{column}", cell(0, column)) for column in aligned),
     )
-
-
-def _read_tabmcq_table(path: Path) -> Table:
-    """Read one table and strip its cells."""
-    table = _read_table_file(path, "\t", "tabmcq", f"{path.parent.name}-{path.stem}")
-    rows = [tuple(cell.strip() for cell in cells) for cells in (table.header, *table.rows)]
-    return Table(table.benchmark, table.table_id, "", rows[0], tuple(rows[1:]))
 
 
 PAIRS = {"scitab": read_scitab, "pubhealthtab": read_pubhealthtab, "tabfact": read_tabfact, "tabmcq": read_tabmcq}
