@@ -122,7 +122,7 @@ def _build_questions(step: StageContext) -> StageOutput:
 
 def build_tables(step: StageContext) -> StageOutput:
     """Read the tables of a benchmark; report those without cells and those that share an id."""
-    tables = list(read_benchmark_tables(step.lake, step.benchmark))
+    tables = read_benchmark_tables(step.lake, step.benchmark)
     metadata: dict[str, object] = {"without cells": sum(not any(table.rows) for table in tables)}
     if renamed := [f"{table.published_id} → {table.table_id}" for table in tables if table.published_id]:
         metadata["renamed"] = renamed

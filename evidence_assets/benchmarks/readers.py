@@ -122,23 +122,18 @@ def _add_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRe
     return replace(question, aliases=tuple(aliases), gold_evidence=tuple(facts))
 
 
-def read_benchmark_tables(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
+def read_benchmark_tables(lake: Lake, benchmark: Benchmark) -> list[Table]:
     """Read the benchmark's distinct tables; for a subset only those of its questions."""
     is_subset = isinstance(benchmark, BenchmarkSubset)
     table_ids = {q.table_id for q in read_benchmark_questions(lake, benchmark)} if is_subset else None
-    for table in _read_tables([lake.raw_path(name) for name in benchmark.files], benchmark):
-        if table_ids is None or table.table_id in table_ids:
-            yield replace(table, benchmark=benchmark.name)
-
-
-def _read_tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
+    files = [lake.raw_path(name) for name in benchmark.files]
     if benchmark.reader == "own":
-        yield from user_benchmark.read_tables(files[1], benchmark.name)
+        tables = user_benchmark.read_tables(files[1], benchmark.name)
     elif benchmark.reader in PAIRS:
-        table_ids: set[str] = set()
-        for _, table in read_pairs(benchmark.reader, files[0], benchmark.split):
-            if table.table_id not in table_ids:
-                table_ids.add(table.table_id)
-                yield table
+        tables = (table for _, table in read_pairs(benchmark.reader, files[0], benchmark.split))
     else:
         raise BadInput(f"benchmark {benchmark.name}: the reader {benchmark.reader!r} has no tables; use another reader")
+    by_id = {table.table_id: table for table in tables}
+    return [
+        replace(t, benchmark=benchmark.name) for t in by_id.values() if table_ids is None or t.table_id in table_ids
+    ]
