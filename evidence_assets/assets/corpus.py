@@ -44,7 +44,6 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         """Its files in groups, each with a reader of its documents."""
         if self.documents == "folder":
             return group_files(folder)
-        check_passages(self.documents)
         files = tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
         return [FileGroup(folder, files, lambda: read_passages(self.documents, folder, self.split))]
 
