@@ -35,11 +35,9 @@ Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
 
 def evidence_items(evidence: pl.DataFrame) -> Items:
     """Evidence by question and option label, in rank order."""
-    items: dict[tuple[str, str], list[EvidenceItem]] = {}
-    for row in evidence.sort("question_id", "option", "rank").iter_rows(named=True):
-        item = EvidenceItem(*(row[name] for name in ("evidence_id", "kind", "source_id", "locator", "text", "score")))
-        items.setdefault((row["question_id"], row["option"]), []).append(item)
-    return {key: tuple(group) for key, group in items.items()}
+    keys, columns = ["question_id", "option"], ["evidence_id", "kind", "source_id", "locator", "text", "score"]
+    rows = evidence.sort(*keys, "rank").select(*keys, *columns).rows_by_key(keys)
+    return {key: tuple(EvidenceItem(*row) for row in group) for key, group in rows.items()}
 
 
 def option_evidence(items: Items, question_id: str, label: str) -> tuple[EvidenceItem, ...]:

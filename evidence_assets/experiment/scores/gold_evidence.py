@@ -163,11 +163,8 @@ def citation_scores(
     both; chains without citations, of precision only.
     """
     rows_by_id = {row["evidence_id"]: _parse_row(row) for row in sourced_rows(evidence).iter_rows(named=True)}
-    cited: dict[str, dict[str, bool]] = {}
-    for row in citations.iter_rows(named=True):
-        verdicts = cited.setdefault(row["chain_id"], {})
-        verified = row["verdict"] == "verified"
-        verdicts[row["evidence_id"]] = verdicts.get(row["evidence_id"], True) and verified
+    is_verified = citations.group_by("chain_id", "evidence_id").agg((pl.col("verdict") == "verified").all())
+    cited = {chain_id: dict(verdicts) for chain_id, verdicts in is_verified.rows_by_key("chain_id").items()}
     precision, recall = [], []
     for question in questions:
         prediction, gold = predictions.get(question["question_id"]), _parse_gold(question)

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.experiment.answers.predictions import evidence_by_question
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.selection import is_sourced
 from evidence_assets.experiment.scores.gold_evidence import token_similarity, word_coverage
@@ -51,10 +52,7 @@ def triple_metrics(
     ``bertscore`` (with an encoder): mean similarity of question tokens to the nearest token of the triples.
     ``hit@1_with_recalled`` etc. (with ``recalled``): the same over all triples, including those recalled by the model.
     """
-    all_rows: dict[str, list[dict[str, Any]]] = {}
-    for row in evidence.sort("question_id", "rank").iter_rows(named=True):
-        if triple_of(row):
-            all_rows.setdefault(row["question_id"], []).append(row)
+    all_rows = {q: list(filter(triple_of, group)) for q, group in evidence_by_question(evidence).items()}
     rows = {question_id: [row for row in group if is_sourced(row)] for question_id, group in all_rows.items()}
     question_list = list(questions)
     texts = {question: [row["text"] for row in group] for question, group in rows.items()}
