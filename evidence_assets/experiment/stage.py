@@ -109,11 +109,6 @@ class StageContext:
         """Shard of the partition; 0 without one."""
         return int(self.partition.split("|")[-1]) if self.partition else 0
 
-    @property
-    def shards(self) -> list[str]:
-        """Partitions of all shards of the benchmark."""
-        return [f"{self.benchmark_name}|{shard}" for shard in range(self.profile.shards.questions)]
-
     def read_input(self, kind: str, table: str = "") -> pl.DataFrame:
         """Rows of the declared input whose key starts with ``kind``.
 
@@ -125,7 +120,7 @@ class StageContext:
         partitions: Mapping[InputPartitions, Sequence[str | None]] = {
             "same": [self.partition],
             "every": [None],
-            "benchmark": self.shards,
+            "benchmark": [f"{self.benchmark_name}|{shard}" for shard in range(self.profile.shards.questions)],
         }
         return pl.concat([self.read(table or kind, declared.key, each) for each in partitions[declared.partitions]])
 

@@ -35,10 +35,8 @@ from evidence_assets.text.spelling import closest_name
 S = TypeVar("S")
 
 
-@cache
-def _adapter(settings: Any) -> TypeAdapter[Any]:
-    """Validator of a settings class; building one takes a millisecond."""
-    return TypeAdapter(settings)
+_adapter = cache(TypeAdapter)
+"""Validator of a settings class; building one takes a millisecond."""
 
 
 def read_settings(

@@ -194,14 +194,10 @@ class Variant(BaseModel):
         return self.evidence or self.name
 
     @property
-    def is_enabled(self) -> bool:
-        """Whether it is part of the asset graph with the enabled presets."""
-        return not self.only_ad_hoc and is_enabled(self.presets, self.always)
-
-    @property
     def is_loaded(self) -> bool:
-        """Whether it is enabled and, if it answers questions, its family has benchmarks."""
-        return self.is_enabled and (self.family not in FAMILIES or bool(benchmarks_of_family(self.family)))
+        """Whether the asset graph includes it: if it answers questions, its family needs benchmarks."""
+        is_selected = not self.only_ad_hoc and is_enabled(self.presets, self.always)
+        return is_selected and (self.family not in FAMILIES or bool(benchmarks_of_family(self.family)))
 
 
 def _read_variants(system: str, file: Path) -> Iterator[Variant]:
