@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TypedDict
 
 import dagster as dg
 
 from evidence_assets import profiles, systems
+from evidence_assets.assets.table_asset import CommonOptions
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks_of_family
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_all_stages
@@ -54,17 +54,7 @@ def list_encoders(key: str) -> list[str]:
     return ["", *(name for name in names if key_for_model(key, name) in keys)]
 
 
-class EncoderOptions(TypedDict):
-    """Options of an asset with one encoder's vectors."""
-
-    description: str
-    group: str
-    code_version: str
-    tags: dict[str, str]
-    pool: str
-
-
-def encoder_options(name: str, group: str, version: str, description: str) -> EncoderOptions:
+def encoder_options(name: str, group: str, version: str, description: str) -> CommonOptions:
     """Options of an asset computed with this encoder; with the profile's first if ``name`` is empty."""
     settings = profiles.load().encoders[name] if name else None
     return {

@@ -6,7 +6,7 @@ A file with errors is reported and keeps its partition and rows; deleting a file
 import json
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from evidence_assets.assets.automation import DATA_VERSION, AssetPartition, find
 from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import is_interrupted
-from evidence_assets.assets.table_asset import OWNER, table_asset, table_check
+from evidence_assets.assets.table_asset import OWNER, check_result, table_asset, table_check
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
@@ -217,18 +217,13 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
     asset=SEED_FOLDER, name="seed_files", description="Every seed file is valid; errors name file, line and field."
 )
 def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
-    return _check_result(read_seeds(lake.open()).errors, dg.AssetCheckSeverity.ERROR)
+    return check_result(read_seeds(lake.open()).errors, dg.AssetCheckSeverity.ERROR)
 
 
 @dg.asset_check(asset=SEED_FOLDER, name="seed_pairs", description="No seed repeats or contradicts another of its file.")
 def seed_pairs_check(lake: LakeResource) -> dg.AssetCheckResult:
     problems = find_suspect_seeds(read_seed_folder(lake.open().raw_path("seeds")))
-    return _check_result(problems, dg.AssetCheckSeverity.WARN)
-
-
-def _check_result(problems: Sequence[object], severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
-    description = dg.MetadataValue.md("\n".join(map(str, problems)) or "none")
-    return dg.AssetCheckResult(passed=not problems, severity=severity, metadata={"problems": description})
+    return check_result(problems, dg.AssetCheckSeverity.WARN)
 
 
 def _build_seeds(step: StageContext) -> StageOutput:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import dagster as dg
 import duckdb
@@ -42,8 +42,7 @@ HISTORY_TABLES = {"evidence", "chains", "predictions", "triples", "scores"}
 
 
 def _format_preview_cell(value: Any) -> str:
-    text = value if isinstance(value, str) else str(value)
-    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
+    text = " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
     return text if len(text) <= PREVIEW_WIDTH else text[: PREVIEW_WIDTH - 1] + "…"
 
 
@@ -68,15 +67,20 @@ def column_schema(table: str) -> dg.TableSchema:
     )
 
 
-class AssetOptions(TypedDict, total=False):
-    description: Required[str]
-    group: Required[str]
-    code_version: Required[str]
+class CommonOptions(TypedDict):
+    """Options of every asset."""
+
+    description: str
+    group: str
+    code_version: str
+    pool: NotRequired[str | None]
+    tags: NotRequired[Mapping[str, str]]
+
+
+class AssetOptions(CommonOptions, total=False):
     deps: Iterable[dg.AssetDep | str]
     partitions: dg.PartitionsDefinition | None  # type: ignore[type-arg]
     kinds: Sequence[str]
-    pool: str | None
-    tags: Mapping[str, str]
 
 
 def _asset(key: str, options: AssetOptions, **arguments: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
@@ -212,22 +216,21 @@ def table_check(
             ][:5]
         if row_check is not None:
             problems += row_check(lake_store.read(table, name, partition))
-        yield _check_result("sound", n_rows, problems)
+        yield check_result(problems, dg.AssetCheckSeverity.ERROR, "sound", rows=n_rows)
         if warning_check is not None:
             warnings = warning_check(lake_store.read(table, name, partition))
-            yield _check_result("complete", n_rows, warnings, dg.AssetCheckSeverity.WARN)
+            yield check_result(warnings, dg.AssetCheckSeverity.WARN, "complete", rows=n_rows)
 
     return check_table
 
 
-def _check_result(
-    name: str, n_rows: int, problems: Sequence[str], severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+def check_result(
+    problems: Sequence[object], severity: dg.AssetCheckSeverity, name: str | None = None, **metadata: int
 ) -> dg.AssetCheckResult:
+    """The result of a check that found these problems."""
+    text = dg.MetadataValue.md("\n".join(map(str, problems)) or "none")
     return dg.AssetCheckResult(
-        passed=not problems,
-        check_name=name,
-        severity=severity,
-        metadata={"rows": n_rows, "problems": dg.MetadataValue.md("\n".join(problems) or "none")},
+        passed=not problems, check_name=name, severity=severity, metadata={**metadata, "problems": text}
     )
 
 
