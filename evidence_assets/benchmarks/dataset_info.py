@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table, Task, build_question
@@ -53,6 +53,10 @@ class ChoiceFields(BaseModel):
     """Optional field of the topic entities: a text or a list of texts."""
 
 
+Paths = Annotated[tuple[str, ...], BeforeValidator(lambda paths: (paths,) if isinstance(paths, str) else paths)]
+"""Paths of files, one or a list."""
+
+
 class DatasetInfo(BaseModel):
     """One dataset as published by its authors.
 
@@ -65,7 +69,7 @@ class DatasetInfo(BaseModel):
 
     name: str
     title: str
-    files: Mapping[str, tuple[str, ...]]
+    files: Mapping[str, Paths]
     licence: str
     source: str
     task: Task | None = None
@@ -74,11 +78,6 @@ class DatasetInfo(BaseModel):
     """Splits whose answers are not public."""
     fields: ChoiceFields | None = None
     """Layout of its multiple-choice files; None if a function reads the dataset."""
-
-    @field_validator("files", mode="before")
-    @classmethod
-    def _as_tuples(cls, files: dict[str, Any]) -> dict[str, Any]:
-        return {split: (paths,) if isinstance(paths, str) else paths for split, paths in files.items()}
 
     def find_files(self, folder: Path, split: str) -> list[Path]:
         """Find the files of ``split`` below ``folder``; the error for a missing file says where to put it."""
