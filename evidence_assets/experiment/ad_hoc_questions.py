@@ -9,12 +9,20 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks, declarations_of
-from evidence_assets.benchmarks.records import CLAIM_LABELS, QuestionRecord, Table, Task, question_rows, table_rows
+from evidence_assets.benchmarks.records import (
+    CLAIM_LABELS,
+    MAX_OPTIONS,
+    QuestionRecord,
+    Table,
+    Task,
+    question_rows,
+    table_content_id,
+    table_rows,
+)
 from evidence_assets.experiment.evidence.sources import build_subgraphs
 from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.open_questions import is_statement, list_options
@@ -24,7 +32,6 @@ from evidence_assets.reasoning.tables.table import TableView
 BENCHMARK = "asked"
 ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
 """Tables of the stages to run; scores would need gold answers."""
-MAX_OPTIONS = 26
 
 
 @dataclass(frozen=True)
@@ -86,10 +93,8 @@ def table_options(table: Table, question: str) -> list[str]:
 
 def with_content_id(table: Table) -> Table:
     """The table with a content hash in its id, so that files of the same name have different ids."""
-    content = content_id("table", table.caption, table.header, table.rows)
-    return replace(
-        table, benchmark=BENCHMARK, caption=table.caption or table.table_id, table_id=f"{table.table_id}@{content[:12]}"
-    )
+    table_id = f"{table.table_id}@{table_content_id(table)[:12]}"
+    return replace(table, benchmark=BENCHMARK, caption=table.caption or table.table_id, table_id=table_id)
 
 
 def list_corpora(lake: Lake) -> list[str]:
