@@ -14,15 +14,7 @@ from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
-from evidence_assets.reasoning.confidence import (
-    FAMILIES,
-    RAW_SHARE,
-    Fit,
-    Fits,
-    Signals,
-    confidence_family,
-    packaged_fits,
-)
+from evidence_assets.reasoning.confidence import RAW_SHARE, Fit, Fits, Signals, confidence_family, packaged_fits
 from evidence_assets.reasoning.tasks import Omission, Reasoner, ReplyCost
 
 AnswerAgain = Callable[[Mapping[str, frozenset[str]]], Mapping[str, str]]
@@ -99,10 +91,9 @@ def prediction_rows(
     """
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
     fits = packaged_fits() if fits is None else fits
-    fit_by_family = {family: fits.get((family, answerer.model_id)) for family in FAMILIES}
 
     def find_fit(question: Question) -> Fit | None:
-        return fit_by_family.get(confidence_family(question.task, question.options))
+        return fits.get((confidence_family(question.task, question.options), answerer.model_id))
 
     inputs = {
         prediction_id: content_id(
@@ -186,11 +177,9 @@ def counterfactual_rows(
     """
     answered = predictions.filter(pl.col("status").is_in(ANSWERED_STATUSES) & pl.col("answer").is_not_null())
     by_question = {row["question_id"]: row for row in answered.sort("question_id").iter_rows(named=True)}
-    facts: dict[str, dict[str, str]] = {question_id: {} for question_id in by_question}
     columns = evidence.sort("question_id", "option", "rank").select("question_id", "evidence_id", "content_hash")
-    for question_id, evidence_id, content_hash in columns.iter_rows():
-        if question_id in facts:
-            facts[question_id][evidence_id] = content_hash
+    hashes = columns.rows_by_key("question_id")
+    facts: dict[str, dict[str, str]] = {question_id: dict(hashes.get(question_id, ())) for question_id in by_question}
     cited = {q: {each: of[each] for each in cited_ids.get(q, ()) if each in of} for q, of in facts.items()}
     inputs = {
         question_id: content_id(row["content_hash"], [*facts[question_id].values()], [*cited[question_id]], version)
