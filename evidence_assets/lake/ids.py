@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,8 @@ def content_id(*parts: Any) -> str:
 
 def file_id(path: Path) -> str:
     """Id of a file's bytes."""
-    digest = hashlib.blake2b(digest_size=16)
     with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, partial(hashlib.blake2b, digest_size=16)).hexdigest()
 
 
 def short_id(identifier: str) -> str:
