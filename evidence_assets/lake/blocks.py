@@ -34,7 +34,6 @@ class Blocks:
     def store(self, tables: Mapping[str, Rows]) -> None:
         """Write a block, its lineage first, so that every stored row has its lineage."""
         prepared = {table: prepare_rows(table, rows) for table, rows in tables.items()}
-        self._folder.mkdir(parents=True, exist_ok=True)
         number = len(list(self._folder.glob("*.parquet")))
         name = f"{number:08d}-" + "".join(version_of(rows)[:8] for rows in prepared.values())
         for table in sorted(prepared, key=lambda table: table != LINEAGE):

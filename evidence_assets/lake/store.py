@@ -82,7 +82,6 @@ class Lake:
     def create(cls, root: Path | str, **frozen: Any) -> Lake:
         """Open the lake at ``root``, or create it; ``frozen`` settings must never change."""
         root = local_root(root)
-        root.mkdir(parents=True, exist_ok=True)
         path = fetch_path(root / "format.json")
         if not path.exists():
             with replacing_file(path) as temporary:
