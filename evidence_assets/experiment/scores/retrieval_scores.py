@@ -79,7 +79,9 @@ def _gold_scores(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[s
     """Hits and F1 of one question's triples, for the gold answers and paths that it has."""
     scores: dict[str, float] = {}
     triples = [triple for row in rows if (triple := triple_of(row))]
-    answers = _gold(question)
+    options = question["options"] or []
+    texts = dict(zip(option_labels(question["task"], options), options, strict=True))
+    answers = [texts.get(gold, gold) for gold in question["gold"] or ()]
     aliases = question["gold_aliases"] or [[] for _ in answers]
     forms = [{normalise_answer(form) for form in (a, *others)} for a, others in zip(answers, aliases, strict=True)]
     accepted = set().union(*forms)
@@ -98,13 +100,6 @@ def _gold_scores(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[s
         matches = len({" ".join(t) for t in triples} & gold)
         scores["triple_f1"] = 2 * matches / (len(triples) + len(gold))
     return scores
-
-
-def _gold(question: dict[str, Any]) -> list[str]:
-    """Gold answers as text: for a question with options, the texts of the right ones."""
-    options = question["options"] or []
-    texts = dict(zip(option_labels(question["task"], options), options, strict=True))
-    return [texts.get(gold, gold) for gold in question["gold"] or ()]
 
 
 DEPTHS = (2, 5, 10, 100)
