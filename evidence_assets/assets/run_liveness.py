@@ -64,17 +64,14 @@ def history_id(run: dg.DagsterRun) -> str:
     return run.tags.get(PARENT_TAG) or run.tags.get("dagster/backfill") or run.run_id
 
 
-def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFunction = discard_message) -> int:
+def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFunction = discard_message) -> None:
     """Mark runs of killed processes as failed and free their pool slots, because nothing else does.
 
-    Returns the number of these runs, and reports each with its slots. A run that was being cancelled becomes a
-    cancelled one.
+    Reports each of these runs and its slots. A run that was being cancelled becomes a cancelled one.
     """
-    failed_runs = 0
     for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED_STATUSES)):
         if not _is_killed(instance, run, home):
             continue
-        failed_runs += 1
         report(f"the process of {_describe(run)} was killed: the run is marked as failed")
         if run.status is dg.DagsterRunStatus.CANCELING:
             instance.report_run_canceled(run, "The process of this cancelled run has ended.")
@@ -89,7 +86,6 @@ def fail_killed_runs(instance: dg.DagsterInstance, home: Path, report: LogFuncti
             report(
                 f"the pool slots of {_describe(holder) if holder else f'the deleted run {run_id[:8]}'} are free again"
             )
-    return failed_runs
 
 
 def _is_killed(instance: dg.DagsterInstance, run: dg.DagsterRun, home: Path) -> bool:

@@ -49,7 +49,7 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path) -> None:
 
         @dg.asset
         def asks() -> None:
-            assert fail_killed_runs(instance, tmp_path) == 1, "the calling run is alive"
+            fail_killed_runs(instance, tmp_path)  # the calling run is alive
 
         @dg.asset(pool="gpu")
         def waits() -> None: ...
@@ -58,7 +58,7 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path) -> None:
         assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 0
         assert dg.materialize([waits], instance=instance, tags=tags).success, "its pool slot is free again"
         assert instance.get_runs(started_filter) == []
-        assert fail_killed_runs(instance, tmp_path) == 0
+        fail_killed_runs(instance, tmp_path)
         failed = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert len(failed) == 1
     assert [file.name for file in (tmp_path / "alive").iterdir()] == [tags[LOCK_FILE_TAG]]
@@ -89,7 +89,7 @@ def test_a_slot_of_another_process_is_waited_for_with_a_message_until_its_proces
         dg.DagsterInstance.get() as instance,
     ):
         assert process.stdout is not None and process.stdout.readline() == "holding\n"
-        assert fail_killed_runs(instance, tmp_path) == 0
+        fail_killed_runs(instance, tmp_path)  # its process is alive
 
         def report(text: str) -> None:
             messages.append(text)
