@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,25 +31,24 @@ MAX_TOKENS = 512
 """Maximum tokens of a chunk, even if the encoder accepts more."""
 
 
-def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int) -> Iterator[dict[str, Any]]:
+def chunk_rows(document: Document, encoder: Encoder, max_tokens: int) -> Iterator[dict[str, Any]]:
     limit = min(max_tokens, MAX_TOKENS, encoder.max_tokens)
-    for document in documents:
-        version = content_id("document", document.doc_id, document.title, document.text)
-        for ordinal, chunk in enumerate(split_chunks(document.text, encoder.count_tokens, limit)):
-            text = document.text[chunk.start : chunk.end]
-            yield {
-                "chunk_id": content_id("chunk", document.doc_id, ordinal, chunk.start, document.title, text),
-                "doc_id": document.doc_id,
-                "title": document.title,
-                "ordinal": ordinal,
-                "text": text,
-                "char_start": chunk.start,
-                "char_end": chunk.end,
-                "n_tokens": chunk.n_tokens,
-                "sentence_offsets": [{"start": a - chunk.start, "end": b - chunk.start} for a, b in chunk.sentences],
-                "source": document.source,
-                "source_version": version,
-            }
+    version = content_id("document", document.doc_id, document.title, document.text)
+    for ordinal, chunk in enumerate(split_chunks(document.text, encoder.count_tokens, limit)):
+        text = document.text[chunk.start : chunk.end]
+        yield {
+            "chunk_id": content_id("chunk", document.doc_id, ordinal, chunk.start, document.title, text),
+            "doc_id": document.doc_id,
+            "title": document.title,
+            "ordinal": ordinal,
+            "text": text,
+            "char_start": chunk.start,
+            "char_end": chunk.end,
+            "n_tokens": chunk.n_tokens,
+            "sentence_offsets": [{"start": a - chunk.start, "end": b - chunk.start} for a, b in chunk.sentences],
+            "source": document.source,
+            "source_version": version,
+        }
 
 
 ROWS_PER_GROUP = 512
@@ -160,7 +159,7 @@ def _write_chunks(path: Path, documents: Iterator[Document], encoder: Encoder, l
     ):
         for document in documents:
             shard = shard_of(content_id("document", document.doc_id), shards)
-            for row in chunk_rows([document], encoder, limit):
+            for row in chunk_rows(document, encoder, limit):
                 pending[shard].append(row | {"shard": shard})
                 if len(pending[shard]) == ROWS_PER_GROUP:
                     writer.write_table(pa.Table.from_pylist(pending.pop(shard), schema=schema))

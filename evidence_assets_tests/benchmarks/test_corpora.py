@@ -207,7 +207,7 @@ def test_all_shards_together_are_the_chunks_of_all_documents(tmp_path: Path) -> 
     homes = [set(rows["doc_id"].to_pylist()) for rows in shards]
     assert sum(map(len, homes)) == len(set.union(*homes)) == 120, "a document is in one shard"
     key = [("doc_id", "ascending"), ("ordinal", "ascending")]
-    rows = list(chunk_rows(read_documents(folder), Words(), 8))  # type: ignore[arg-type]
+    rows = [row for d in read_documents(folder) for row in chunk_rows(d, Words(), 8)]  # type: ignore[arg-type]
     expected = pa.Table.from_pylist(rows, schema=TABLES["chunks"].arrow)
     assert pa.concat_tables(shards).sort_by(key).equals(expected.sort_by(key))
 
