@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -108,9 +107,6 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     def _paths(self) -> list[str]:
         return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
-    def _raw_folder(self, step: StageContext) -> Path:
-        return step.lake.fetch_raw(*self._paths)
-
     def _read_triples(self, step: StageContext, columns: Sequence[str]) -> merge.TripleBlocks:
         """Columns of the triples of files and harvests, in blocks."""
         schema = pa.schema([TABLES["triples"].arrow.field(name) for name in (*columns, "rank")])
@@ -127,11 +123,11 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
 
     def _merge_names(self, step: StageContext) -> merge.MergedNames:
         columns = ("head", "tail", "head_type", "tail_type")
-        synonyms = graph_rows.read_synonyms(self.files, self._raw_folder(step))
+        synonyms = graph_rows.read_synonyms(self.files, step.lake.fetch_raw(*self._paths))
         return merge.merge_names(self._read_triples(step, columns), synonyms)
 
     def _build_triples(self, step: StageContext) -> StageOutput:
-        table = graph_rows.triple_table(self.files, self._raw_folder(step), load_vocabulary())
+        table = graph_rows.triple_table(self.files, step.lake.fetch_raw(*self._paths), load_vocabulary())
         counts = table.group_by("licence").len().sort("licence")
         return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 

@@ -34,9 +34,6 @@ class GraphSource(BaseModel):
     names: str = ""
     """File of ``id TAB name`` below ``raw``, if triples or questions use ids; the ids become synonyms."""
 
-    def files(self, raw: Path) -> list[Path]:
-        return [raw / path for path in self.paths]
-
 
 def triple_id(head: str, relation: str, tail: str) -> str:
     """Id of a triple: a hash of head, relation and tail, whatever its source."""
@@ -54,7 +51,7 @@ def read_names(file: Path) -> dict[str, str]:
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
     """Rows of ``triples`` of one source, in frames of bounded size."""
-    files = source.files(raw)
+    files = [raw / path for path in source.paths]
     graph_format = find_format(source.format, files)
     triples = graph_format.read(*files)
     if graph_format.vocabulary:
@@ -93,7 +90,7 @@ def read_synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     """Read the (name, alias) pairs of all sources."""
     pairs = []
     for source in sources:
-        files = source.files(raw)
+        files = [raw / path for path in source.paths]
         pairs += list(find_format(source.format, files).synonyms(files))
         pairs += [(name, node_id) for node_id, name in read_names(raw / source.names).items()] if source.names else []
     return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)
