@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from string import Formatter
 
 from evidence_assets.benchmarks.dataset_info import ChoiceFields, DatasetInfo, find_dataset
 from evidence_assets.benchmarks.json_streams import json_rows_at, jsonl_rows
@@ -16,17 +17,6 @@ from evidence_assets.benchmarks.records import Document, GoldEvidence, LocatedQu
 from evidence_assets.lake.errors import BadInput
 
 OPEN_BOOK_FILE = "Data/Main/openbook.txt"
-
-
-class _IdTemplateFields(dict[str, object]):
-    """Values for the template of an id: fields of the row and of its location."""
-
-    def __init__(self, row: Row, **location: object) -> None:
-        super().__init__(location)
-        self._row = row
-
-    def __missing__(self, field: str) -> str:
-        return self._row.label(field)
 
 
 def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
@@ -39,7 +29,8 @@ def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
         for position, (key, row, gold) in enumerate(_with_gold(_read_rows(fields, file, split), labels)):
             template = fields.id if "id" in row.values or not fields.id_else else fields.id_else
             location = {"split": split, "subject": subject, "place": position, "line": row.line, "key": key}
-            source_id = template.format_map(_IdTemplateFields(row, **location))
+            names = {name for _, name, *_ in Formatter().parse(template) if name} - location.keys()
+            source_id = template.format(**location, **{name: row.label(name) for name in sorted(names)})
             options, option_names = _read_options(fields, row)
             yield info.question(
                 row,
