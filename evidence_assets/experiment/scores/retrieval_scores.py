@@ -6,7 +6,7 @@ Metrics of gold answers skip questions without one. Facts recalled by a language
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -34,7 +34,7 @@ from evidence_assets.models.protocols import Encoder
 
 
 def triple_metrics(
-    questions: Iterable[dict[str, Any]],
+    questions: Sequence[dict[str, Any]],
     evidence: pl.DataFrame,
     encoder: Encoder | None = None,
     *,
@@ -54,20 +54,19 @@ def triple_metrics(
     """
     all_rows = {q: list(filter(triple_of, group)) for q, group in evidence_by_question(evidence).items()}
     rows = {question_id: [row for row in group if is_sourced(row)] for question_id, group in all_rows.items()}
-    question_list = list(questions)
     texts = {question: [row["text"] for row in group] for question, group in rows.items()}
     values_by_name: dict[str, list[float]] = {}
-    for question in question_list:
+    for question in questions:
         scores = _gold_scores(question, rows.get(question["question_id"], []))
         if recalled:
             all_scores = _gold_scores(question, all_rows.get(question["question_id"], []))
             scores |= {f"{name}_with_recalled": value for name, value in all_scores.items()}
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
-    values_by_name["coverage"] = word_coverage(question_list, texts)
-    values_by_name["coverage_all_words"] = word_coverage(question_list, texts, fillers=True)
-    if encoder is not None and question_list:
-        values_by_name["bertscore"] = token_similarity(question_list, texts, encoder)
+    values_by_name["coverage"] = word_coverage(questions, texts)
+    values_by_name["coverage_all_words"] = word_coverage(questions, texts, fillers=True)
+    if encoder is not None and questions:
+        values_by_name["bertscore"] = token_similarity(questions, texts, encoder)
     return {
         name: accuracy([value > 0 for value in values]) if name.startswith("hit@") else mean(values)
         for name, values in values_by_name.items()
