@@ -46,10 +46,8 @@ class Blocks:
         files = sorted(self._folder.glob(f"*.{table}.parquet"))
         if not files:
             return rows
-        frames = [rows.with_columns(block=pl.lit(-1))]
-        for number, path in enumerate(files):
-            frame = pl.DataFrame(read_rows(path, TABLES[table].arrow))
-            frames.append(frame.with_columns(block=pl.lit(number)))
+        frames = [rows, *(pl.DataFrame(read_rows(path, TABLES[table].arrow)) for path in files)]
+        numbered_frames = [frame.with_columns(block=pl.lit(number)) for number, frame in enumerate(frames)]
         id_column = "child_id" if table == LINEAGE else TABLES[table].row_id
         is_latest = pl.col("block") == pl.col("block").max().over(id_column)
-        return pl.concat(frames, how="diagonal").filter(is_latest).drop("block").select(rows.columns)
+        return pl.concat(numbered_frames, how="diagonal").filter(is_latest).drop("block").select(rows.columns)

@@ -53,11 +53,8 @@ def build_table(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> p
         rows if isinstance(rows, Mapping) else {name: [row.get(name) for row in rows] for name in schema.names}
     )
     try:
-        arrays = {
-            name: values if isinstance(values, pa.Array) else pa.array(values, type=schema.arrow.field(name).type)
-            for name, values in columns.items()
-        }
-        return _with_columns(pa.table(arrays), schema.arrow)
+        fields = [schema.arrow.field(name) for name in columns]
+        return _with_columns(pa.Table.from_pydict(columns, pa.schema(fields)), schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise _mismatch(schema, str(error)) from error
 
