@@ -7,25 +7,26 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator, ConfigDict
 
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table, Task, build_question
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
+from evidence_assets.profiles import StrictModel
 from evidence_assets.text.spelling import closest_name
 
 Item = TypeVar("Item")
 OFFICIAL_FOLDER = Path(__file__).with_name("official")
 
 
-class ChoiceFields(BaseModel):
+class ChoiceFields(StrictModel):
     """Layout of a multiple-choice file: the location of its rows and the meaning of their fields.
 
     A dot selects a field of an object: ``question.stem``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     rows: str = ""
     """Path of the rows in a JSON object, such as ``exams.*.data.*``; empty for JSON lines."""
@@ -57,15 +58,13 @@ Paths = Annotated[tuple[str, ...], BeforeValidator(lambda paths: (paths,) if isi
 """Paths of files, one or a list."""
 
 
-class DatasetInfo(BaseModel):
+class DatasetInfo(StrictModel):
     """One dataset as published by its authors.
 
     ``files`` maps each split to the official paths of its files; ``|`` separates alternatives and ``*`` matches any
     name. A file may also be directly in the folder, and may end in ``.gz``. ``counts`` has the official numbers of
     questions. ``task`` is None for datasets of facts or texts without questions.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     title: str

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.dataset_info import load_datasets
@@ -24,6 +24,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.lake.mirror import fetch_folder
+from evidence_assets.profiles import StrictModel
 from evidence_assets.text.spelling import closest_name
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -144,19 +145,15 @@ def write_declarations(folder: Path, *entries: tuple[str, dict[str, Any]]) -> No
     benchmarks.cache_clear()
 
 
-class Sample(BaseModel):
+class Sample(StrictModel):
     """A random sample of questions, without replacement."""
-
-    model_config = ConfigDict(extra="forbid")
 
     n: int = Field(ge=1)
     seed: int = Field(0, ge=0)
 
 
-class Subset(BaseModel):
+class Subset(StrictModel):
     """A subset of a benchmark. Its fields are applied in the order of their definition."""
-
-    model_config = ConfigDict(extra="forbid")
 
     split: str = Field("", pattern=r"^[\w.-]*$")
     """Split to use instead of the benchmark's."""
@@ -191,10 +188,8 @@ def draw_sample(questions: Iterable[QuestionRecord], sample: Sample) -> list[Que
     return [question for _, question in sorted(numbered[: sample.n], key=lambda item: item[0])]
 
 
-class RawInput(BaseModel):
+class RawInput(StrictModel):
     """Declaration of an asset that reads files below the lake's ``raw``."""
-
-    model_config = ConfigDict(extra="forbid")
 
     source: str = ""
     """Raw asset that provides the files; if empty, a separate asset observes them."""

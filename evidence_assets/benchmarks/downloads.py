@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from evidence_assets.benchmarks.dataset_info import load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
@@ -24,6 +24,7 @@ from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import StrictModel
 
 SOURCES_FILE = Path(__file__).with_suffix(".yaml")
 NETWORK_VARIABLE = "EVIDENCE_NETWORK"
@@ -32,10 +33,8 @@ TIMEOUT_S = 60
 """Seconds without data before a download fails."""
 
 
-class DownloadFile(BaseModel):
+class DownloadFile(StrictModel):
     """One file: URL, path below ``raw``, and hash if known."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: str
     to: str
@@ -44,10 +43,8 @@ class DownloadFile(BaseModel):
     sha256: str = ""
 
 
-class DownloadSource(BaseModel):
+class DownloadSource(StrictModel):
     """Public source of the files of a benchmark or graph."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     revision: str
     files: tuple[DownloadFile, ...] = Field(min_length=1)

@@ -8,14 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, benchmarks_of_family
 from evidence_assets.experiment.scores.published_figures import PublishedName, PublishedTiming
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
-from evidence_assets.profiles import MODEL_KINDS, ModelKind
+from evidence_assets.profiles import MODEL_KINDS, ModelKind, StrictModel
 from evidence_assets.reasoning.templates import Prompts
 from evidence_assets.text.spelling import closest_name
 
@@ -26,10 +26,8 @@ ModelSelection = dict[ModelKind, Literal["all"] | tuple[str, ...]]
 PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 
 
-class Preset(BaseModel):
+class Preset(StrictModel):
     """Variants and benchmarks that reproduce one or several published tables."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     about: str
@@ -39,7 +37,7 @@ class Preset(BaseModel):
     """Tables for comparison, without cells for its results."""
     benchmarks: tuple[str, ...] = ()
     """Benchmarks of the table; empty for tables without questions."""
-    models: ModelSelection = {}
+    models: ModelSelection = Field(default_factory=dict)
     """Models to combine with its variants, by kind; by default the profile's first."""
 
 
@@ -107,10 +105,8 @@ SYSTEMS_FOLDER = Path(__file__).resolve().parent.parent / "systems"
 VARIANTS_FILE = "variants.yaml"
 
 
-class Variant(BaseModel):
+class Variant(StrictModel):
     """One variant of a system, as declared in YAML."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     system: str
     family: str

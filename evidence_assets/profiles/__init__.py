@@ -30,11 +30,13 @@ ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 _PROFILES_FOLDER = Path(__file__).parent
 
 
-class _StrictModel(BaseModel):
+class StrictModel(BaseModel):
+    """A model that rejects unknown fields and does not change."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ModelSettings(_StrictModel):
+class ModelSettings(StrictModel):
     """A model's name and loading options."""
 
     name: str = Field(description="Name on the hub, folder of weights, or name of an embedded model.")
@@ -49,7 +51,7 @@ class EncoderSettings(ModelSettings):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field("auto", description="Precision of the weights.")
 
 
-class GeneratorSettings(_StrictModel):
+class GeneratorSettings(StrictModel):
     """A language model for reasoning, and its backend."""
 
     backend: Literal["extractive", "openai", "transformers"]
@@ -65,21 +67,21 @@ class GeneratorSettings(_StrictModel):
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
-class Shards(_StrictModel):
+class Shards(StrictModel):
     """Numbers of partitions. They cannot change after a lake is created."""
 
     questions: int = Field(ge=1, le=16)
     corpus: int = Field(ge=1, le=64, description="At most 64: Dagster tracks staleness below 100 upstream partitions.")
 
 
-class Chunking(_StrictModel):
+class Chunking(StrictModel):
     """Lengths of chunks and passages."""
 
     max_tokens: int = Field(ge=8, le=8192, description="Tokens of a chunk; at most 512 and the encoder's limit.")
     passage_tokens: int | None = Field(None, ge=8, description="Tokens of a passage; default: the encoder's limit.")
 
 
-class IndexSettings(_StrictModel):
+class IndexSettings(StrictModel):
     """Kind and size of vector indexes."""
 
     kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto: flat for few vectors, else ivf.")
@@ -90,7 +92,7 @@ class IndexSettings(_StrictModel):
         return int(float(self.memory[:-2]) * {"M": 10**6, "G": 10**9}[self.memory[-2]])
 
 
-class Retrieval(_StrictModel):
+class Retrieval(StrictModel):
     """Numbers of retrieved and selected rows, with the symbols of the papers."""
 
     R: int = Field(ge=1, description="Candidate pool: chunks that are reranked per question and option.")
@@ -103,7 +105,7 @@ class Retrieval(_StrictModel):
         return int(self.token_cache_gb * 1e9)
 
 
-class Harvesting(_StrictModel):
+class Harvesting(StrictModel):
     """Settings for harvesting triples from a masked language model; ``printed`` formulas are the paper's."""
 
     training_steps: int = Field(2000, ge=1, description="Training steps of sample-masked-lm.")
@@ -129,7 +131,7 @@ class Harvesting(_StrictModel):
     likelihood: ModelSettings | None = Field(None, description="Model that rates harvested triples, as BARTScore does.")
 
 
-class GraphPaths(_StrictModel):
+class GraphPaths(StrictModel):
     """Limits of UGAT's graph search, and training steps of its node scorer."""
 
     D: int = Field(ge=1, le=6, description="Depth: maximum hops from the question's concepts.")
@@ -141,14 +143,14 @@ class GraphPaths(_StrictModel):
     passages: int = Field(ge=1, description="Paths selected per option.")
 
 
-class Pools(_StrictModel):
+class Pools(StrictModel):
     """Maximum concurrent steps over all runs in Dagster."""
 
     gpu: int = Field(1, ge=1, description="Steps that load a model in their process.")
     llm: int = Field(4, ge=1, description="Steps that call a served language model.")
 
 
-class Profile(_StrictModel):
+class Profile(StrictModel):
     """A validated profile."""
 
     name: str

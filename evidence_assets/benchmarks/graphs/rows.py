@@ -8,22 +8,20 @@ from itertools import islice
 from pathlib import Path
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format, named_columns
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.profiles import StrictModel
 
 RECORD_SCHEMA = dict.fromkeys(TripleRecord._fields, pl.String) | {"line": pl.Int64}
 ROWS_PER_FRAME = 100_000
 """Maximum triples in memory as Python objects."""
 
 
-class GraphSource(BaseModel):
+class GraphSource(StrictModel):
     """Files of one source of a graph."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format: str
     """Name of a format in ``benchmarks.graphs.formats``."""
