@@ -96,9 +96,12 @@ def _read_headed_table(table: Row) -> tuple[tuple[str, ...], tuple[tuple[str, ..
 def read_tabfact(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTables:
     """Read claims about Wikipedia tables: ``{table file: [[claims], [labels], caption]}``, 1 entailed, 0 refuted.
 
-    Tables are ``#``-separated files in the folder ``all_csv``, each read once.
+    Tables are ``#``-separated files, each read once, in ``data/all_csv`` as officially released or in ``all_csv``.
     """
-    tables, (path,) = find_tabfact_tables(folder), info.find_files(folder, split)
+    (path,) = info.find_files(folder, split)
+    tables = next((f for f in (folder / "data" / "all_csv", folder / "all_csv") if f.is_dir()), None)
+    if tables is None:
+        raise BadInput("contains no tables; add data/all_csv of the official release", file=folder)
     for line, table_id, entry in json_items(path):
         row = Row({}, path, line)
         is_valid = isinstance(entry, list) and len(entry) >= 2 and all(isinstance(part, list) for part in entry[:2])
@@ -115,14 +118,6 @@ def read_tabfact(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTa
             source_id, gold = f"{table_id}#{number}", (CLAIM_LABELS[0 if label == 1 else 1],)
             fields = {"options": CLAIM_LABELS[:2], "gold": gold, "table_id": table_id}
             yield *info.question(row, split, source_id, str(statement), **fields), table
-
-
-def find_tabfact_tables(folder: Path) -> Path:
-    """Find the folder of the tables, in ``data`` as officially released or directly in ``folder``."""
-    for path in (folder / "data" / "all_csv", folder / "all_csv"):
-        if path.is_dir():
-            return path
-    raise BadInput("contains no tables; add data/all_csv of the official release", file=folder)
 
 
 def _read_cells(path: Path, delimiter: str) -> list[tuple[str, ...]]:
