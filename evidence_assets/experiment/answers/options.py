@@ -70,11 +70,10 @@ class OptionAnswerer:
 
     def _choose(self, questions: Sequence[Question]) -> list[Choice | Failure]:
         """A choice per question, or the first error of a question whose chains all failed."""
-        chains = {q.question_id: self._chains_of(q) for q in questions}
         errors = {
-            question_id: Failure(f"no option has an explanation: {rows[0]['error']}")
-            for question_id, rows in chains.items()
-            if rows and all(row["status"] == "failed" for row in rows)
+            question.question_id: Failure(f"no option has an explanation: {rows[0]['error']}")
+            for question in questions
+            if (rows := self._chains_of(question)) and all(row["status"] == "failed" for row in rows)
         }
         choices = iter(self._solver.choose([self._task(q) for q in questions if q.question_id not in errors]))
         return [errors.get(q.question_id) or next(choices) for q in questions]
