@@ -15,6 +15,7 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.chunk_store import ChunkStore
 from evidence_assets.benchmarks.corpora import FileGroup
 from evidence_assets.experiment.evidence.sources import record_encoder
+from evidence_assets.experiment.rows import batches
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, discard_message, report_progress
 from evidence_assets.graphs.graph_store import encode_texts
 from evidence_assets.lake.array_files import open_description, release_memory
@@ -109,8 +110,7 @@ def _chunk_encoder(lake: Lake, name: str, chunks: int) -> Encode:
 
     def encode(texts: Sequence[str]) -> FloatArray:
         vectors = []
-        for start in range(0, len(texts), TEXTS_PER_SEGMENT):
-            segment = texts[start : start + TEXTS_PER_SEGMENT]
+        for segment in batches(texts, TEXTS_PER_SEGMENT):
             pooled, tokens = inner.encode_with_tokens(segment)
             vectors.append(pooled)
             with suppress(BadInput):  # values above float16: only ranking by tokens cannot use this encoder

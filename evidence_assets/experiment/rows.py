@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -16,6 +16,15 @@ from evidence_assets.lake.schemas import TABLES
 LINEAGE = "lineage_edges"
 TASKS_PER_BATCH = 4096
 """Tasks per call of a reasoner. Large, because language models batch requests and replies are cached."""
+
+
+Item = TypeVar("Item")
+
+
+def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """Consecutive parts of a sequence with ``size`` items each; the last may have fewer."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 class RowWriter:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.evidence.selection import Question, sourced_rows
-from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter
+from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, USED, WAS_SHOWN, edge
@@ -112,8 +112,7 @@ def chain_rows(
     version = solver.name, solver.version, LINEAGE_VERSION
     inputs = {key: content_id(task.input_hash, *version) for key, task in tasks.items()}
     writer = RowWriter("chains", previous, inputs, "chain_id")
-    for start in range(0, len(writer.todo), TASKS_PER_BATCH):
-        todo = writer.todo[start : start + TASKS_PER_BATCH]
+    for todo in batches(writer.todo, TASKS_PER_BATCH):
         for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):
             add_chain(writer, slots[chain_id], result, tasks[chain_id].evidence)
             writer.checkpoint()

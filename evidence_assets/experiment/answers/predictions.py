@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol
 
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column
 from evidence_assets.experiment.evidence.selection import Question
-from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter
+from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
@@ -107,8 +108,8 @@ def prediction_rows(
         for prediction_id, question in by_id.items()
     }
     writer = RowWriter("predictions", previous, inputs, "prediction_id")
-    batches = (writer.todo[start : start + TASKS_PER_BATCH] for start in range(0, len(writer.todo), TASKS_PER_BATCH))
-    answers = (answer for batch in batches for answer in answerer.answer([by_id[each] for each in batch]))
+    question_batches = ([by_id[each] for each in batch] for batch in batches(writer.todo, TASKS_PER_BATCH))
+    answers = chain.from_iterable(map(answerer.answer, question_batches))
     for prediction_id, answer in zip(writer.todo, answers, strict=True):
         question, omissions = by_id[prediction_id], omission_column(answer.omissions)
         confidence, basis = _calibrate(answer, find_fit(question))

@@ -11,13 +11,12 @@ from typing import Any, Protocol
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.rows import RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 
-Progress = Callable[[int, int], None]
 QUESTIONS_PER_BATCH = 256
 """Questions per call of a selector."""
 QUESTIONS_PER_GROUP = 16
@@ -125,12 +124,6 @@ def sourced_rows(evidence: pl.DataFrame) -> pl.DataFrame:
     return evidence.filter(pl.Series([is_sourced(row) for row in evidence.iter_rows(named=True)], dtype=pl.Boolean))
 
 
-def split_questions(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
-    """Groups of ``QUESTIONS_PER_GROUP`` questions."""
-    for start in range(0, len(questions), QUESTIONS_PER_GROUP):
-        yield questions[start : start + QUESTIONS_PER_GROUP]
-
-
 class Selector(Protocol):
     """Selects evidence, best first within each option."""
 
@@ -161,7 +154,7 @@ def evidence_rows(
     selector: Selector,
     questions: Sequence[Question],
     previous: PreviousOutput | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
     encoder_id: str = "",
 ) -> StageOutput:
     """Evidence rows for every question; rows with unchanged inputs are reused.
@@ -207,6 +200,5 @@ def _select_in_batches(
     selector: Selector, questions: Sequence[Question]
 ) -> Iterator[tuple[Question, list[SelectedEvidence]]]:
     """Questions with their evidence, selected in batches so that rows can be checkpointed."""
-    for start in range(0, len(questions), QUESTIONS_PER_BATCH):
-        batch = questions[start : start + QUESTIONS_PER_BATCH]
+    for batch in batches(questions, QUESTIONS_PER_BATCH):
         yield from zip(batch, selector.select(batch), strict=True)

@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from evidence_assets.experiment.evidence.selection import (
+    QUESTIONS_PER_GROUP,
     Question,
     SelectedEvidence,
     distinct_by_text,
     edge_evidence,
-    split_questions,
 )
+from evidence_assets.experiment.rows import batches
 from evidence_assets.graphs.arrays import BoolArray, IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import sorted_unique
@@ -66,7 +67,7 @@ class LinkedPaths:
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The triples of each question's best paths, best path first; empty if no node is linked."""
-        for group in split_questions(questions):
+        for group in batches(questions, QUESTIONS_PER_GROUP):
             texts = dict.fromkeys(text for q in group for text in (q.text, *(_query_text(q, o) for o in q.options)))
             vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True))
             yield from (self._select_for(question, vectors) for question in group)

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.experiment.evidence.selection import (
+    QUESTIONS_PER_GROUP,
     Question,
     SelectedEvidence,
     distinct_by_text,
     edge_evidence,
-    split_questions,
 )
+from evidence_assets.experiment.rows import batches
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
@@ -153,7 +154,7 @@ class A2Q:
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The top triples of each question, best first; empty if the graph is empty or no phrase has content."""
         linker, use_options = self._graph.linker, self._settings.options
-        for group in split_questions(questions):
+        for group in batches(questions, QUESTIONS_PER_GROUP):
             texts_of_questions = [[q.text, *(q.options if use_options else ())] for q in group]
             phrases = [[extract_phrases(text, linker) for text in texts] for texts in texts_of_questions]
             all_phrases = chain.from_iterable(chain.from_iterable(phrases))
