@@ -61,6 +61,12 @@ class AnswerView(AnswerRows):
         return "share" if self.prediction.get("confidence_basis") in (None, RAW_SHARE) else "probability"
 
     @property
+    def _is_open(self) -> bool:
+        """Whether the question has no options of its own; those of an ad hoc table are its cells."""
+        question = self.question or {"options": []}
+        return not question["options"] or (question["source_id"][:6], question["task"]) == ("table=", "table_qa")
+
+    @property
     def answer_text(self) -> str:
         """The answer as a sentence; without options and confident evidence, the closest statement."""
         row, question = self.prediction, self.question
@@ -69,7 +75,7 @@ class AnswerView(AnswerRows):
         if question is None or not question["options"]:
             return self._short_answer()
         text = option_texts(question).get(row["answer"], row["answer"] or "none")
-        if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
+        if self._is_open:
             if row["status"] == "ambiguous":
                 labels = (row["supported_answers"] or ())[: MAX_ALTERNATIVES + 1]
                 return f"{SEVERAL_CELLS}: {'; '.join(option_texts(question).get(label, label) for label in labels)}"
@@ -92,9 +98,8 @@ class AnswerView(AnswerRows):
     @property
     def has_answer(self) -> bool:
         """Whether ``answer_text`` is an answer, and not a sentence about its absence."""
-        return bool(self.name) or not self.answer_text.startswith(
-            ("No ", "The evidence does not decide", SEVERAL_CELLS)
-        )
+        statuses = ("answered",) if self._is_open else ("answered", "ambiguous")
+        return bool(self.name or (self.prediction["answer"] and self.prediction["status"] in statuses))
 
     @property
     def closest_statement(self) -> EvidenceView | None:
@@ -110,7 +115,8 @@ class AnswerView(AnswerRows):
         if self.has_answer:
             name = f"{self.name}, {row['answer']}" if self.name else text
             return f"answer: {name} ({', '.join([row['status'], *confidence])})"
-        return f"{text} ({confidence[0]})" if confidence and "Guess: " in text else text
+        is_guess = row["answer"] and row["status"] == "insufficient" and not self._is_open
+        return f"{text} ({confidence[0]})" if confidence and is_guess else text
 
     @property
     def stale_text(self) -> str:

@@ -176,7 +176,7 @@ def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(
 @pytest.mark.parametrize(
     ("status", "answer", "others", "expected"),
     [
-        ("answered", "a", [], "a"),
+        ("answered", "No Country for Old Men", [], "No Country for Old Men"),
         ("answered", "a", ["b", "c"], "a (also supported: b, c)"),
         ("ambiguous", "a", ["b"], "The evidence does not decide. Closest answer: a (also supported: b)"),
         ("insufficient", "a", ["b"], "No answer found with confidence."),
@@ -186,4 +186,5 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     status: str, answer: str, others: list[str], expected: str
 ) -> None:
     row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
-    assert AnswerView(row, None, [], [], [], None).answer_text == expected
+    view = AnswerView(row, None, [], [], [], None)
+    assert view.answer_text == expected and view.headline.startswith("answer: ") == (status == "answered")
