@@ -67,7 +67,7 @@ def lake(tmp_path: Path) -> Lake:
     questions = [question(1, text=f"Which buzzes? {ATTACK}", options=[f"bee {ATTACK}", "cat"]), question(2)]
     lake.write("questions/mcqa", "quiz|0", {"questions": questions})
     bees = chunk(1, f"Bees buzz. {ATTACK}", title=f"Bees {ATTACK}", source=NAMES[1], doc_id=NAMES[1])
-    lake.write("corpus/c/chunks", "0", {"chunks": [bees, chunk(2, "Cats purr.")]})
+    lake.write("corpus/c/chunks", "0", {"chunks": [bees, chunk(2, "Cats purr in the Straße.")]})
     cells = [{"row": 0, "column": 0, "text": ATTACK}, {"row": 0, "column": 1, "text": "5"}]
     table = {"table_id": NAMES[0], "benchmark": "quiz", "caption": ATTACK, "header": ["a", ATTACK], "n_rows": 1}
     table |= {"cells": cells, "content_hash": "h"}
@@ -155,6 +155,7 @@ def test_from_a_document_back_to_answers_and_what_would_fall(client: TestClient)
     document = client.get("/source/document/" + "a%2Fb%3Fc%3Dd%26e%23f")
     assert document.status_code == 200 and "Bees buzz." in document.text
     assert "The lake has no evidence from this chunk." in client.get("/source/chunk/k2").text
+    assert "/source/chunk/k2" in client.get("/search?q=the straße").text
 
 
 def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) -> None:

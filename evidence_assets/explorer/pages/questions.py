@@ -88,7 +88,7 @@ def search(reader: LakeReader, query: Mapping[str, str]) -> Page:
     results: dict[str, list[Any]] = {}
     if words:
         for heading, (address, select, text) in SEARCHES.items():
-            sql = f"{select} WHERE contains(lower({text}), $words) LIMIT {MATCHES_PER_KIND}"
-            rows = reader.connection.execute(sql, {"words": words.casefold()}).fetchall()
+            sql = f"{select} WHERE contains(lower({text}), lower($words)) LIMIT {MATCHES_PER_KIND}"
+            rows = reader.connection.execute(sql, {"words": words}).fetchall()
             results[heading] = [(link(*address.split("/"), key), title, about) for key, title, about in rows]
     return Page("search.html", f"Search: {words}" if words else "Search", {"words": words, "results": results})
