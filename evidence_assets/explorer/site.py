@@ -106,7 +106,8 @@ def serve(root: Path, *, host: str = LOCALHOST, port: int = PORT) -> None:
 
     app = application(root)
     server = listen(port, host)
-    print(f"The explorer is at http://{LOCALHOST}:{port}/. Press Ctrl-C to stop it.", file=sys.stderr)
+    address = f"http://{LOCALHOST}:{server.getsockname()[1]}/"
+    print(f"The explorer is at {address}. Press Ctrl-C to stop it.", file=sys.stderr)
     if host != LOCALHOST:
         print(f"It listens on {host}: anyone who reaches the port can read the lake.", file=sys.stderr)
     uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[server])

@@ -16,7 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from evidence_assets.explorer.lake_reader import LakeReader
-from evidence_assets.explorer.site import POLICY, application, listen
+from evidence_assets.explorer.site import POLICY, application, listen, serve
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
@@ -115,9 +115,7 @@ def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake,
     before = files(lake)
     table = f"/source/table/{quote(NAMES[0], safe='')}"
     pages = crawl(client, 400, ("/", "/search?q=b", "/questions?differs=mcqa/t&variant=mcqa/s", table))
-    assert pages[table].index('<figure class="grid">') < pages[table].index("<h2>Evidence from"), (
-        "the table comes first"
-    )
+    assert pages[table].index('<figure class="grid">') < pages[table].index("<h2>Evidence from"), "first the table"
     kinds = {address.split("/")[1].partition("?")[0] for address in pages}
     assert kinds >= {"", "questions", "question", "source", "search"}
     for address, page in pages.items():
@@ -187,7 +185,12 @@ def test_only_reading_from_this_machine(client: TestClient) -> None:
         assert text and not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
 
 
-def test_the_server_listens_on_one_address_only() -> None:
+def test_the_server_listens_on_one_address_only(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("uvicorn.Server.run", lambda _, sockets: sockets[0].close())
+    serve(lake.root, port=0)
+    assert re.search(r"http://127\.0\.0\.1:[1-9]\d+/\. ", capsys.readouterr().err)
     with listen(0) as listening:
         port = listening.getsockname()[1]
         socket.create_connection(("127.0.0.1", port), 5).close()
