@@ -37,7 +37,7 @@ class SequenceModel:
         source = pretrained_options(str(name), revision)
         with explain_load_errors(f"the language model {str(name)!r}"):
             config = AutoConfig.from_pretrained(str(name), **source)
-            if all(architecture.endswith("ForMaskedLM") for architecture in config.architectures or ()):
+            if config.architectures and all(each.endswith("ForMaskedLM") for each in config.architectures):
                 raise ValueError(
                     "it does not generate text; choose an encoder-decoder such as BART or a causal language model"
                 )
