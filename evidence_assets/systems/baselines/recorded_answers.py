@@ -71,9 +71,11 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
             text, why = " ".join(filter(None, triple)), json.dumps({"triple": triple})
             evidence_rows.append({**about, "text": text, "why": why})
         if "answer" in row.values or (ranking and question["task"] == "skb_search"):
-            answer = {"answer": row.text_or_none("answer") or ranking[0], "ranked_answers": ranking}
-            answer |= {"status": "answered", "supported_answers": []}
-            prediction_rows.append({"question_id": question["question_id"], **answer})
+            answer = row.text_or_none("answer") or next(iter(ranking), None)
+            if answer is None:
+                raise row.error("no answer, and nothing is ranked. Leave out the field", "answer")
+            prediction = {"question_id": question["question_id"], "answer": answer, "ranked_answers": ranking}
+            prediction_rows.append({**prediction, "status": "answered", "supported_answers": []})
     evidence, predictions = _read_as("evidence", evidence_rows), _read_as("predictions", prediction_rows)
     retrieval = (
         triple_metrics(question_rows, evidence, get_encoder(context.profile.token_encoder)) if evidence_rows else {}
