@@ -63,22 +63,27 @@ Stamps = Mapping[Path, tuple[int, int]]
 """Modification time in ns and size of files."""
 
 
-def find_last_run(history: Stamps) -> tuple[float, float] | None:
+def read_times(connection: duckdb.DuckDBPyConnection, history: Stamps) -> dict[Path, float]:
+    """When each file of history was written, in seconds: by its rows, by other rows of its run, or by the file."""
+    sql = f"SELECT filename, epoch(max(time)::TIMESTAMP) FROM {scan_sql('history', [*history])} GROUP BY 1 ORDER BY 2"
+    times = {Path(file): seconds for file, seconds in connection.execute(sql).fetchall() if seconds is not None}
+    runs = {path.parent: seconds for path, seconds in times.items()}
+    return {p: times.get(p, runs.get(p.parent, modified / 1e9)) for p, (modified, _) in history.items()}
+
+
+def find_last_run(times: Mapping[Path, float]) -> tuple[float, float] | None:
     """Start and end in seconds of the last run that wrote history; None if there is none."""
-    if not history:
-        return None
-    last = max(history, key=lambda path: history[path])
-    times = [written / 1e9 for path, (written, _) in history.items() if path.parent == last.parent]
-    return min(times), max(times)
+    last = max(times, key=lambda path: (times[path], path), default=Path())
+    run_times = [time for path, time in times.items() if path.parent == last.parent]
+    return (min(run_times), max(run_times)) if run_times else None
 
 
-def changes_sql(history: Stamps, start: float) -> str:
+def changes_sql(times: Mapping[Path, float], start: float) -> str:
     """SQL of the table ``changes``: each partition that was written since ``start``, against its version before."""
-    old: dict[str, Path] = {}
-    new: dict[str, Path] = {}
-    for path, (written, _) in sorted(history.items(), key=lambda item: (item[1], item[0])):
+    old, new = dict[str, Path](), dict[str, Path]()
+    for path, written in sorted(times.items(), key=lambda item: (item[1], item[0])):
         if path.name.startswith(CHANGE_KINDS):
-            (new if written / 1e9 >= start else old)[path.name] = path
+            (new if written >= start else old)[path.name] = path
     old_files = sorted(old[name] for name in new if name in old)
     return CHANGES.format(old=scan_sql("history", old_files), new=scan_sql("history", sorted(new.values())))
 
@@ -131,15 +136,16 @@ class LakeReader:
         stamps = {table: _read_stamps(self.root / table) for table in TABLES}
         if stamps == self._stamps:
             return
-        self.last_run = find_last_run(stamps["history"])
         self.connection = connect(self.root, memory=MEMORY_LIMIT)
+        times = read_times(self.connection, stamps["history"])
+        self.last_run = find_last_run(times)
         self.connection.create_function(
             "short_answer_is_right", _short_answer_is_right, ["VARCHAR", "VARCHAR[]", "VARCHAR[][]"], "BOOLEAN"
         )
         self.connection.execute(IS_RIGHT.format(ad_hoc=AD_HOC_BENCHMARK))
         self.connection.execute(QUESTIONS.format(questions=scan_sql("questions", sorted(stamps["questions"]))))
         self.connection.execute(ANSWERS)
-        self.connection.execute(changes_sql(stamps["history"], self.last_run[0] if self.last_run else 0.0))
+        self.connection.execute(changes_sql(times, self.last_run[0] if self.last_run else 0.0))
         self._stamps, self._values = stamps, {}
 
 

@@ -18,16 +18,16 @@ from evidence_assets_tests.explorer.test_site import ATTACK
 from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
 
 PREDICTIONS = "predictions/mcqa/s"
-HOUR = 3_600
 
 
 def write_run(lake: Lake, run: str, time: int, predictions: list[dict[str, Any]]) -> None:
-    """Write predictions as a run of Dagster does, at a time."""
-    file = lake.write(PREDICTIONS, "quiz|0", {"predictions": predictions})["predictions"]
+    """Write predictions as a run of Dagster does, at an hour; files of a copied lake may have other times."""
+    lake.write(PREDICTIONS, "quiz|0", {"predictions": predictions})
     table = lake.read("predictions", PREDICTIONS, "quiz|0").to_arrow()
-    lake.record_history(run, PREDICTIONS, "quiz|0", history_rows("predictions", table, run, PREDICTIONS, "quiz|0"))
-    for path in (file, *(lake.root / "history" / f"run={run}").iterdir()):
-        os.utime(path, (time, time))
+    rows = history_rows("predictions", table, run, PREDICTIONS, "quiz|0")
+    lake.record_history(run, PREDICTIONS, "quiz|0", [row | {"time": f"2026-01-01 {time}:00:00+00:00"} for row in rows])
+    for path in (lake.root / "history" / f"run={run}").iterdir():
+        os.utime(path, (-time, -time))
 
 
 @pytest.fixture
@@ -36,9 +36,8 @@ def lake(tmp_path: Path) -> Lake:
     lake = Lake.create(tmp_path / "data_lake")
     questions = [question(n, text=f"Question {n}? {ATTACK}", options=[f"bee {ATTACK}", "cat"]) for n in (1, 2, 3)]
     lake.write("questions/mcqa", "quiz|0", {"questions": questions})
-    lake.write(
-        "corpus/notes/chunks", "0", {"chunks": [chunk(1, ATTACK), chunk(2, "Cats purr.", doc_id="d1", ordinal=1)]}
-    )
+    chunks = [chunk(1, ATTACK), chunk(2, "Cats purr.", doc_id="d1", ordinal=1)]
+    lake.write("corpus/notes/chunks", "0", {"chunks": chunks})
     write_answers(
         lake,
         [evidence(1, 1, ATTACK, "t"), evidence(2, 1, ATTACK, "t")],
@@ -85,17 +84,16 @@ def test_answers_worth_a_look_follow_their_rules(lake: Lake, client: TestClient)
 
 
 def test_changed_answers_of_the_last_run_are_listed(lake: Lake, client: TestClient) -> None:
-    write_run(lake, "first", 10 * HOUR, [prediction(1, "A"), prediction(2, "A"), prediction(3, "A")])
-    for path in (lake.root / "predictions").rglob("asset=predictions.mcqa.t/**/*.parquet"):
-        os.utime(path, (10 * HOUR, 10 * HOUR))
+    write_run(lake, "first", 10, [prediction(1, "A"), prediction(2, "A"), prediction(3, "A")])
     new = sections(client.get("/").text)["new"]
     assert "quiz : 3 new answers" in new
     assert "Changed answers" not in new
-    write_run(lake, "second", 10 * HOUR + 300, [prediction(1, "B"), prediction(2, "A")])
+    lake.record_history("first", "predictions/mcqa/t", "quiz|0", [])
+    write_run(lake, "second", 11, [prediction(1, "B"), prediction(2, "A")])
     page = client.get("/").text
     new = sections(page)["new"]
     assert re.search(r"Question 1\?.*bee.*right → B\. cat wrong", new) and "Question 2?" not in new
     numbers = re.findall(r'<td class="n">(\d*)</td>', page[page.index('id="new"') : page.index('id="notable"')])
     assert numbers == ["", "1", "1"], "no new, one changed and one removed answer"
-    write_run(lake, "third", 14 * HOUR, [prediction(1, "B"), prediction(2, "A")])
+    write_run(lake, "third", 14, [prediction(1, "B"), prediction(2, "A")])
     assert "It changed no answer, triple or score." in sections(client.get("/").text)["new"]
