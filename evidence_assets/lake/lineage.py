@@ -240,9 +240,8 @@ def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
         matches = sorted(name for name in times if name.startswith(run))
         if len(matches) != 1:
             latest = ", ".join(f"{name[:8]} ({time or 'no time'})" for name, time in [*times.items()][-5:])
-            raise UnknownId(
-                f"{run!r} matches {len(matches)} of the lake's {len(times)} runs: give one run; the last are {latest}"
-            )
+            hint = f"give one run; the last are {latest}" if latest else "`evidence run BENCHMARK` makes one"
+            raise UnknownId(f"{run!r} matches {len(matches)} of the lake's {len(times)} runs: {hint}")
         runs.append((matches[0], times[matches[0]]))
     older, newer = sorted(runs, key=lambda run: run[1]) if all(time for _, time in runs) else runs
     sql = "SELECT DISTINCT asset, partition FROM history WHERE run_id = "

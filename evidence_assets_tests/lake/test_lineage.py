@@ -69,36 +69,22 @@ def test_documents_files_and_cells_are_sources(lake: Lake) -> None:
     edges = [edge("evidence", f"e-s-{n}-1", DERIVED, "table", "polls", "v") for n in (1, 2)]
     lake.write("corpus/news/chunks", "0", {"chunks": [chunk(1, "one"), chunk(2, "two", source="g.txt")]})
     lake.write("evidence/table/x", "b|0", {"evidence": cells, "lineage_edges": edges})
-    lake.write(
-        "evidence/mcqa/x",
-        "b|0",
-        {
-            "evidence": [evidence(3, 1, "one", source_id="k1")],
-            "lineage_edges": [edge("evidence", "e-s-3-1", DERIVED, "chunk", "k1", "k1")],
-        },
-    )
+    rows, edges = [evidence(3, 1, "one", source_id="k1")], [edge("evidence", "e-s-3-1", DERIVED, "chunk", "k1", "k1")]
+    lake.write("evidence/mcqa/x", "b|0", {"evidence": rows, "lineage_edges": edges})
     node = {"node_id": "base:n1", "name": "n", "aliases": [], "source": "bases/own/nodes.jsonl"}
     graph_edge = {"head_id": "base:n1", "relation": "r", "tail_id": "base:n1", "licences": [], "triple_ids": []}
     lake.write("knowledge/base/nodes", "", {"kg_nodes": [node, {**node, "node_id": "base:n0", "source": None}]})
-    lake.write(
-        "knowledge/base/edges", "", {"kg_edges": [{**graph_edge, "edge_id": "x", "sources": ["bases/own/edges.tsv"]}]}
-    )
+    graph_edge |= {"edge_id": "x", "sources": ["bases/own/edges.tsv"]}
+    lake.write("knowledge/base/edges", "", {"kg_edges": [graph_edge]})
     with connect(lake.root) as connection:
-        assert distinct_ids(trace(connection, "e-s-3-1")) == {
-            "chunk": ["k1"],
-            "document": ["news:d1"],
-            "file": ["news:f.txt"],
-        }
+        of_chunk = {"chunk": ["k1"], "document": ["news:d1"]}
+        assert distinct_ids(trace(connection, "e-s-3-1")) == {**of_chunk, "file": ["news:f.txt"]}
         assert distinct_ids(trace(connection, "e-s-1-1")) == {"cell": ["polls:r1c2"], "table": ["polls"]}
         assert distinct_ids(trace(connection, "base:n1")) == {"file": ["bases/own/nodes.jsonl"]}
         assert distinct_ids(trace(connection, "base:n0")) == {}
         assert distinct_ids(trace(connection, "x")) == {"file": ["bases/own/edges.tsv"]}
         assert find_row(connection, "news:g") == ("file", "news:g.txt")
-        assert distinct_ids(impact(connection, "news:f.txt")) == {
-            "chunk": ["k1"],
-            "document": ["news:d1"],
-            "evidence": ["e-s-3-1"],
-        }
+        assert distinct_ids(impact(connection, "news:f.txt")) == {**of_chunk, "evidence": ["e-s-3-1"]}
         assert distinct_ids(impact(connection, "news:d2")) == {"chunk": ["k2"]}
         assert trace(connection, "news:d1").content["title"] == "Title 1"
         cell = impact(connection, "polls:r2c2")
@@ -131,17 +117,13 @@ def test_missing_and_changed_parents_are_found(lake: Lake) -> None:
 
 def test_diff_lists_the_rows_that_differ_between_two_runs(lake: Lake) -> None:
     def record(run: str, ids: dict[str, str], partition: str = "b|0") -> None:
-        rows = prepare_rows(
-            "citations",
-            [
-                {"citation_id": k, "chain_id": k, "step": 0, "evidence_id": "e", "quoted": "", "verdict": v}
-                for k, v in ids.items()
-            ],
-        )
-        lake.record_history(
-            run, "citations/x", partition, history_rows("citations", rows, run, "citations/x", partition)
-        )
+        citation = {"step": 0, "evidence_id": "e", "quoted": ""}
+        citations = [citation | {"citation_id": k, "chain_id": k, "verdict": v} for k, v in ids.items()]
+        rows = history_rows("citations", prepare_rows("citations", citations), run, "citations/x", partition)
+        lake.record_history(run, "citations/x", partition, rows)
 
+    with connect(lake.root) as connection, pytest.raises(UnknownId, match="0 runs: `evidence run BENCHMARK` makes one"):
+        diff_runs(connection, "a", "b")
     record("run-a", {"1": "verified", "2": "verified", "3": "absent"})
     record("run-b", {"2": "verified", "3": "verified", "4": "absent"})
     record("run-b", {"9": "verified"}, "other|0")
