@@ -16,6 +16,7 @@ from evidence_assets.cli import app
 from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "type: evidence_assets.assets.benchmark.Benchmark\nattributes:\n  name: b\n  task: mcqa\n"
+CORPUS = "type: evidence_assets.assets.corpus.Corpus\n"
 
 
 @pytest.fixture(params=["lake", "project"])
@@ -43,9 +44,7 @@ def load_keys() -> set[str]:
 def test_a_declared_corpus_is_loaded_with_and_without_dagster(declaration_file: Path) -> None:
     assert load_keys() == set()
     declarations.cache_clear()
-    declaration_file.write_text(
-        "type: evidence_assets.assets.corpus.Corpus\nattributes: {name: mine, folder: corpora/mine}\n", encoding="utf-8"
-    )
+    declaration_file.write_text(CORPUS + "attributes: {name: mine, folder: corpora/mine}\n", encoding="utf-8")
     assert {"corpus/mine/chunks", "corpus/mine/index"} <= load_keys()
     names = [document.attributes["name"] for document in declarations_of("Corpus")]
     assert "mine" in names and "sample" in names
@@ -54,17 +53,15 @@ def test_a_declared_corpus_is_loaded_with_and_without_dagster(declaration_file: 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "\n---\ntype: os.system\nattributes: {command: ls}\n",
-            ":3: type: a lake or project cannot declare the component",
-        ),
+        ("\n---\ntype: os.system\nattributes: {command: ls}\n", ":3: type: a lake or project cannot declare"),
         ("type: evidence_assets.assets.resources.Resources\n", "cannot declare the component 'Resources'"),
         ("type: evidence_assets.assets.benchmark.Benchmark\nattributes: {name: b, task: mcqa, corpus: none}\n", "none"),
         (BENCHMARK + "  corpus: smple\n", r":5: corpus: benchmark b uses 'smple'.* Did you mean 'sample'\?"),
+        (BENCHMARK + "  taxonomy: sample_kb\n", r":5: taxonomy: .* declare a KnowledgeBase .*mean 'sample_skb'\?"),
         (BENCHMARK + "  pathh: p\n", r":5: pathh: unknown field; did you mean 'path'\?"),
         (BENCHMARK.replace("Benchmark", "Benchmrk"), r":1: type: .*did you mean 'Benchmark'\?"),
         (BENCHMARK.replace("type", "typ"), r":1: typ: unknown field; did you mean 'type'\?"),
-        ("type: evidence_assets.assets.corpus.Corpus\nattributes: {nam: b}\n", r":2: nam: .*did you mean 'name'\?"),
+        (CORPUS + "attributes: {nam: b}\n", r":2: nam: .*did you mean 'name'\?"),
     ],
 )
 def test_a_lake_declares_data_and_errors_name_its_file(declaration_file: Path, text: str, message: str) -> None:
