@@ -114,8 +114,7 @@ def _read_folder(folder: Path) -> Iterator[Declaration]:
             if not isinstance(attributes, dict):
                 raise BadInput("is not a mapping", file=path, field="attributes")
             declaration = Declaration(path, str(document.get("type", "")), attributes, number)
-            if "type" not in document:
-                declaration.check_names(document, ("type", "attributes"))
+            declaration.check_names(document, ("type", "attributes"))
             yield declaration
 
 

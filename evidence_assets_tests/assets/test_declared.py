@@ -58,6 +58,7 @@ def test_a_declared_corpus_is_loaded_with_and_without_dagster(declaration_file: 
         ("type: evidence_assets.assets.benchmark.Benchmark\nattributes: {name: b, task: mcqa, corpus: none}\n", "none"),
         (BENCHMARK + "  corpus: smple\n", r":5: corpus: benchmark b uses 'smple'.* Did you mean 'sample'\?"),
         (BENCHMARK + "  taxonomy: sample_kb\n", r":5: taxonomy: .* declare a KnowledgeBase .*mean 'sample_skb'\?"),
+        (BENCHMARK + "atributes: {path: p}\n", r":5: atributes: unknown field; did you mean 'attributes'\?"),
         (BENCHMARK + "  pathh: p\n", r":5: pathh: unknown field; did you mean 'path'\?"),
         (BENCHMARK.replace("Benchmark", "Benchmrk"), r":1: type: .*did you mean 'Benchmark'\?"),
         (BENCHMARK.replace("type", "typ"), r":1: typ: unknown field; did you mean 'type'\?"),
