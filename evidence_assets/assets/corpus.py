@@ -17,7 +17,7 @@ from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import chunk_store
 from evidence_assets.benchmarks.corpora import FileGroup, group_files
-from evidence_assets.benchmarks.declared_benchmarks import RawInput
+from evidence_assets.benchmarks.declared_benchmarks import RawInput, check_name
 from evidence_assets.benchmarks.readers import check_passages, read_passages
 from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
@@ -48,6 +48,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         return [FileGroup(folder, files, lambda: read_passages(self.documents, folder, self.split))]
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        check_name(self.name, "corpus")
         key_prefix, group = f"corpus/{self.name}", f"corpus_{self.name}"
         if self.documents != "folder":
             check_passages(self.documents)

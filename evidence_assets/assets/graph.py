@@ -22,7 +22,7 @@ from evidence_assets.assets.partitions import (
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import knowledge_bases
-from evidence_assets.benchmarks.declared_benchmarks import RawInput
+from evidence_assets.benchmarks.declared_benchmarks import RawInput, check_name
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
@@ -137,6 +137,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         return StageOutput(edges, merge.edge_lineage(edges))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        check_name(self.name, "graph")
         key_prefix, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
         if not self.is_in_profile():
             return dg.Definitions()

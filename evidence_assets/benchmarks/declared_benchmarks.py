@@ -5,6 +5,7 @@ A subset is answered and scored as a separate benchmark, so its scores are never
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -82,6 +83,13 @@ class Declaration:
             if name not in available:
                 hint = f"did you mean {closest_name(name, available)!r}? Available fields: {', '.join(available)}"
                 raise self.error(f"unknown field; {hint}", name)
+
+
+def check_name(name: str, kind: str) -> None:
+    """Raise BadInput for a name that cannot be part of asset keys, groups and folders."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_]{0,99}", name):
+        message = f"{name!r} is not a valid {kind} name: use at most 100 lowercase letters, digits and '_'"
+        raise BadInput(message, field="name")
 
 
 def user_folders(lake: Path | None = None) -> tuple[Path, ...]:

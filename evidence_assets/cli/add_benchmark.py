@@ -13,12 +13,18 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks import user_benchmark
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
 from evidence_assets.benchmarks.dataset_info import find_dataset
-from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Family, declarations_of, write_declarations
+from evidence_assets.benchmarks.declared_benchmarks import (
+    FAMILY_OF_TASK,
+    Family,
+    check_name,
+    declarations_of,
+    write_declarations,
+)
 from evidence_assets.benchmarks.graphs.formats import read_tab_separated
 from evidence_assets.benchmarks.json_streams import raise_errors
 from evidence_assets.benchmarks.readers import PASSAGES, read_passages, read_questions
 from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table
-from evidence_assets.cli.add_corpus import check_name, file_hashes
+from evidence_assets.cli.add_corpus import file_hashes
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER, find_lake
 from evidence_assets.lake.errors import BadInput

@@ -9,6 +9,7 @@ from pathlib import Path
 from evidence_assets.benchmarks.corpora import corpus_files, group_files
 from evidence_assets.benchmarks.declared_benchmarks import (
     PACKAGE_DEFS,
+    check_name,
     declarations_of,
     user_folders,
     write_declarations,
@@ -99,8 +100,3 @@ def describe_changed_files(lake: Lake, name: str) -> str:
 def file_hashes(folder: Path) -> dict[str, str]:
     """Hash of each file in a folder, by relative path."""
     return {path.relative_to(folder).as_posix(): file_id(path) for path in folder.rglob("*") if path.is_file()}
-
-
-def check_name(name: str, kind: str) -> None:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_]{0,99}", name):
-        raise BadInput(f"{name!r} is not a valid {kind} name: use at most 100 lowercase letters, digits and '_'")

@@ -49,7 +49,7 @@ def asset_folder(asset: str) -> str:
 
 
 def asset_of_folder(folder: str) -> str:
-    """Asset key of a folder name; the inverse of ``asset_folder``."""
+    """Asset key of a folder name; the inverse of ``asset_folder`` for keys without dots."""
     return folder.removeprefix("asset=").replace(".", "/")
 
 

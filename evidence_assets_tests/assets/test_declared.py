@@ -63,6 +63,8 @@ def test_a_declared_corpus_is_loaded_with_and_without_dagster(declaration_file: 
         (BENCHMARK.replace("Benchmark", "Benchmrk"), r":1: type: .*did you mean 'Benchmark'\?"),
         (BENCHMARK.replace("type", "typ"), r":1: typ: unknown field; did you mean 'type'\?"),
         (CORPUS + "attributes: {nam: b}\n", r":2: nam: .*did you mean 'name'\?"),
+        (CORPUS + "attributes: {name: my.docs, folder: f}\n", ":2: name: 'my.docs' is not a valid corpus name: use"),
+        (CORPUS.replace("corpus.Corpus", "graph.Graph") + "attributes: {name: g.h, files: []}\n", "a valid graph name"),
     ],
 )
 def test_a_lake_declares_data_and_errors_name_its_file(declaration_file: Path, text: str, message: str) -> None:
