@@ -13,9 +13,14 @@ from evidence_assets.experiment.evidence.selection import Question, SelectedEvid
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.system import Method
+from evidence_assets.experiment.system import Method, read_settings
 from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings
+from evidence_assets.systems.a2q.linked_paths import PathSettings
+from evidence_assets.systems.a2q.selection import A2QSettings, TripleSettings
+from evidence_assets.systems.kbloom.harvesting import KBloomSettings
 from evidence_assets_tests.conftest import World
 
 NEEDS_A_MODEL = ("a2q_tuned", "kg_both", "kg_background")
@@ -93,3 +98,12 @@ class TestSelectorContract:
     ) -> None:
         variant, method, _ = CASES[case]
         assert method.open_selector(context, method.settings_of(variant)).version == selector.version
+
+
+LIMITS = {A2QSettings: "top_n", TripleSettings: "top_n", PathSettings: "top_n", ClassifierSettings: "triples"}
+
+
+@pytest.mark.parametrize(("settings", "name"), [*LIMITS.items(), (KBloomSettings, "n")])
+def test_a_limit_of_zero_is_refused(settings: type, name: str) -> None:
+    with pytest.raises(BadInput, match=f"^{name}: x: Input should be greater than 0"):
+        read_settings(settings, {name: 0}, owner="x", defaults={"benchmark": "b"})

@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pydantic import PositiveInt
+
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import QuestionRecord
@@ -40,7 +42,7 @@ class ClassifierSettings:
     split: str = "dev"
     questions: int = 1000
     base: str = "ms_marco_minilm"
-    triples: int = 40
+    triples: PositiveInt = 40
     epochs: int = 3
     rate: float = 1e-5
 

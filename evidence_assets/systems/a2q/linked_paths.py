@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from pydantic import PositiveInt
 
 from evidence_assets.experiment.evidence.selection import (
     QUESTIONS_PER_GROUP,
@@ -39,7 +40,7 @@ class PathSettings:
 
     penalty: float = 0.05
     bridge: float = 0.1
-    top_n: int = 10
+    top_n: PositiveInt = 10
     fan: int = 50
     max_neighbours: int = 200
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PositiveInt
 
 from evidence_assets.experiment.evidence.selection import (
     QUESTIONS_PER_GROUP,
@@ -55,7 +56,7 @@ class A2QSettings(ExpansionSettings):
     """
 
     kept_nodes: int = 30
-    top_n: int = 10
+    top_n: PositiveInt = 10
     starts_per_phrase: int = 2
     least_similarity: float = 0.4
     bridge_length: int = 4
@@ -80,7 +81,7 @@ class TripleSettings:
     the same input as Attention2Query.
     """
 
-    top_n: int = 10
+    top_n: PositiveInt = 10
     linked: bool = False
     options: bool = False
     topics: bool = False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import PositiveInt
 
 from evidence_assets.harvest import bertnet_prompts, prompt_mining, triple_scoring, tuple_search
 from evidence_assets.harvest.prompt_mining import CertaintyForm, EntityPair, MinedPrompt, MiningModels, PromptSetting
@@ -46,7 +47,7 @@ class KBloomSettings:
     prompts: PromptSetting = "multi"
     max_prompts: int = 20
     prompt_choice: CertaintyForm = "probable"
-    n: int = 1000
+    n: PositiveInt = 1000
     max_occurrences: int | None = 10
     ground: GroundDistance = "cosine"
     bm25: WeightForm = "sentence"
