@@ -25,6 +25,8 @@ class TextVectors(NamedModel, Protocol):
 class WordVectors:
     """Encodes texts with word vectors from a file; a text without known words gets a zero vector.
 
+    Raises BadInput while no text has had a word of the file.
+
     A text that is a phrase of the file, with its words joined by underscores (as in ConceptNet Numberbatch and
     word2vec), has the vector of the phrase, any other text the mean of its words' vectors.
 
@@ -45,7 +47,9 @@ class WordVectors:
             phrase = self._vector("_".join(words)) if words else None
             word_vectors = [vector for word in words if (vector := self._vector(word)) is not None]
             rows.append(phrase if phrase is not None else np.mean(word_vectors, axis=0) if word_vectors else None)
-        width = next((len(vector) for vector in self._vectors.values() if vector is not None), 1)
+        width = next((len(vector) for vector in self._vectors.values() if vector is not None), 0)
+        if not width and texts:  # the first texts are the names of a graph
+            raise BadInput(f"has no word of names such as {texts[0]!r}. Use vectors in their language", file=self._file)
         vectors = [np.zeros(width, np.float32) if row is None else row for row in rows]
         return unit_rows(np.stack(vectors)).astype(np.float32) if vectors else np.zeros((0, width), np.float32)
 

@@ -40,7 +40,7 @@ def test_a_text_is_its_phrase_or_the_mean_of_its_words(tmp_path: Path, write: ob
     assert WordVectors(write_text_vectors(tmp_path, header="")).encode_sentences(["ice"]).tolist() == [[1, 0, 0]]
 
 
-def test_the_error_names_a_short_line_and_a_truncated_file(tmp_path: Path) -> None:
+def test_errors_name_a_short_line_a_truncated_file_and_a_file_of_other_words(tmp_path: Path) -> None:
     path = tmp_path / "short.txt"
     path.write_text("ice 1 2 3\ncold 1 2\n")
     with pytest.raises(BadInput, match="2 numbers, expected 3") as caught:
@@ -50,3 +50,5 @@ def test_the_error_names_a_short_line_and_a_truncated_file(tmp_path: Path) -> No
     truncated.write_bytes(truncated.read_bytes()[:-4])
     with pytest.raises(BadInput, match="ends within word 4 of 4"):
         WordVectors(truncated).encode_sentences(["ice"])
+    with pytest.raises(BadInput, match=r"vectors\.txt\.gz: has no word of names such as 'bee'"):
+        WordVectors(write_text_vectors(tmp_path)).encode_sentences(["bee", "ant"])
