@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "bench" / "answers" / "pages"
+"""Data: documents as people write them."""
 FOLDERS = ("evidence_assets", "evidence_assets_tests", "bench", "docs", "tools")
 NAMES = {
     *("found", "known", "own", "asked", "made", "said", "stated", "kept", "wanted", "shown", "told"),
@@ -33,7 +35,8 @@ PHRASES = re.compile(
 def _files(*suffixes: str) -> Iterator[Path]:
     yield from (path for path in ROOT.glob("*.md") if path.suffix in suffixes)
     for folder in FOLDERS:
-        yield from sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+        paths = (path for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+        yield from sorted(path for path in paths if PAGES not in path.parents)
 
 
 def _assigned_names(tree: ast.Module) -> Iterator[tuple[int, str]]:

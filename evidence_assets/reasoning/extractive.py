@@ -127,7 +127,7 @@ def choose_yes_no_maybe(task: ChooseAnswer, support: Mapping[str, float]) -> Cho
     return Choice(answer, (answer,) if is_supported else (), status, weights=weights)
 
 
-VERSION = "13"
+VERSION = "14"
 """Bump when equal input gives other chains or choices."""
 
 TEXT_KINDS = ("chunk", "sentence")

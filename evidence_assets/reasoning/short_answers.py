@@ -24,7 +24,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Rep
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.negation import is_denial
 
-VERSION, SPAN_VERSION = "15", "1"
+VERSION, SPAN_VERSION = "16", "1"
 """Raise them whenever equal input may get a different answer; the second is that of :class:`SpanAnswers`."""
 MIN_WEIGHT = 0.36
 """Minimum weight of a reading (:class:`ExtractiveShortAnswers`) that is answered. These five thresholds were tuned on
@@ -122,9 +122,8 @@ class ExtractiveShortAnswers:
 
     With texts and facts, the statement most similar to the question must reach :data:`MIN_TEXT_COSINE`; the answer is
     the first end of the best reading that this statement names. With texts alone, the answer is a span of a sentence
-    (:mod:`.spans.choice`), and the confidence its expected F1; for "why" it is the clause after "because", and the
-    confidence the cosine of its sentence. Negated questions get no answer, because a fact says nothing about its
-    negation.
+    (:mod:`.spans.choice`), and the confidence its expected F1. Negated questions get no answer, because a fact says
+    nothing about its negation.
     """
 
     name = "extractive"

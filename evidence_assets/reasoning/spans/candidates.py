@@ -15,14 +15,16 @@ MAX_CHUNK_WORDS = 5
 MAX_JOINED_WORDS = 3
 """Maximum words on each side of a word that joins two runs, such as "of"."""
 _TOKEN = re.compile(
-    r"\d\d?:\d\d\b|\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?\b|(?:[^\W\d_]\.){2,}|[^\W_]+(?:[-./][^\W_]+)*|['’]s\b|[^\w\s]"
+    r"\d[\d:.,]{0,9}[–-]\d+(?:[:.,]\d+)*\b|°[CF]\b|\d\d?:\d\d\b|\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?\b|(?:[^\W\d_]\.){2,}"
+    r"|\b(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|St)\.(?=\s[A-Z])"
+    r"|[^\W_]+(?:[-./][^\W_]+)*|['’]s\b|[^\w\s]"
 )
 _YEAR = re.compile(r"1\d{3}s?|20\d{2}s?")
 LISTS = read_word_lists("answer_words.txt")
 DETERMINERS, PREPOSITIONS, AUXILIARIES = LISTS["determiners"], LISTS["prepositions"], LISTS["auxiliaries"]
 _VERBS = dict(pair.split("=") for pair in LISTS["irregular_verbs"])
 _FUNCTION_WORDS = (STOP_WORDS - NUMBER_WORDS) | DETERMINERS | PREPOSITIONS | AUXILIARIES | {"who", "which", "such"}
-SYMBOLS = frozenset("$€£%°")
+SYMBOLS = frozenset(("$", "€", "£", "%", "°", "°C", "°F", "×"))
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Word:
     @property
     def is_year(self) -> bool:
         return _YEAR.fullmatch(self.text) is not None
+
+    @property
+    def is_ordinal(self) -> bool:
+        return self.lower in LISTS["ordinals"] or bool(re.fullmatch(r"\d+(?:st|nd|rd|th)", self.lower))
 
     @property
     def is_function(self) -> bool:
@@ -92,7 +98,7 @@ def find_candidates(words: Sequence[Word]) -> list[tuple[int, int]]:
         for first in range(max(start, end - MAX_JOINED_WORDS), end):
             for last in range(next_start + 1, min(next_end, next_start + MAX_JOINED_WORDS) + 1):
                 spans[first, last] = None
-    for span in (*_names(words), *_lists(words, runs)):
+    for span in (*_names(words), *_lists(words, runs), *_reasons(words)):
         spans[span] = None
     return list(spans)
 
@@ -144,6 +150,18 @@ def _lists(words: Sequence[Word], runs: Sequence[tuple[int, int]]) -> Iterator[t
             if last - first >= 1:
                 yield runs[first][0], runs[last][1]
                 yield runs[first][1] - 1, runs[last][1]
+
+
+def _reasons(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
+    """The clause after "because", "due to" or "so that", to the next mark other than a comma, and to each comma."""
+    for number, word in enumerate(words):
+        next_word = words[number + 1].lower if number + 1 < len(words) else ""
+        if word.lower not in LISTS["reason_markers"] or (word.lower == "so" and next_word != "that"):
+            continue
+        first = next((n for n in range(number + 1, len(words)) if words[n].lower not in ("of", "to", "that")), 0)
+        ends = [n for n in range(first, len(words)) if words[n].text in ".;:!?,"] or [len(words)]
+        last_end = next((n for n in ends if n < len(words) and words[n].text != ","), len(words))
+        yield from ((first, last) for last in ends if number < first < last <= last_end)
 
 
 CANDIDATE_KINDS = ("date", "quantity", "number", "name", "mixed", "phrase")

@@ -1,10 +1,9 @@
-"""The choice among spans: the one with the largest expected token F1, if that is large enough; for "why" a reason."""
+"""The choice among spans: the one with the largest expected token F1, if that is large enough."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,20 +14,14 @@ import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.spans.candidates import split_tokens
-from evidence_assets.reasoning.spans.features import MISSING_NAMES, SpanCandidate, find_spans
+from evidence_assets.reasoning.spans.features import MISSING_NAMES, OTHER_THING, SpanCandidate, find_spans
 from evidence_assets.reasoning.spans.passages import Passage
-from evidence_assets.reasoning.spans.questions import QuestionFocus, analyze_question
+from evidence_assets.reasoning.spans.questions import analyze_question
 
 WEIGHTS_FILE = "weights.json"
 MAX_COMPARED = 25
 """Most probable spans whose expected F1 is computed."""
 MAX_LOGIT = 30.0
-_REASON = re.compile(
-    r"\b(?:because(?: of)?|due to|owing to|thanks to|as a result of|in order to|so that)\s+(?P<reason>[^.;:!?()]+)",
-    re.IGNORECASE,
-)
-_NEGATION = re.compile(r"\b(?:not|never|nor|without)\b|n['’]t\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -80,38 +73,9 @@ def find_answer(
     question: str, passages: Sequence[Passage], encoder: Encoder, weights: SpanWeights
 ) -> SpanChoice | None:
     """The span that answers the question; None if its confidence is below the threshold of the question's kind."""
-    focus = analyze_question(question)
-    if focus.kind == "reason" and focus.is_simple:
-        best = find_reason(focus, passages, encoder)
-    else:
-        best = find_best_span(question, passages, partial(find_spans, encoder=encoder), weights)
-    return best if best is not None and best.confidence >= weights.thresholds[focus.kind] else None
-
-
-def find_reason(focus: QuestionFocus, passages: Sequence[Passage], encoder: Encoder) -> SpanChoice | None:
-    """The clause after "because" whose sentence is most similar to the question; the confidence is this cosine.
-
-    All content words of the question must be in the sentence outside the reason, in what its pronoun stands for, or
-    in the title; a sentence that denies something gives no reason for it.
-    """
-    content = {focus.words[n].stem for n in focus.content}
-    reasons = []
-    for passage in passages:
-        match = _REASON.search(passage.text)
-        if match is None:
-            continue
-        rest = passage.text[: match.start()] + passage.text[match.end() :]
-        stems = {word.stem for word in split_tokens(" ".join((rest, passage.referent, passage.title)))}
-        if content and content <= stems and not _NEGATION.search(rest):
-            end = match.start("reason") + len(match["reason"].rstrip(" ,"))
-            reasons.append(SpanCandidate(passage, match.start("reason"), end, {}))
-    if not reasons:
-        return None
-    question = "".join(word.text + " " for word in focus.words).strip()
-    vectors = encoder.encode_sentences([question, *(reason.passage.text for reason in reasons)])
-    cosines = [min(1.0, round(float(vector @ vectors[0]), 6)) for vector in vectors[1:]]
-    best = max(range(len(reasons)), key=lambda n: cosines[n])
-    return SpanChoice(reasons[best], cosines[best])
+    best = find_best_span(question, passages, partial(find_spans, encoder=encoder), weights)
+    threshold = weights.thresholds[analyze_question(question).kind]
+    return best if best is not None and best.confidence >= threshold else None
 
 
 def find_best_span(
@@ -121,16 +85,22 @@ def find_best_span(
 
     Its confidence is the lower of both. The question must be simple, and every name and number of it in the sentence
     of the span or in another passage of its source: a text on something else answers nothing, however similar it is.
+    Nor does a sentence that does not name the thing that the question is about, if another one of the source does.
     """
     choice = choose_span(finder(question, passages), weights) if analyze_question(question).is_simple else None
-    if choice is None or choice.candidate.features.get(MISSING_NAMES):
+    if choice is None or _is_on_something_else(choice):
         return None
     evidence_id = choice.candidate.passage.evidence_id
     cited = tuple(replace(passage, rank=0) for passage in passages if passage.evidence_id == evidence_id)
     alone = choose_span(finder(question, cited), weights)
-    if alone is None or alone.candidate.text != choice.candidate.text or alone.candidate.features.get(MISSING_NAMES):
+    if alone is None or alone.candidate.text != choice.candidate.text or _is_on_something_else(alone):
         return None
     return replace(choice, confidence=min(choice.confidence, alone.confidence))
+
+
+def _is_on_something_else(choice: SpanChoice) -> bool:
+    features = choice.candidate.features
+    return bool(features.get(MISSING_NAMES) or features.get(OTHER_THING))
 
 
 def choose_span(candidates: Sequence[SpanCandidate], weights: SpanWeights) -> SpanChoice | None:

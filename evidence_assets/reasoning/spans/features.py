@@ -30,8 +30,15 @@ AGENT_REACH = 6
 """Maximum words between a verb and the "by" of its agent."""
 REACH = 4.0
 """Words over which the nearness of a span to a matched word falls to 1/e."""
+_MARK_CLASSES = {":": "colon", ",": "comma", "(": "bracket", ")": "bracket", '"': "quote", "“": "quote"}
 MISSING_NAMES = "missing names in context"
 """Feature: names and numbers of the question that are in no passage of the sentence's source."""
+NUMERIC_KINDS = ("date", "quantity", "number")
+OTHER_VALUE = "other value"
+"""Feature of a number in a sentence with all words of the question, if the clause of another number has more of them.
+Such a number is no candidate."""
+OTHER_THING = "other thing"
+"""Feature: the question is about a thing ("the bridge") that only other sentences of the source name."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,8 @@ def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> 
         spans = [span for span in find_candidates(words) if can_be_answer(words, *span, focus)]
         shared = _match_sentence(query, sentence, sentences, best)
         for (first, last), features in zip(spans, _span_features(query, shared, spans), strict=True):
+            if features[OTHER_VALUE]:
+                continue
             start, end = words[first].start, words[last - 1].end
             nonzero = {name: round(float(value), 6) for name, value in features.items() if value}
             candidates.append(SpanCandidate(sentence.passage, start, end, nonzero))
@@ -117,6 +126,8 @@ class _Query:
     weights: FloatArray
     """Rare words of the passages weigh more; the sum is 1."""
     is_name: list[bool]
+    is_thing: list[bool]
+    """Whether a word follows an article or the like ("the bridge"), or a reason is asked for."""
     head_stems: frozenset[str]
     head: FloatArray | None
     wh: FloatArray | None
@@ -138,6 +149,7 @@ class _Query:
             vectors[content],
             weights / max(float(weights.sum()), 1e-6),
             [n > 0 and (focus.words[n].is_capital or focus.words[n].is_number) for n in content],
+            [focus.kind == "reason" or focus.words[n - 1].lower in DETERMINERS for n in content],
             frozenset(focus.words[n].stem for n in head),
             unit_rows(vectors[list(head)].mean(axis=0, keepdims=True))[0] if head else None,
             vectors[focus.wh] if focus.wh >= 0 else None,
@@ -173,11 +185,13 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
         if other.passage.source_id == sentence.passage.source_id
         for word in (*other.referent, *other.words)
     }
-    context |= {word.stem for word in split_tokens(sentence.passage.title)}
+    title = {word.stem for word in split_tokens(sentence.passage.title)}
+    context |= title
     weights = query.weights
     has, best_similar = equal.max(axis=1, initial=0.0), similar.max(axis=1, initial=0.0)
     in_context = np.array([stem in context for stem in query.stems], dtype=np.float32)
     names = np.array(query.is_name, dtype=np.float32)
+    things = np.array([a and b not in title for a, b in zip(query.is_thing, query.stems, strict=True)], np.float32)
     has_head = bool(query.head_stems) and query.head_stems <= {*stems}
     features = {
         "long question": len(query.stems) / 10,
@@ -191,6 +205,7 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
         "least similar": float(best_similar.min(initial=1.0)),
         "missing names": float(names @ (1 - has)) / 2,
         MISSING_NAMES: float(names @ (1 - np.maximum(has, in_context))) / 2,
+        OTHER_THING: float((things * in_context * (1 - has)).max(initial=0.0)),
         "long sentence": len(stems) / 40,
         "complete": float(has.all()),
         "complete in context": float(np.maximum(has, in_context).all() and (weights @ has >= 0.5 or has_head)),
@@ -216,7 +231,7 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
         content = [stem for stem, word in zip(stems, words[first:last], strict=True) if word.is_content]
         fits = focus.fits(kind, words, first, last)
         overlap = sum(stem in focus.stems for stem in content)
-        lead = (number_leads if kind in ("date", "quantity", "number") else name_leads)[first]
+        lead = (number_leads if kind in NUMERIC_KINDS else name_leads)[first]
         features |= {
             f"{question_kind}: {kind}": 1.0,
             f"kind {kind}": 1.0,
@@ -230,8 +245,10 @@ def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, 
             f"complete {kind}": features["complete"],
             "clause lead": lead,
             f"{kind} clause lead": lead,
+            **_label_features(query, matched, first),
             "leads": float(lead > 0),
             "trails": float(lead < 0),
+            OTHER_VALUE: features["complete"] * float(lead < 0 and kind in NUMERIC_KINDS),
         }
         if focus.verb is not None:
             features |= _agent_features(words, matched.similar[focus.verb], first, last)
@@ -255,13 +272,15 @@ def _clause_leads(query: _Query, matched: _Matched, values: Sequence[bool]) -> l
     """For each word, how much more of the question its clause has than the best clause of another value.
 
     "95 euros" leads in "260 euros for adults and 95 euros for juniors" if the question asks about juniors. A clause
-    begins at the last word that joins it to the value before; what precedes the first value belongs to all.
+    begins at the last comma after the value before, else at the last "and"; what precedes the first value belongs to
+    all.
 
     ``values``: Which words are values.
     """
     words, edges, end = matched.sentence.words, list[int](), 0
     for n in (n for n, is_value in enumerate(values) if is_value):
-        join = next((k for k in reversed(range(end, n)) if words[k].lower in LISTS["clause_joining"]), n)
+        joins = [k for k in range(end, n) if words[k].lower in LISTS["clause_joining"]]
+        join = ([k for k in joins if words[k].is_mark] or joins or [n])[-1]  # "26 euros, pupils and students 9 euros"
         if not edges or join < n or n - end > 1:  # otherwise the value goes on: "12 June 1941"
             edges.append(join if edges else n)
         end = n + 1
@@ -271,6 +290,19 @@ def _clause_leads(query: _Query, matched: _Matched, values: Sequence[bool]) -> l
     shares = [float(query.weights @ matched.equal[:, low:high].max(axis=1, initial=0.0)) for low, high in clauses]
     leads = [share - max(shares[:n] + shares[n + 1 :]) for n, share in enumerate(shares)]
     return [leads[max(0, bisect_right(edges, n) - 1)] for n in range(len(words))]
+
+
+def _label_features(query: _Query, matched: _Matched, first: int) -> dict[str, float]:
+    """How much of the question is in the label of a span, and of the label in the question: "Fan oven: 170 °C"."""
+    words = matched.sentence.words
+    colon = next((n for n in reversed(range(first)) if words[n].text in ":;."), 0)
+    if words[colon].text != ":":
+        return {}
+    start = next((n + 1 for n in reversed(range(colon)) if words[n].is_mark), 0)
+    label = [n for n in range(start, colon) if words[n].is_content]
+    shared = sum(matched.stems[n] in query.focus.stems for n in label)
+    weight = float(query.weights @ matched.equal[:, start:colon].max(axis=1, initial=0.0))
+    return {"label matched": weight, "label in question": shared / max(1, len(label)), "labelled": 1.0}
 
 
 def _agent_features(words: Sequence[Word], verb: FloatArray, first: int, last: int) -> dict[str, float]:
@@ -319,7 +351,7 @@ def _place_spans(query: _Query, matched: _Matched, spans: npt.NDArray[np.intp]) 
 def _word_class(word: Word) -> str:
     """Class of a word beside a span."""
     if word.is_mark:
-        return {",": "comma", "(": "bracket", ")": "bracket", '"': "quote", "“": "quote"}.get(word.text, "mark")
+        return _MARK_CLASSES.get(word.text, "mark")
     if word.lower in ("by", "of", "to", "from", "as", "and", "or", "for", "with", "the"):
         return word.lower
     if word.lower in LISTS["place_prepositions"]:

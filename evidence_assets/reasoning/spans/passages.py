@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,10 @@ from evidence_assets.reasoning.spans.candidates import AUXILIARIES, is_verb_form
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.sentences import sentence_spans, starts_with_pronoun
 
+# A possessive quantifier: backtracking over a line of spaces would take quadratic time.
+_ITEM = re.compile(r"[ \t]*+(?:[-*•|#>]|\d+[.)]\s|[A-Z][^.:\n]{0,30}:|[^\n]*\S {3,}\S)")
+MAX_SHORT_LINE = 45
+"""Maximum characters of a line that is not wrapped if a capital follows."""
 MIN_CLAUSE_WORDS = 4
 """Minimum words of each clause of a sentence that is cut at its semicolons."""
 
@@ -32,6 +37,8 @@ def split_passages(texts: Sequence[EvidenceItem]) -> list[Passage]:
     for rank, item in enumerate(texts):
         for start, end in _clause_spans(item.text):
             sentence, referent = item.text[start:end], ""
+            if sentence.rstrip("*_ ").endswith("?"):
+                continue  # a question, such as a heading of frequent ones
             if is_heading(sentence) and not start and item.locator.partition(":")[0] in ("", "0"):
                 continue
             if starts_with_pronoun(sentence):
@@ -43,13 +50,27 @@ def split_passages(texts: Sequence[EvidenceItem]) -> list[Passage]:
 
 def _clause_spans(text: str) -> Iterator[tuple[int, int]]:
     """Sentences, cut after a semicolon between clauses: "Adults pay 9 euros; children under six pay nothing."."""
-    for start, end in sentence_spans(text):
+    for start, end in (line for span in sentence_spans(text) for line in _line_spans(text, *span)):
         clauses = text[start:end].split("; ")
         if min(len(clause.split()) for clause in clauses) < MIN_CLAUSE_WORDS:
             clauses = [text[start:end]]
         for clause in clauses:
             yield start, start + len(clause)
             start += len(clause) + len("; ")
+
+
+def _line_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A span, cut before list items, "Label: value" lines and table rows, and after short lines; wrapped lines stay."""
+    position = start
+    for line in text[start:end].split("\n")[:-1]:
+        position += len(line) + 1
+        starts_anew = text[position].isupper() or text[position].isdigit()
+        if _ITEM.match(text, position) or (starts_anew and len(line) < MAX_SHORT_LINE):
+            if text[start : position - 1].strip():
+                yield start, position - 1
+            start = position
+    if text[start:end].strip():
+        yield start, end
 
 
 def is_heading(sentence: str) -> bool:

@@ -19,7 +19,7 @@ from evidence_assets.reasoning.spans.candidates import (
     split_tokens,
 )
 
-_MEASURES = ("duration", "length", "money", "weight", "speed", "temperature")
+_MEASURES = ("duration", "length", "money", "weight", "speed", "temperature", "volume", "power", "loudness")
 _UNITS = {
     unit: frozenset(name for name in _MEASURES if unit in LISTS[f"{name}_units"])
     for measure in _MEASURES
@@ -39,6 +39,8 @@ _ADMITTED = {
 """Kinds of spans that can answer a kind of question; all for other questions."""
 MAX_QUESTION_WORDS = 10
 """Maximum content words of a question that one sentence can answer."""
+MIN_PHONE_DIGITS = 4
+"""Minimum digits of a telephone number or extension."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,32 @@ class QuestionFocus:
     @cached_property
     def measures(self) -> frozenset[str]:
         """Measures that the requested amount can have ("how long": duration, length); empty means any."""
-        lowers = {word.lower for word in self.words}
-        return frozenset(n for n in _MEASURES if self.kind == "amount" and lowers & LISTS[f"{n}_measures"])
+        if self.kind != "amount":
+            return frozenset()
+        words = self.words[self.wh + 1 :]
+        if self.head:
+            words = tuple(self.words[n] for n in self.head)
+        elif self.wh >= 0 and self.words[self.wh].lower == "how" and words[0].lower != "much":
+            words = words[:1]  # "how long is the power cord" asks for no power
+        lowers = {word.lower for word in words}
+        return frozenset(name for name in _MEASURES if lowers & LISTS[f"{name}_measures"])
+
+    def fits_time(self, span: Sequence[Word]) -> bool:
+        """Whether a time is a clock time after "at what time", a year after "which year", a day after "which date"."""
+        head = {self.words[n].lower for n in self.head}
+        has_clock = any(":" in w.text or w.lower[-2:] in ("am", "pm") or w.lower in LISTS["clock_words"] for w in span)
+        if head & {"time", "hour", "hours"}:
+            return has_clock or self.words[0].lower == "within"
+        if "year" in head:
+            return any(word.is_year for word in span)
+        has_letter = any(letter.isalpha() for word in span for letter in word.text)
+        return not (head & {"day", "days", "date", "month", "deadline"}) or (has_letter and not has_clock)
+
+    @property
+    def asks_for_phone(self) -> bool:
+        """Whether it asks for a telephone number."""
+        has_word = any(word.lower in LISTS["phone_words"] for word in self.words)
+        return has_word and self.kind in ("amount", "thing", "named")
 
     def fits(self, kind: str, words: Sequence[Word], first: int, last: int) -> bool:
         """Whether a span of this kind is what the question word asks for, with no word of the question itself."""
@@ -92,7 +118,7 @@ class QuestionFocus:
             case "count":
                 return span[0].is_number
             case "amount":
-                return any(word.lower in _UNITS for word in span)
+                return any(map(_measures, span))
             case _:
                 verbs = [_last_stem(text) for text in (before, [w for w in self.words if not w.is_mark])]
                 does_fit = verbs[0] == verbs[1] and not self.is_subject
@@ -102,7 +128,8 @@ class QuestionFocus:
     def is_simple(self) -> bool:
         """Whether one sentence can answer it: it has one clause, names its subject and is not too long."""
         later = {word.lower for word in self.words[self.wh + 2 :]}
-        return self.wh >= 0 and not later & LISTS["compound"] and len(self.content) <= MAX_QUESTION_WORDS
+        has_focus = self.wh >= 0 or bool(self.head)
+        return has_focus and not later & LISTS["compound"] and len(self.content) <= MAX_QUESTION_WORDS
 
     @property
     def is_subject(self) -> bool:
@@ -133,10 +160,8 @@ def analyze_question(text: str) -> QuestionFocus:
     """
     words = split_tokens(text)
     wh = next((n for n, word in enumerate(words) if word.lower in LISTS["question_words"]), -1)
-    if wh < 0:
-        return QuestionFocus(tuple(words), "thing", (), wh)
     next_word = words[wh + 1].lower if wh + 1 < len(words) else ""
-    match words[wh].lower:
+    match words[wh].lower if wh >= 0 else "":
         case "who" | "whom" | "whose":
             kind: str = "person"
         case "where":
@@ -146,14 +171,22 @@ def analyze_question(text: str) -> QuestionFocus:
         case "why":
             kind = "reason"
         case "how":
-            kind = "count" if next_word == "many" else "amount" if next_word in LISTS["amount_adjectives"] else "manner"
+            is_measured = next_word in LISTS["amount_adjectives"] or _is_adjective(words[wh + 1 : wh + 2])
+            kind = "count" if next_word == "many" else "amount" if is_measured else "manner"
         case _:
             kind = "thing"
     head = _find_head(words, wh, kind)
     if kind == "thing" and head:
-        noun = words[head[-1]].lower
-        kind = _KIND_OF_HEAD.get(noun, "named")
+        kind = _KIND_OF_HEAD.get(words[head[-1]].lower, "named")
+    is_paid = not LISTS["paying"].isdisjoint(word.lower for word in words[wh + 2 :])
+    if kind in ("thing", "named") and is_paid and [word.lower for word in words[-2:-1]] != ["for"]:
+        kind = "amount"  # "what does the tent cost", but not "what do they pay for"
     return QuestionFocus(tuple(words), kind, head, wh)
+
+
+def _is_adjective(words: Sequence[Word]) -> bool:
+    """Whether the word after "how" asks for an amount: "how loud", but not "how does", "how to" and "how quickly"."""
+    return any(word.is_content and not is_verb_form(word) and not word.lower.endswith("ly") for word in words)
 
 
 def _find_head(words: Sequence[Word], wh: int, kind: str) -> tuple[int, ...]:
@@ -161,6 +194,11 @@ def _find_head(words: Sequence[Word], wh: int, kind: str) -> tuple[int, ...]:
     if kind not in ("thing", "count", "person"):
         return ()
     start = wh + 1 + (kind == "count")
+    if wh < 0:  # "the foreman's phone number", "price of a print", but not "does the price rise"
+        if not words or words[0].lower in AUXILIARIES:
+            return ()
+        start = next((n + 1 for n, word in enumerate(words[:4]) if word.lower in ("'s", "’s")), 0)
+        start += any(word.lower in DETERMINERS for word in words[start : start + 1])
     first = start
     if start < len(words) and words[start].lower in AUXILIARIES:
         if words[start].lower not in LISTS["forms_of_be"] or _ends_with_verb(words):
@@ -191,6 +229,11 @@ def _ends_with_verb(words: Sequence[Word]) -> bool:
     return last is not None and is_verb_form(last)
 
 
+def _measures(word: Word) -> frozenset[str]:
+    """What a unit measures, with or without its number: "kg", "20p"."""
+    return _UNITS.get(word.lower.lstrip("0123456789.,"), frozenset())
+
+
 def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
     """Whether a number includes its symbol, its unit after "how much", and the counted noun after "how many".
 
@@ -206,9 +249,22 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
         return False
     end = next((n for n in range(numbers[-1] + 1, len(words)) if not words[n].is_content), len(words))
     noun = [word.stem for word in words[numbers[-1] + 1 : end]]
-    measures = [_UNITS[word.lower] for word in words[first:last] if word.lower in _UNITS]
-    if focus.measures and any(focus.measures.isdisjoint(names) for names in measures):
+    measures = [names for word in words[first:last] if (names := _measures(word))]
+    if focus.kind in ("amount", "count", "time") and last - first == 1 and words[first].is_ordinal:
         return False
+    if focus.kind in ("amount", "count") and all(words[n].is_ordinal for n in numbers):
+        return False
+    has_age = (
+        "old" in focus.stems and numbers == [first] == [last - 1] and (last == len(words) or not words[last].is_content)
+    )
+    if focus.measures and not has_age and not any(focus.measures & names for names in measures):
+        return False
+    if focus.kind in ("time", "amount") and numbers[-1] == last - 1 and last < len(words) and _measures(words[last]):
+        return False
+    if focus.kind == "time" and not focus.fits_time(words[first:last]):
+        return False
+    if focus.kind == "time" and candidate_kind(words[first:last]) == "quantity":
+        return any("duration" in names for names in measures)
     if focus.kind == "amount":
         return numbers[-1] < last - 1 or not noun or noun[0] in focus.stems or words[last].is_capital
     head = [focus.words[n].stem for n in focus.head]
@@ -225,11 +281,29 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
     return not modifiers or bool(modifiers & counted) or counted <= focus.stems
 
 
+def _is_reason(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
+    """Whether a span is a whole clause after "because" that says why the sentence, not its negation, holds."""
+    before = [word.lower for word in words[:first] if word.lower not in ("of", "to", "that")]
+    is_clause = (last == len(words) or words[last].is_mark) and not words[first].is_number
+    if not (is_clause and before and before[-1] in LISTS["reason_markers"]):
+        return False
+    is_circular = any(word.stem in focus.stems for word in words[first:last] if word.is_content)
+    rest = (*words[:first], *words[last:])
+    return not is_circular and (_is_negated(focus.words) or not _is_negated(rest))
+
+
+def _is_negated(words: Sequence[Word]) -> bool:
+    """Whether words deny something; "t" is the end of "isn't"."""
+    return any(word.lower in ("not", "never", "nor", "without", "cannot", "t") for word in words)
+
+
 def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
     """Whether a span is of a kind that the question asks for, and says more than the question."""
     span = words[first:last]
-    if all(word.stem in focus.stems for word in span if word.is_content):
+    if all(word.stem in focus.stems or word.lower in LISTS["titles"] for word in span if word.is_content):
         return False
+    if focus.asks_for_phone:
+        return sum(letter.isdigit() for word in span for letter in word.text) >= MIN_PHONE_DIGITS
     adjacent_words = (*words[max(0, first - 1) : first], *words[last : last + 1])
     if any(word.text == "&" for word in adjacent_words):
         return False  # a part of "Kettlewell & Sons"
@@ -238,9 +312,16 @@ def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionF
         return False  # a name that the question contains
     if focus.kind in ("time", "count", "amount") and any(word.lower in ("in", "for") for word in span):
         return False  # a name joined to a date, such as "Ida Holm in 1894"
+    begins_with_amount = span[0].is_number or span[0].text in SYMBOLS or bool(_measures(span[0]))
+    if focus.kind in ("count", "amount") and not begins_with_amount:
+        return False  # "costs 35p"
+    if focus.kind == "amount" and any(is_verb_form(word) or word.lower in LISTS["paying"] for word in span):
+        return False  # "£5,000 paid"
     if focus.kind == "time" and any(word.is_number or word.lower in LISTS["months"] for word in adjacent_words):
         return False  # a part of "12 June 1941"
-    if focus.kind == "place" and any(word.lower in _UNITS for word in span):
+    if focus.kind == "place" and any(map(_measures, span)):
         return False
+    if focus.kind == "reason":
+        return _is_reason(words, first, last, focus)
     is_admitted = candidate_kind(span, is_start=not first) in _ADMITTED.get(focus.kind, CANDIDATE_KINDS)
     return is_admitted and is_whole_answer(words, first, last, focus)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+from bench.answers.measure_pages import FALSE, RIGHT, WRONG, grade_questions, read_set
 from evidence_assets import profiles
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, ShortAnswer, ShortTask
@@ -104,6 +108,11 @@ def test_simple_questions_on_notes_are_mostly_answered_and_never_wrong() -> None
         assert alone.answer == answer.answer, "the cited evidence alone gives the same answer"
 
 
+def test_questions_on_pages_of_people_are_answered_and_rarely_wrong(tmp_path: Path) -> None:
+    verdicts = Counter(verdict for _, verdict, _ in grade_questions("sixth", read_set("sixth")[::3], tmp_path))
+    assert verdicts[RIGHT] >= 35 and verdicts[WRONG] + verdicts[FALSE] <= 5, verdicts
+
+
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
@@ -148,6 +157,9 @@ def test_a_pronoun_stands_for_the_subject_before_it_and_the_title() -> None:
         ("How much does it cost?", "12", "It costs 12 euros.", False),
         ("What does it cost?", "12", "It costs $12.", False),
         ("What share is it?", "12", "It is 12% of all.", False),
+        ("How long is the power cord?", "320 W", "Power: 320 W.", False),
+        ("How old is Biscuit?", "second cat", "She lives with a second cat, Biscuit.", False),
+        ("At what time does the bar close?", "Sunday 9", "It is open until Sunday 9 May.", False),
     ],
 )
 def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sentence: str, is_whole: bool) -> None:
@@ -162,6 +174,8 @@ def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sent
         ("How fast may Heron run?", "Heron may run at 25 km/h. Steam engines burn coal.", "25 km/h"),
         ("Who is the contractor?", "The contractor is Kettlewell & Sons.", "Kettlewell & Sons"),
         ("What is the roof of the hall made of?", "The roof of the hall is made of slate.", "slate"),
+        ("How loud is it at night?", "Mains: 230 V\nNoise: 46 dB\nNight: 38 dB\nWeight: 9 kg", "38 dB"),
+        ("price of a print", "Copies cost 10p. A print costs 35p.", "35p"),
         ("What does the bread contain?", "The bread contains treacle, oats and ginger.", "treacle, oats and ginger"),
         ("How old must firemen be?", "Volunteers must be at least 16 years old; firemen must be at least 18.", "18"),
     ],
