@@ -187,8 +187,6 @@ def _answer(
     from evidence_assets.reasoning.spans.questions import analyze_question
 
     question = ad_hoc_questions.build_question(text, options, source, table)
-    if question.task == "kgqa" and not text.rstrip().endswith("?") and analyze_question(text).wh < 0:
-        _print_hint("this is answered as a question; --table FILE checks a statement as a claim")
     name, _, model = system.partition("@")
     selected = select_variants(FAMILY_OF_TASK[question.task], source, name, model)
     if source.corpus and not table:
@@ -200,6 +198,9 @@ def _answer(
         )
         for v in selected
     )
+    may_be_claim = question.task == "kgqa" and not text.rstrip().endswith("?") and analyze_question(text).wh < 0
+    if may_be_claim and answer["status"] != "answered":
+        _print_hint("this is answered as a question; --table FILE checks a statement as a claim")
     with connect(lake.root, lazy=True) as connection:
         return view_answer(connection, answer["prediction_id"])
 

@@ -98,8 +98,7 @@ def test_without_options_the_answer_is_a_span_of_a_sentence_or_none(lake: Lake, 
     assert (answer["answer"], answer["status"]) == ("Maria Lopez", "answered")
     (notes / "menu.txt").write_text("# Menu of the inn\n\nFish cake 9 euros\n\nThe inn is old. Lunch is served daily.")
     build_corpus(lake, "notes", group_files(notes), discard)
-    text = format_answer(view_of(lake, ask(lake, "What does the fish cake cost?")))
-    assert "Closest statement: “Fish cake 9 euros”" in text
+    assert ask(lake, "What does the fish cake cost?")["answer"] == "9 euros"
     unanswered = ask(lake, "Who wrote the book of cats?")
     assert (unanswered["answer"], unanswered["status"]) == (None, "insufficient")
     unanswered_text, view = format_answer(view_of(lake, unanswered)), view_of(lake, answer)

@@ -14,7 +14,13 @@ import numpy as np
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.spans.features import MISSING_NAMES, OTHER_THING, SpanCandidate, find_spans
+from evidence_assets.reasoning.spans.features import (
+    MISSING_NAMES,
+    OTHER_THING,
+    UNKNOWN_WORDS,
+    SpanCandidate,
+    find_spans,
+)
 from evidence_assets.reasoning.spans.passages import Passage
 from evidence_assets.reasoning.spans.questions import analyze_question
 
@@ -85,7 +91,8 @@ def find_best_span(
 
     Its confidence is the lower of both. The question must be simple, and every name and number of it in the sentence
     of the span or in another passage of its source: a text on something else answers nothing, however similar it is.
-    Nor does a sentence that does not name the thing that the question is about, if another one of the source does.
+    Nor does a source without any word of the question, or a sentence that does not name the thing that the question is
+    about, if another one of the source does.
     """
     choice = choose_span(finder(question, passages), weights) if analyze_question(question).is_simple else None
     if choice is None or _is_on_something_else(choice):
@@ -99,8 +106,7 @@ def find_best_span(
 
 
 def _is_on_something_else(choice: SpanChoice) -> bool:
-    features = choice.candidate.features
-    return bool(features.get(MISSING_NAMES) or features.get(OTHER_THING))
+    return any(choice.candidate.features.get(name) for name in (MISSING_NAMES, UNKNOWN_WORDS, OTHER_THING))
 
 
 def choose_span(candidates: Sequence[SpanCandidate], weights: SpanWeights) -> SpanChoice | None:

@@ -37,6 +37,8 @@ NUMERIC_KINDS = ("date", "quantity", "number")
 OTHER_VALUE = "other value"
 """Feature of a number in a sentence with all words of the question, if the clause of another number has more of them.
 Such a number is no candidate."""
+UNKNOWN_WORDS = "unknown words"
+"""Feature: no word of the question, apart from what it asks for, is in the source."""
 OTHER_THING = "other thing"
 """Feature: the question is about a thing ("the bridge") that only other sentences of the source name."""
 
@@ -205,6 +207,7 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
         "least similar": float(best_similar.min(initial=1.0)),
         "missing names": float(names @ (1 - has)) / 2,
         MISSING_NAMES: float(names @ (1 - np.maximum(has, in_context))) / 2,
+        UNKNOWN_WORDS: float(bool(query.stems) and not np.maximum(has, in_context).any()),
         OTHER_THING: float((things * in_context * (1 - has)).max(initial=0.0)),
         "long sentence": len(stems) / 40,
         "complete": float(has.all()),

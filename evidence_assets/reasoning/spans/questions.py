@@ -242,42 +242,52 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
     numbers = [n for n in range(first, last) if words[n].is_number]
     if not numbers:
         return True
-    next_text = words[last].text if last < len(words) else ""
-    if (numbers[0] == first and first and words[first - 1].text in SYMBOLS) or (
-        numbers[-1] == last - 1 and next_text in SYMBOLS
-    ):
+    begins_with_number, ends_with_number = numbers[0] == first, numbers[-1] == last - 1
+    next_word = words[last] if last < len(words) else None
+    if begins_with_number and first and words[first - 1].text in SYMBOLS:
         return False
+    if ends_with_number and next_word is not None and next_word.text in SYMBOLS:
+        return False
+    if focus.kind not in ("time", "amount", "count"):
+        return True
+    if ends_with_number and next_word is not None and _measures(next_word) and focus.kind != "count":
+        return False
+    if all(words[n].is_ordinal for n in numbers) and (focus.kind != "time" or last - first == 1):
+        return False  # "second cat", "First"
     end = next((n for n in range(numbers[-1] + 1, len(words)) if not words[n].is_content), len(words))
-    noun = [word.stem for word in words[numbers[-1] + 1 : end]]
-    measures = [names for word in words[first:last] if (names := _measures(word))]
-    if focus.kind in ("amount", "count", "time") and last - first == 1 and words[first].is_ordinal:
+    noun = words[numbers[-1] + 1 : end]
+    match focus.kind:
+        case "time":
+            return _is_time(words[first:last], focus)
+        case "amount":
+            return _is_amount(words[first:last], noun, focus)
+        case _:
+            has_function_word = any(word.is_function for word in words[numbers[0] : numbers[-1]])
+            return not focus.head or (not has_function_word and _is_counted(noun, focus))
+
+
+def _is_time(span: Sequence[Word], focus: QuestionFocus) -> bool:
+    """Whether a span with a number is a time in the form that the question asks for, or a duration."""
+    is_quantity = candidate_kind(span) == "quantity"
+    return focus.fits_time(span) and (not is_quantity or any("duration" in _measures(word) for word in span))
+
+
+def _is_amount(span: Sequence[Word], noun: Sequence[Word], focus: QuestionFocus) -> bool:
+    """Whether an amount has a unit that the question allows; ``noun`` follows its last number."""
+    is_number = len(span) == 1
+    is_age = is_number and "old" in focus.stems and not noun  # "fifteen"
+    if focus.measures and not is_age and not any(focus.measures & _measures(word) for word in span):
         return False
-    if focus.kind in ("amount", "count") and all(words[n].is_ordinal for n in numbers):
-        return False
-    has_age = (
-        "old" in focus.stems and numbers == [first] == [last - 1] and (last == len(words) or not words[last].is_content)
-    )
-    if focus.measures and not has_age and not any(focus.measures & names for names in measures):
-        return False
-    if focus.kind in ("time", "amount") and numbers[-1] == last - 1 and last < len(words) and _measures(words[last]):
-        return False
-    if focus.kind == "time" and not focus.fits_time(words[first:last]):
-        return False
-    if focus.kind == "time" and candidate_kind(words[first:last]) == "quantity":
-        return any("duration" in names for names in measures)
-    if focus.kind == "amount":
-        return numbers[-1] < last - 1 or not noun or noun[0] in focus.stems or words[last].is_capital
-    head = [focus.words[n].stem for n in focus.head]
-    if focus.kind != "count" or not head:
-        return True
-    if any(word.is_function for word in words[numbers[0] : numbers[-1]]):
-        return False
-    if not noun:
-        return True
-    common = [stem for stem in head if stem in noun]
-    if not common:
-        return False
-    modifiers, counted = {*head[: head.index(common[-1])]}, {*noun[: noun.index(common[-1])]}
+    return not span[-1].is_number or not noun or noun[0].stem in focus.stems or noun[0].is_capital
+
+
+def _is_counted(noun: Sequence[Word], focus: QuestionFocus) -> bool:
+    """Whether the noun after a number is what "how many" counts."""
+    head, stems = [focus.words[n].stem for n in focus.head], [word.stem for word in noun]
+    common = [stem for stem in head if stem in stems]
+    if not noun or not common:
+        return not noun
+    modifiers, counted = {*head[: head.index(common[-1])]}, {*stems[: stems.index(common[-1])]}
     return not modifiers or bool(modifiers & counted) or counted <= focus.stems
 
 

@@ -64,7 +64,7 @@ NOTE_UNANSWERABLE = (
     "What did Greta Lind break?",
     "Are the keys kept behind the stove or in the tent?",
 )
-MIN_RIGHT = 18
+MIN_RIGHT = 20
 CLUB = (
     "# Harbour Rowing Club\n\nThe annual fee is 260 euros for adults and 95 euros for juniors. The club was founded in "
     "1978 by Lars Ek. Lars Ek was born in 1941 in Malmo. He joined the board in 2016. The boathouse opens at 7:30 on "
@@ -175,12 +175,13 @@ def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sent
         ("Who is the contractor?", "The contractor is Kettlewell & Sons.", "Kettlewell & Sons"),
         ("What is the roof of the hall made of?", "The roof of the hall is made of slate.", "slate"),
         ("How loud is it at night?", "Mains: 230 V\nNoise: 46 dB\nNight: 38 dB\nWeight: 9 kg", "38 dB"),
+        ("At what time does the train leave?", "The inn was built in 1920. It opens at 7:30.", None),
         ("price of a print", "Copies cost 10p. A print costs 35p.", "35p"),
         ("What does the bread contain?", "The bread contains treacle, oats and ginger.", "treacle, oats and ginger"),
         ("How old must firemen be?", "Volunteers must be at least 16 years old; firemen must be at least 18.", "18"),
     ],
 )
-def test_units_firms_lists_and_clauses_are_not_cut_or_mixed(question: str, text: str, answer: str) -> None:
+def test_units_firms_lists_and_clauses_are_not_cut_or_mixed(question: str, text: str, answer: str | None) -> None:
     task = ShortTask(question, (), (EvidenceItem("e", "chunk", "d", "0:1", text),))
     [result] = ExtractiveShortAnswers(get_encoder(profiles.load().encoder)).answer([task])
     assert isinstance(result, ShortAnswer) and result.answer == answer
