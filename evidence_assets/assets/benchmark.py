@@ -40,8 +40,13 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import key_for_model
 from evidence_assets.text.spelling import closest_name
 
-SOURCES = {"corpus": "Corpus", "graph": "Graph KnowledgeBase", "background_graph": "Graph", "taxonomy": "KnowledgeBase"}
-"""Components that can define the source that a benchmark names in a field, separated by spaces."""
+SOURCE_COMPONENTS = {
+    "corpus": ("Corpus",),
+    "graph": ("Graph", "KnowledgeBase"),
+    "background_graph": ("Graph",),
+    "taxonomy": ("KnowledgeBase",),
+}
+"""Components that can define the source that a benchmark names in a field."""
 
 
 class Sample(declared_benchmarks.Sample, dg.Resolvable):
@@ -62,18 +67,17 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.is_in_profile():
             return dg.Definitions()
-        for field, components in SOURCES.items():
+        for field, components in SOURCE_COMPONENTS.items():
             name = getattr(self, field)
-            declared = [d for c in components.split() for d in declarations_of(c)]
+            declared = [d for c in components for d in declarations_of(c)]
             sources = [d for d in declared if d.attributes.get("name") == name]
             if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in sources):
                 problem = "is declared for other profiles only" if sources else "is not declared"
                 nearest = closest_name(name, [str(d.attributes.get("name")) for d in declared])
                 suggestion = f". Did you mean {nearest!r}?" if nearest and not sources else ""
                 raise BadInput(
-                    f"benchmark {self.name} uses {name!r}, which {problem}: declare a "
-                    f"{components.replace(' ', ' or ')} with this name for profile {profiles.load().name}, "
-                    f"or remove the line{suggestion}",
+                    f"benchmark {self.name} uses {name!r}, which {problem}: declare a {' or '.join(components)} "
+                    f"with this name for profile {profiles.load().name}, or remove the line{suggestion}",
                     field=field,
                 )
         contents = load_datasets()[self.reader].describe_files(self.split) if self.reader in load_datasets() else ""
