@@ -36,7 +36,7 @@ from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
 from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
 from evidence_assets.transport.bounds import BLOCK_TOKENS
-from evidence_assets.transport.ground_cost import Workspace, exp_
+from evidence_assets.transport.ground_cost import Chunk, Workspace
 from evidence_assets.transport.search import NearestTexts, count_processors
 
 K, D, CHUNK, TURNS = 15, 384, 130, 3
@@ -238,20 +238,19 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
     relaxed_features = ground.relax(points, others, np.outer(masses, np.full(len(others), 1 / len(others))))
     assert relaxed_features is not None
     features, relaxed = (tuple(torch.from_numpy(f) for f in fs) for fs in (ground.features(points), relaxed_features))
-    room = Workspace(len(points), size, D, torch.device("cpu"))
-    scale = ground.factors(pool.weights[rows], 1.0)
-    factors = None if scale is None else torch.from_numpy(scale)
+    room = Workspace(len(points), size, size, D, torch.device("cpu"))
+    chunk = Chunk(np.asarray(pool.vectors), rows, ground.factors(pool.weights[rows], 1.0))
     x = torch.rand(size, D)
     y = torch.empty_like(x)
 
     def load() -> torch.Tensor:
-        return room.rows(size)[0].copy_(torch.from_numpy(np.asarray(pool.vectors).take(rows, axis=0)))
+        return room.rows(size)[0].copy_(torch.from_numpy(chunk.vectors.take(rows, axis=0)))
 
     many = [
-        ("relaxed bound", lambda: ground.relaxed_lower(relaxed, load(), factors, room)),
-        ("tight bound", lambda: ground.lower(features, load(), factors, room)),
+        ("relaxed bound", lambda: ground.relaxed_lower(relaxed, chunk, room)),
+        ("tight bound", lambda: ground.lower(features, chunk, room)),
         ("rows to float32", load),
-        ("exp", lambda: exp_(y.copy_(x))),
+        ("exp", lambda: torch.exp(x, out=y)),
         ("product", lambda: torch.mm(features[0], x.T)),
     ]
     seconds = {}

@@ -29,19 +29,19 @@ from numpy.typing import NDArray
 from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import Array
 
-from .ground_cost import ROUNDING_UNIT, Array32, GroundCost, Workspace
+from .ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace
 from .pool import IntArray, TextCollection, TokenPool, normalise_texts
 
 BLOCK_TOKENS = 768
-"""Rows of a block on a CPU; with fewer, call overhead is a fifth of the run time."""
+"""Rows whose vectors a thread has in memory at a time on a CPU."""
 CHUNK_TOKENS = 1 << 14
-"""Tokens of the texts that a thread takes at a time on a CPU."""
+"""Tokens of the texts that a thread takes at a time on a CPU, for which the small operations are done once."""
 DEVICE_TOKENS = 1 << 16
 """Tokens of a chunk and of a block on a device."""
 REGISTER_WIDTH = 8
 """Query tokens are padded to whole vector registers: 24 are multiplied a third faster than 22."""
 Item = TypeVar("Item")
-LowerBound = Callable[[tuple[torch.Tensor, ...], torch.Tensor, torch.Tensor | None, Workspace], torch.Tensor]
+LowerBound = Callable[[tuple[torch.Tensor, ...], Chunk, Workspace], torch.Tensor]
 """Lower bounds of costs: :meth:`~.ground_cost.GroundCost.lower` or its relaxed form."""
 
 
@@ -97,7 +97,7 @@ class BoundPass:
         self._cost, self._lower, self._temperature, self._threads = cost, lower, temperature, threads
         self._device, self._masses = torch.device(device), masses
         self._is_cpu = self._device.type == "cpu"
-        self._block_rows = BLOCK_TOKENS if self._is_cpu else DEVICE_TOKENS
+        self._chunk, self._block = (CHUNK_TOKENS, BLOCK_TOKENS) if self._is_cpu else (DEVICE_TOKENS, DEVICE_TOKENS)
         self._edges = np.cumsum([0, *map(len, masses)]).tolist()
         self._tokens = -(-self._edges[-1] // REGISTER_WIDTH) * REGISTER_WIDTH
         self._features = tuple(self._pad(np.concatenate(f)) for f in zip(*features, strict=True))
@@ -128,10 +128,10 @@ class BoundPass:
             tokens = _MassTokens(pool, members)
             costs = np.empty((self._tokens, len(tokens.rows)), dtype=np.float32)
 
-            def write(block: slice, workspace: Workspace, tokens: _MassTokens = tokens, costs: Array32 = costs) -> None:
-                costs[:, block] = self._block_costs(tokens, block, workspace).cpu().numpy()
+            def write(part: slice, workspace: Workspace, tokens: _MassTokens = tokens, costs: Array32 = costs) -> None:
+                costs[:, part] = self._costs(tokens, part, workspace).cpu().numpy()
 
-            self._map(write, list(_slices(len(tokens.rows), self._block_rows)), pool.dimensions)
+            self._map(write, list(self._slices(len(tokens.rows))), pool.dimensions)
             low_costs.append(costs)
             masses.append(tokens.masses)
             first_tokens.append(tokens.first_rows + n_tokens)
@@ -146,7 +146,7 @@ class BoundPass:
     def _bound_part(self, pool: TokenPool, members: IntArray, bounds: Array) -> None:
         """Write the bounds of texts of a pool, which may be memory-mapped."""
         lengths = pool.offsets[members + 1] - pool.offsets[members]
-        chunk_of_text = (np.cumsum(lengths) - lengths) // (CHUNK_TOKENS if self._is_cpu else DEVICE_TOKENS)
+        chunk_of_text = (np.cumsum(lengths) - lengths) // self._chunk
         chunks = np.split(np.arange(len(members)), np.flatnonzero(np.diff(chunk_of_text)) + 1)
 
         def write(chunk: IntArray, workspace: Workspace) -> None:
@@ -161,7 +161,7 @@ class BoundPass:
         def run() -> None:
             # items run in parallel, so libraries must not start threads inside one
             with native_thread_pools().limit(limits=1, user_api="openmp"):
-                workspace = Workspace(self._tokens, self._block_rows, dimensions, self._device)
+                workspace = Workspace(self._tokens, self._chunk, self._block, dimensions, self._device)
                 for item in queue:
                     work(item, workspace)
 
@@ -175,23 +175,24 @@ class BoundPass:
 
     def _bound_chunk(self, tokens: _MassTokens, workspace: Workspace) -> Array:
         reduced = np.empty((len(self._query_parts), len(tokens.rows)))
-        for block in _slices(len(tokens.rows), self._block_rows):
-            costs = self._block_costs(tokens, block, workspace).sub_(self._potentials[:, None])
+        for part in self._slices(len(tokens.rows)):
+            costs = self._costs(tokens, part, workspace).sub_(self._potentials[:, None])
             for query, (low, high) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True)):
-                reduced[query, block] = costs[low:high].amin(dim=0).cpu().numpy()
+                reduced[query, part] = costs[low:high].amin(dim=0).cpu().numpy()
         # Rounding preserves order, so the computed minimum is the rounded minimum, which is off by at most one unit.
         reduced -= 2 * ROUNDING_UNIT * np.abs(reduced)
         reduced *= tokens.masses
         return np.asarray(np.add.reduceat(reduced, tokens.first_rows, axis=1) + np.array(self._query_parts)[:, None])
 
-    def _block_costs(self, tokens: _MassTokens, block: slice, workspace: Workspace) -> torch.Tensor:
-        """Lower bounds of the ground costs of a block of tokens."""
-        rows = tokens.rows[block]
-        vectors = torch.from_numpy(np.asarray(tokens.pool.vectors).take(rows, axis=0))
+    def _slices(self, length: int) -> Iterator[slice]:
+        for start in range(0, length, self._chunk):
+            yield slice(start, min(start + self._chunk, length))
+
+    def _costs(self, tokens: _MassTokens, part: slice, workspace: Workspace) -> torch.Tensor:
+        """Lower bounds of the ground costs of some tokens."""
+        rows = tokens.rows[part]
         factors = self._cost.factors(tokens.pool.weights[rows], self._temperature)
-        x = workspace.rows(len(vectors))[0].copy_(vectors)
-        scale = None if factors is None else torch.from_numpy(factors).to(self._device)
-        return self._lower(self._features, x, scale, workspace)
+        return self._lower(self._features, Chunk(np.asarray(tokens.pool.vectors), rows, factors), workspace)
 
 
 class _MassTokens:
@@ -210,8 +211,3 @@ class _MassTokens:
         last_rows = np.cumsum(np.add.reduceat(has_mass, first_rows, dtype=np.int64))
         self.pool, self.rows, self.masses = pool, rows[has_mass], masses[has_mass]
         self.first_rows: IntArray = np.concatenate([[0], last_rows[:-1]])
-
-
-def _slices(length: int, size: int) -> Iterator[slice]:
-    for start in range(0, length, size):
-        yield slice(start, min(start + size, length))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -24,33 +26,48 @@ def sum_error(terms: int) -> float:
     return terms * ROUNDING_UNIT / (1 - terms * ROUNDING_UNIT)
 
 
-def exp_(x: torch.Tensor) -> torch.Tensor:
-    """Replace each number by its exponential, within 6 rounding units: numpy's takes 60 % of torch's time on a CPU."""
-    if x.device.type != "cpu":
-        return x.exp_()
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.exp(x.numpy(), out=x.numpy())
-    return x
-
-
 class Workspace:
-    """Preallocated memory for a block of pool rows on a device.
+    """Preallocated memory of one thread on a device.
 
-    ``tokens``, ``rows``, ``width``: Query tokens, maximum rows of a block, and dimensions.
+    ``tokens``, ``chunk``: Query tokens and pool rows of a chunk, whose products are kept; ``block``: rows of which the
+    vectors are in memory at a time; ``width``: dimensions.
     """
 
-    def __init__(self, tokens: int, rows: int, width: int, device: torch.device) -> None:
-        self.tokens, self.device = tokens, device
-        self._rows = torch.empty((3, rows, width), dtype=torch.float32, device=device)
-        self._products = torch.empty((3, tokens * rows), dtype=torch.float32, device=device)
+    def __init__(self, tokens: int, chunk: int, block: int, width: int, device: torch.device) -> None:
+        self.tokens, self.block, self.device = tokens, block, device
+        self._rows = torch.empty((2, block, width), dtype=torch.float32, device=device)
+        self._products = torch.empty((3, tokens * chunk), dtype=torch.float32, device=device)
 
     def rows(self, count: int) -> tuple[torch.Tensor, ...]:
-        """Three buffers of ``count`` rows; the first one receives the points."""
+        """Two buffers of ``count`` rows; the first one receives the points."""
         return self._rows[:, :count].unbind()
 
     def products(self, count: int) -> tuple[torch.Tensor, ...]:
         """Three buffers of query tokens × ``count`` rows."""
         return self._products[:, : self.tokens * count].view(3, self.tokens, count).unbind()
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of a pool; ``factors`` are those of :meth:`GroundCost.factors` for them."""
+
+    vectors: NDArray[Any]
+    rows: NDArray[np.int64]
+    factors: Array | None = None
+
+    def blocks(self, work: Workspace, factor: float = 1.0) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Vectors in float32, multiplied by ``factor`` · :attr:`factors`, in blocks that stay in the CPU's cache.
+
+        Blocks need only the large operations: beside small ones, threads would wait for Python's lock.
+        """
+        scale = None
+        if self.factors is not None:
+            scale = torch.from_numpy(factor * self.factors).to(work.device, torch.float32)[:, None]
+        for start in range(0, len(self.rows), work.block):
+            block = slice(start, min(start + work.block, len(self.rows)))
+            x = work.rows(block.stop - start)[0]
+            x.copy_(torch.from_numpy(self.vectors.take(self.rows[block], axis=0)))
+            yield block, x if scale is None else x.mul_(scale[block])
 
 
 class GroundCost(ABC):
@@ -97,13 +114,8 @@ class GroundCost(ABC):
         """Features of a query's points for :meth:`lower`, computed once in float64: arrays with one row per token."""
 
     @abstractmethod
-    def lower(
-        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
-    ) -> torch.Tensor:
-        """Lower bounds of the costs between query tokens and a block of rows, n × m; NaN if float32 overflows.
-
-        ``x`` has the vectors of the rows and may be overwritten; ``factors`` are those of :meth:`factors` for them.
-        """
+    def lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
+        """Lower bounds of the costs between query tokens and the rows of a chunk, n × m; NaN if float32 overflows."""
 
     def relax(self, points: Array, others: Array, plan: Array) -> tuple[Array32, ...] | None:
         """Features of a query's points for :meth:`relaxed_lower`, fitted where mass moves; None: the cost has none.
@@ -112,9 +124,7 @@ class GroundCost(ABC):
         """
         return None
 
-    def relaxed_lower(
-        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
-    ) -> torch.Tensor:
+    def relaxed_lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
         """Like :meth:`lower`, but cheaper and lower."""
         raise NotImplementedError
 

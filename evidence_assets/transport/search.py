@@ -17,9 +17,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +156,7 @@ class _Search:
     temperature: float
     threads: int
     device: str
-    map: Callable[[Callable[[int], _SolvedText], Iterable[int]], Iterable[_SolvedText]]
+    map: Callable[..., Iterable[Any]]
 
     def solve_seeds(self, query: _Query, likely: Sequence[int]) -> list[_SolvedText]:
         """Solve the first texts of a query: the likely nearest, or evenly spaced ones."""
@@ -170,19 +171,25 @@ class _Search:
             for query in queries:
                 self._solve_all(query, [i for i in every_text.tolist() if i not in query.distances])
         elif len(self.pool) < MIN_FILTERED_TEXTS:
-            for query, bounds in zip(queries, self._text_bounds(queries, every_text), strict=True):
-                self._search(query, every_text, bounds)
+            for query, text_bounds in zip(queries, self._text_bounds(queries, every_text), strict=True):
+                self._search(query, every_text, text_bounds)
         else:
-            for query, filter_bounds in zip(queries, self._filter_bounds(queries, seeds), strict=True):
-                order = np.argsort(filter_bounds, kind="stable")
-                starts = [0, *range(FIRST_TEXTS, len(order), GROUP_TEXTS), len(order)]
-                for start, end in pairwise(starts):
-                    group = np.sort(order[start:end])
-                    is_pruned = filter_bounds[group] > query.limit
-                    query.n_filtered += sum(text not in query.distances for text in group[is_pruned].tolist())
-                    if not is_pruned.all():
-                        (tight_bounds,) = self._text_bounds([query], group[~is_pruned])
-                        self._search(query, group[~is_pruned], tight_bounds)
+            bounds = self._filter_bounds(queries, seeds)
+            if len(queries) < self.threads:
+                list(map(self._search_by_filter, queries, bounds))
+            else:  # each thread searches for a query of its own: sharing the steps of one query takes longer
+                list(self.map(replace(self, threads=1, map=map)._search_by_filter, queries, bounds))
+
+    def _search_by_filter(self, query: _Query, filter_bounds: Array) -> None:
+        """Search groups of texts in the order of their first bounds."""
+        order = np.argsort(filter_bounds, kind="stable")
+        for start, end in pairwise([0, *range(FIRST_TEXTS, len(order), GROUP_TEXTS), len(order)]):
+            group = np.sort(order[start:end])
+            is_pruned = filter_bounds[group] > query.limit
+            query.n_filtered += sum(text not in query.distances for text in group[is_pruned].tolist())
+            if not is_pruned.all():
+                (tight_bounds,) = self._text_bounds([query], group[~is_pruned])
+                self._search(query, group[~is_pruned], tight_bounds)
 
     def _search(self, query: _Query, texts: IntArray, bounds: TextBounds) -> None:
         """Solve the texts with the least bounds until no other can be among the nearest."""

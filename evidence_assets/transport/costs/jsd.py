@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 from evidence_assets.models.vectors import Array
 
 from ..divergence import jensen_shannon_matrix
-from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, exp_, register_cost, sum_error
+from ..ground_cost import ROUNDING_UNIT, Chunk, GroundCost, Workspace, register_cost, sum_error
 
 # (c0, c1, c2); each c0 is lowered by 2e-5 for the grid of the proof of (1)
 COEFFICIENTS: tuple[tuple[float, float, float], ...] = (
@@ -132,35 +132,47 @@ class JensenShannon(GroundCost):
         fourth_root = np.maximum(normalise_rows(points) ** 0.25, np.exp(LOWEST_LOGARITHM))
         return tuple((fourth_root**power).astype(np.float32) for power in (2, 3, 1))
 
-    def lower(
-        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
-    ) -> torch.Tensor:
-        """The maximum over all coefficients; NaN if float32 overflows.
+    def lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
+        r"""The maximum over all coefficients.
 
-        Roundings of factor, product and difference move a logarithm of a fourth root by at most 4u times the largest
-        one, and exp by 6u: a relative error E of the root. Its powers are off by 2E + u and 3E + 2u, their norm by
-        another γ_d/2 + u. All terms of A and B are positive and their sums at most 1, by Hölder's inequality. So A is
-        off by at most 4E + 1.5 γ_d + 12u, and so is B, as the mean of sums with errors of 2E + 1.25 γ_d + 8u and
+        Roundings of factor and product (and difference, if the greatest logarithm is subtracted) move the logarithm z
+        of a fourth root by at most 4u|z| and exp by 6u. With the fourth powers of the roots as weights, the relative
+        errors of the roots have a mean of fourth powers of at most E⁴, E = 4uρ + 6u, where ρ⁴ is the mean of z⁴. The
+        powers of the roots are off by 2E + u and 3E + 2u, their norm by another γ_d/2 + u. All terms of A and B are
+        positive, and Hölder's inequality limits their sums to 1 and the sums of their errors to E. So A is off by at
+        most 4E + 1.5 γ_d + 12u, and so is B, as the mean of sums with errors of 2E + 1.25 γ_d + 8u and
         6E + 1.75 γ_d + 14u.
+
+        Let t be the greatest z. As (t − z)⁴ e^{4(z − t)} < 1, the mean of (t − z)⁴ is at most d, and ρ ≤ |t| + d^¼. For
+        the norm N of the squares, t ≤ ½ ln N ≤ t + ¼ ln d.
         """
-        rows, d = x.shape
-        _, square, cube = work.rows(rows)
-        assert factors is not None
-        logarithm = x.mul_((0.25 * factors).float()[:, None])
-        top, low = logarithm.amax(dim=1), logarithm.amin(dim=1)
-        largest = torch.maximum(top.abs(), low.abs())
-        if not largest.max() < 20:  # the sum of fourth powers could overflow
-            logarithm.sub_(top[:, None]).clamp_(min=LOWEST_LOGARITHM)
-        fourth_root = exp_(logarithm)
-        torch.mul(fourth_root, fourth_root, out=square)
-        torch.mul(square, fourth_root, out=cube)
+        count, d = len(chunk.rows), features[0].shape[1]
+        largest, norms = torch.empty((2, count), device=work.device)
+        sum_a, sum_b, cube_sum = work.products(count)
+        for is_centred in (False, True):
+            for block, logarithm in chunk.blocks(work, 0.25):
+                if is_centred:
+                    top, low = logarithm.amax(dim=1), logarithm.amin(dim=1)
+                    torch.maximum(top.abs(), low.abs_(), out=largest[block])
+                    logarithm.sub_(top[:, None]).clamp_(min=LOWEST_LOGARITHM)
+                fourth_root = logarithm.exp_()
+                torch.mm(features[1], fourth_root.T, out=sum_b[:, block])
+                square = torch.mul(fourth_root, fourth_root, out=work.rows(len(fourth_root))[1])
+                torch.linalg.vector_norm(square, dim=1, out=norms[block])
+                torch.mm(features[0], square.T, out=sum_a[:, block])
+                cube = fourth_root.mul_(square)
+                torch.mm(features[2], cube.T, out=cube_sum[:, block])
+            if is_centred:
+                break
+            torch.log(norms, out=largest).abs_()
+            if largest.max() < 40:  # the sums of fourth powers neither overflow nor underflow
+                largest.mul_(0.5).add_(0.25 * math.log(d) + d**0.25)
+                break
         # divide the products by powers of the norm instead of the roots, as there are fewer
-        shrink = torch.linalg.vector_norm(square, dim=1).reciprocal_()
-        sum_a, sum_b, cube_sum = work.products(rows)
-        torch.mm(features[0], square.T, out=sum_a).mul_(shrink)
-        torch.mm(features[1], fourth_root.T, out=sum_b).mul_(shrink.sqrt().mul_(0.5))
-        torch.mm(features[2], cube.T, out=cube_sum).mul_(shrink.pow(1.5).mul_(0.5))
-        sum_b += cube_sum
+        shrink = norms.reciprocal_()
+        sum_a.mul_(shrink)
+        sum_b.mul_(shrink.sqrt().mul_(0.5))
+        sum_b += cube_sum.mul_(shrink.pow(1.5).mul_(0.5))
         root_error = ROUNDING_UNIT * (4 * largest + 6)
         margin = LARGEST_COEFFICIENTS * (4 * root_error + 1.5 * sum_error(d) + 20 * ROUNDING_UNIT)
         bounds = (sum_a.mul(c1).add_(c0).add_(sum_b, alpha=c2) for c0, c1, c2 in COEFFICIENTS)
@@ -186,9 +198,7 @@ class JensenShannon(GroundCost):
         offsets -= 1e-9 + 8 * ROUNDING_UNIT * (np.abs(offsets) + lengths)
         return slopes.astype(np.float32), offsets.astype(np.float32), lengths.astype(np.float32)
 
-    def relaxed_lower(
-        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
-    ) -> torch.Tensor:
+    def relaxed_lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
         r"""One exponential for each number of the texts, and one product; NaN for tokens whose exponentials overflow.
 
         Roundings of factor and product move an angle z_l by up to 2u|z_l| and its exponential e_l by that and 6u of
@@ -196,16 +206,17 @@ class JensenShannon(GroundCost):
         the largest angle: ρ ≤ |t| + (Σ(t − z_l)² e_l² / Σ e_l²)^½, whose last term is at most 1 + ½ ln d, and
         t ≤ ln ‖e‖ ≤ t + ½ ln d. So ρ ≤ |ln ‖e‖| + ln d + 1. The direction is off by twice as much.
         """
-        rows, d = x.shape
         slopes, offsets, lengths = features
-        assert factors is not None
-        root = exp_(x.mul_((0.5 * factors).float()[:, None]))
-        norm = torch.linalg.vector_norm(root, dim=1)
+        count, d = len(chunk.rows), slopes.shape[1]
+        norm, product = torch.empty(count, device=work.device), work.products(count)[0]
+        for block, half in chunk.blocks(work, 0.5):
+            root = half.exp_()
+            torch.linalg.vector_norm(root, dim=1, out=norm[block])
+            torch.mm(slopes, root.T, out=product[:, block])
         size = norm.log().abs_()
         is_safe = size < 35  # squares neither overflow nor underflow
         angle_error = float(torch.where(is_safe, size, 0.0).max()) + math.log(d) + 1
         margin = ROUNDING_UNIT * (4.1 * angle_error + 24) + 2 * sum_error(d)
-        product = torch.mm(slopes, root.T, out=work.products(rows)[0])
         product.mul_(norm.reciprocal_().masked_fill_(~is_safe, torch.nan))
         return product.add_((offsets - margin * lengths)[:, None])
 

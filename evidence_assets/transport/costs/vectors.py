@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import Array, unit_rows
 
-from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, sum_error
+from ..ground_cost import ROUNDING_UNIT, Chunk, GroundCost, Workspace, register_cost, sum_error
 
 
 @register_cost
@@ -31,15 +31,15 @@ class Cosine(GroundCost):
     def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
         return (unit_rows(points).astype(np.float32),)
 
-    def lower(
-        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
-    ) -> torch.Tensor:
-        top = torch.maximum(x.amax(dim=1, keepdim=True), -x.amin(dim=1, keepdim=True))
-        x.div_(top.masked_fill_(top == 0, 1))
-        length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-        x.div_(length.masked_fill_(length == 0, 1))
-        bound = torch.mm(features[0], x.T, out=work.products(len(x))[0])
-        return bound.neg_().add_(1 - 2 * sum_error(x.shape[1]) - 20 * ROUNDING_UNIT)
+    def lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
+        bound = work.products(len(chunk.rows))[0]
+        for block, x in chunk.blocks(work):
+            top = torch.maximum(x.amax(dim=1, keepdim=True), -x.amin(dim=1, keepdim=True))
+            x.div_(top.masked_fill_(top == 0, 1))
+            length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+            x.div_(length.masked_fill_(length == 0, 1))
+            torch.mm(features[0], x.T, out=bound[:, block])
+        return bound.neg_().add_(1 - 2 * sum_error(features[0].shape[1]) - 20 * ROUNDING_UNIT)
 
 
 @register_cost
@@ -71,16 +71,15 @@ class Euclidean(GroundCost):
             rounded = points.astype(np.float32)
             return rounded, np.einsum("ij,ij->i", rounded, rounded)
 
-    def lower(
-        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
-    ) -> torch.Tensor:
-        if factors is not None:
-            x.mul_(factors.float()[:, None])
+    def lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
         points, squares = features
-        bound, sizes, _ = work.products(len(x))
-        torch.mm(points, x.T, out=bound)
-        torch.add(squares[:, None], torch.linalg.vector_norm(x, dim=1).square_()[None, :], out=sizes)
-        bound.mul_(-2).add_(sizes, alpha=1 - 2 * sum_error(x.shape[1]) - 16 * ROUNDING_UNIT)
+        bound, sizes, _ = work.products(len(chunk.rows))
+        lengths = torch.empty(len(chunk.rows), device=work.device)
+        for block, x in chunk.blocks(work):
+            torch.mm(points, x.T, out=bound[:, block])
+            torch.linalg.vector_norm(x, dim=1, out=lengths[block])
+        torch.add(squares[:, None], lengths.square_()[None, :], out=sizes)
+        bound.mul_(-2).add_(sizes, alpha=1 - 2 * sum_error(points.shape[1]) - 16 * ROUNDING_UNIT)
         return bound.clamp_(min=0).sqrt_().mul_(1 - 4 * ROUNDING_UNIT)
 
 
