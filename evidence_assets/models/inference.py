@@ -221,6 +221,19 @@ def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int
             yield rows[start : start + batch_size]
 
 
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Torch uses one thread in this thread and in those that it starts, which inherit the last count that was set."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], device: str = "cpu") -> Iterator[Result]:
     """Like ``map``, with each item on one thread and as many in parallel as torch has threads.
 

@@ -26,7 +26,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import Array
 
 from .ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace
@@ -155,15 +154,13 @@ class BoundPass:
         self._map(write, chunks, pool.dimensions)
 
     def _map(self, work: Callable[[Item, Workspace], None], items: Sequence[Item], dimensions: int) -> None:
-        """Do the work for all items, in parallel on a CPU; each thread has a workspace."""
+        """Do the work for all items, in parallel on a CPU; each thread has a workspace, and libraries start none."""
         queue = iter(items)  # shared by the threads
 
         def run() -> None:
-            # items run in parallel, so libraries must not start threads inside one
-            with native_thread_pools().limit(limits=1, user_api="openmp"):
-                workspace = Workspace(self._tokens, self._chunk, self._block, dimensions, self._device)
-                for item in queue:
-                    work(item, workspace)
+            workspace = Workspace(self._tokens, self._chunk, self._block, dimensions, self._device)
+            for item in queue:
+                work(item, workspace)
 
         threads = min(self._threads, len(items))
         if not self._is_cpu or threads <= 1:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.models.inference import native_thread_pools
+from evidence_assets.models.inference import native_thread_pools, one_torch_thread
 from evidence_assets.models.vectors import Array
 
 from .bounds import BoundPass, TextBounds
@@ -137,9 +138,13 @@ def find_nearest_texts(
     if len(pool) < MIN_FILTERED_TEXTS:
         pool = pool.select(range(len(pool)))  # in memory, as texts are read again
         n_threads = threads or 1
-    # several threads of BLAS sum in another order; those of torch would wait for each other inside a solution
-    limit = partial(native_thread_pools().limit, limits=1)
-    with limit(), ThreadPoolExecutor(n_threads, initializer=partial(limit, user_api="openmp")) as executor:
+    # several threads of BLAS sum in another order; those of torch would wait for each other
+    is_small = n_threads == 1 and len(pool) < MIN_FILTERED_TEXTS  # then the caller may have threads
+    with (
+        nullcontext() if is_small else one_torch_thread(),
+        native_thread_pools().limit(limits=1),
+        ThreadPoolExecutor(n_threads) as executor,
+    ):
         run = map if n_threads == 1 else executor.map
         search = _Search(ground, pool, temperature, n_threads, device, run)
         seeds = [search.solve_seeds(q, likely[i] if likely else ()) for i, q in enumerate(queries)]

@@ -165,7 +165,7 @@ class JensenShannon(GroundCost):
             if is_centred:
                 break
             torch.log(norms, out=largest).abs_()
-            if largest.max() < 40:  # the sums of fourth powers neither overflow nor underflow
+            if largest.max() < 30:  # the sums of fourth powers neither overflow nor underflow
                 largest.mul_(0.5).add_(0.25 * math.log(d) + d**0.25)
                 break
         # divide the products by powers of the norm instead of the roots, as there are fewer
