@@ -142,7 +142,7 @@ def size_metrics(triples: pl.DataFrame, facts_metric: str, reference: set[str] |
     counts = {"tuples": len(pairs), facts_metric: 2 * len(pairs), "diversity": len(list_entities(pairs))}
     values: dict[str, float] = dict(counts)
     if reference:
-        values["novelty"] = novelty(pairs, reference)
+        values["novelty"] = novelty(pairs, reference) / 100
     agreements = triples["agreement"].drop_nulls()
     if len(agreements):
         values["agreement"] = float(agreements.to_numpy().mean())

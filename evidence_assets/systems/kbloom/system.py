@@ -128,7 +128,7 @@ class _Stages:
         if settings.truth:
             about = "Scores of the harvest against the facts that the sample corpus states, without the seeds."
             stages.append(
-                self._stage("", self._score_on_sample, about, [*reads, StageInput("raw/sample")], f"{VERSION}:3")
+                self._stage("", self._score_on_sample, about, [*reads, StageInput("raw/sample")], f"{VERSION}:4")
             )
         else:
             about = "Size and diversity of the harvest of each collection."

@@ -45,23 +45,22 @@ def test_scores_equal_manual_counts() -> None:
     pairs = [("fox", "hen"), ("cat", "mouse"), ("cow", "mouse"), ("owl", "mouse"), ("owl", "hen")]
     triples = pl.concat([make_triples(pairs), make_triples(pairs[:2], "bertnet")])
     selectors = {"kbloom": "own", "bertnet": "bertnet"}
-    rows = build_sample_rows(
-        HarvestedRelations([EATS], triples, selectors), stated_facts=stated_facts, held_out_facts=held_out_facts
-    )
+    harvest, known = HarvestedRelations([EATS], triples, selectors), ["fox", "hen", "owl"]
+    rows = build_sample_rows(harvest, stated_facts=stated_facts, held_out_facts=held_out_facts, known_entities=known)
     scores = {(row["scope_kind"], row["selector"], row["metric"]): row for row in rows}
     # without seeds: three facts, of which two were harvested, at ranks 1 and 3
     assert scores["relation", "own", "precision@50"]["value"] == pytest.approx(2 / 50)
     assert scores["relation", "own", "r_precision"]["value"] == pytest.approx(2 / 3)
-    assert scores["relation", "own", "recall"]["value"] == pytest.approx(2 / 3)
+    assert scores["relation", "own", "recall"]["value"] == scores["collection", "own", "recall"]["value"]
+    assert scores["relation", "own", "novelty"]["value"] == 1 / 2, "of six entities"
     assert scores["relation", "bertnet", "recall"]["value"] == pytest.approx(1 / 3)
     assert scores["relation", "own", "held_out_recall"]["value"] == 1
     # 4 heads × 3 tails - 4 stated pairs = 8 unstated pairs with total weight 16: owl, hen and mouse occur twice;
     # cow-mouse (1 · 2) and owl-hen (2 · 2) were harvested
     assert scores["relation", "own", "held_out_chance"]["value"] == pytest.approx(6 / 16)
     assert scores["collection", "own", "recall"]["value"] == pytest.approx(2 / 3)
-    for row in rows:
-        if row["low"] is not None:
-            assert row["low"] <= row["value"] + 1e-9 and row["value"] <= row["high"] + 1e-9
+    for row in (row for row in rows if row["low"] is not None):
+        assert row["low"] <= row["value"] + 1e-9 and row["value"] <= row["high"] + 1e-9
     assert prepare_rows("scores", rows).num_rows == len(rows)
     assert set(rows[0]) == {*TABLES["scores"].names} - {"input_version"}, "only scores of predictions have one"
 
