@@ -166,6 +166,7 @@ def main() -> int:
     try:
         with log_seconds("Postgres, S3 server, Ray, code location, webserver and daemon are up"):
             records = cluster.postgres()
+            cluster.start_store()
             cluster.start_all()
 
         def harm(running: Sequence[Mapping[str, str]]) -> None:

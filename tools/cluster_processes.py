@@ -62,8 +62,8 @@ def answers(port: int) -> bool:
 class Cluster:
     """What was started, and how it is ended."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._ends = folder, ExitStack()
+    def __init__(self, folder: Path, module: str = "evidence_assets.definitions") -> None:
+        self.folder, self.module, self._ends = folder, module, ExitStack()
         self.ports = {name: free_port() for name in ("postgres", "store", "ray", "jobs", "code", "webserver")}
         self.door = FaultyProxy(f"http://127.0.0.1:{self.ports['store']}")
         base = os.environ.get("EVIDENCE_PROFILE", "embedded")
@@ -130,30 +130,24 @@ class Cluster:
         wait(lambda: answers(self.ports["postgres"]), "Postgres")
         return process
 
+    def start_store(self) -> None:
+        self.start("store", self.python("moto.server", "-H", "127.0.0.1", "-p", str(self.ports["store"])))
+        wait(lambda: answers(self.ports["store"]), "the S3 server")
+        sent(self.ports["store"], "PUT", "/lake")
+        Thread(target=self.door.serve_forever, daemon=True).start()
+        self._ends.callback(self.door.shutdown)
+
     def start_all(self) -> None:
+        """Ray, code location, webserver and daemon."""
         home = self.folder / "dagster_home"
         home.mkdir(parents=True, exist_ok=True)
         deploy = REPOSITORY / "deploy"
         shutil.copy(deploy / "workspace.yaml", home)
         config = "".join((deploy / name).read_text() for name in ("dagster.yaml", "on_ray.yaml"))
         (home / "dagster.yaml").write_text(config)
-        self.start("store", self.python("moto.server", "-H", "127.0.0.1", "-p", str(self.ports["store"])))
-        wait(lambda: answers(self.ports["store"]), "the S3 server")
-        sent(self.ports["store"], "PUT", "/lake")
-        Thread(target=self.door.serve_forever, daemon=True).start()
-        self._ends.callback(self.door.shutdown)
         self.start_ray()
-        code = (
-            "code-server",
-            "start",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(self.ports["code"]),
-            "-m",
-            "evidence_assets.definitions",
-        )
-        self.start("code", self.python("dagster", *code))
+        address = ("-h", "127.0.0.1", "-p", str(self.ports["code"]))
+        self.start("code", self.python("dagster", "code-server", "start", *address, "-m", self.module))
         wait(lambda: answers(self.ports["code"]), "the code location", 300)
         workspace = str(home / "workspace.yaml")
         port = str(self.ports["webserver"])
