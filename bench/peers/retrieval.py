@@ -291,10 +291,10 @@ def compare(collection: str, folder: Path) -> None:
         by_question = evidence.sort("question_id", "rank").group_by("question_id", maintain_order=True)
         grouped = by_question.agg("source_id", "score").iter_rows()
         stored = {question_id: tuple(columns) for question_id, *columns in grouped}
-        found = [stored.get(row["question_id"], ([], [])) for row in rows]  # BM25 may find no chunk
+        our_rows = [stored.get(row["question_id"], ([], [])) for row in rows]  # BM25 may find no chunk
         selected, opening, selecting = in_new_process(run_ours, name, lake, collection, questions)
-        assert selected == [chunks for chunks, _ in found], f"{name} selects other chunks than the lake has"
-        scores[name] = [list(zip(*chunks_and_scores, strict=True)) for chunks_and_scores in found]
+        assert selected == [chunks for chunks, _ in our_rows], f"{name} selects other chunks than the lake has"
+        scores[name] = [list(zip(*chunks_and_scores, strict=True)) for chunks_and_scores in our_rows]
         results[f"`{name}`"] = (values(selected), opening, selecting)
     plain = Texts(
         texts, np.asarray(corpus.vectors, np.float32), np.zeros((0, DIMENSIONS), np.float16), np.zeros(1, np.int64)

@@ -45,8 +45,8 @@ def test_scores_equal_manual_counts() -> None:
     pairs = [("fox", "hen"), ("cat", "mouse"), ("cow", "mouse"), ("owl", "mouse"), ("owl", "hen")]
     triples = pl.concat([make_triples(pairs), make_triples(pairs[:2], "bertnet")])
     selectors = {"kbloom": "own", "bertnet": "bertnet"}
-    harvest, known = HarvestedRelations([EATS], triples, selectors), ["fox", "hen", "owl"]
-    rows = build_sample_rows(harvest, stated_facts=stated_facts, held_out_facts=held_out_facts, known_entities=known)
+    harvest, entities = HarvestedRelations([EATS], triples, selectors), ["fox", "hen", "owl"]
+    rows = build_sample_rows(harvest, stated_facts=stated_facts, held_out_facts=held_out_facts, known_entities=entities)
     scores = {(row["scope_kind"], row["selector"], row["metric"]): row for row in rows}
     # without seeds: three facts, of which two were harvested, at ranks 1 and 3
     assert scores["relation", "own", "precision@50"]["value"] == pytest.approx(2 / 50)
