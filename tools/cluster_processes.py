@@ -138,7 +138,7 @@ class Cluster:
         self._ends.callback(self.door.shutdown)
 
     def start_all(self) -> None:
-        """Ray, code location, webserver and daemon."""
+        """Ray, code location, webserver and daemon, after Postgres and the store."""
         home = self.folder / "dagster_home"
         home.mkdir(parents=True, exist_ok=True)
         deploy = REPOSITORY / "deploy"

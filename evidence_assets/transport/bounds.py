@@ -154,7 +154,10 @@ class BoundPass:
         self._map(write, chunks, pool.dimensions)
 
     def _map(self, work: Callable[[Item, Workspace], None], items: Sequence[Item], dimensions: int) -> None:
-        """Do the work for all items, in parallel on a CPU; each thread has a workspace, and libraries start none."""
+        """Do the work for all items, in parallel on a CPU; each thread has a workspace.
+
+        The caller keeps libraries to one thread, as items run in parallel.
+        """
         queue = iter(items)  # shared by the threads
 
         def run() -> None:

@@ -138,8 +138,9 @@ def find_nearest_texts(
     if len(pool) < MIN_FILTERED_TEXTS:
         pool = pool.select(range(len(pool)))  # in memory, as texts are read again
         n_threads = threads or 1
-    # several threads of BLAS sum in another order; those of torch would wait for each other
-    is_small = n_threads == 1 and len(pool) < MIN_FILTERED_TEXTS  # then the caller may have threads
+    # Several threads of BLAS sum in another order; those of torch would wait for each other. Callers search small pools
+    # in threads of their own, which must not change the number that torch keeps for all.
+    is_small = n_threads == 1 and len(pool) < MIN_FILTERED_TEXTS
     with (
         nullcontext() if is_small else one_torch_thread(),
         native_thread_pools().limit(limits=1),
