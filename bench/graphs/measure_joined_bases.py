@@ -20,6 +20,7 @@ import re
 from collections import defaultdict
 from itertools import permutations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +28,8 @@ import polars as pl
 
 from bench.graphs.measure_linking import line
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, build_structure
-from evidence_assets.graphs.merge import merge_edges, merge_names
+from evidence_assets.graphs.merge import merge_edges, merge_nodes
 from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute
-from evidence_assets.lake.rows import decode_columns, prepare_rows
 
 _DENIAL = re.compile(r"\b(not|without|never|except|neither|nor|lack(?:s|ing)?|\w+n't)\b", re.IGNORECASE)
 
@@ -59,9 +59,10 @@ def merge_bases(bases: dict[str, list[Fact]]) -> KnowledgeGraph:
     triples = pl.DataFrame(rows, ["head", "relation", "tail", "triple_id"], orient="row").with_columns(
         source=pl.lit("T-REx"), licence=pl.lit("CC0-1.0"), head_type=pl.lit(None), tail_type=pl.lit(None)
     )
-    names = merge_names(lambda: iter([triples]))
-    nodes = pl.DataFrame(prepare_rows("kg_nodes", names.nodes))
-    edges = pl.DataFrame(decode_columns(prepare_rows("kg_edges", merge_edges(lambda: iter([triples]), names))))
+    no_synonyms = pl.DataFrame(schema={"name": pl.String, "alias": pl.String})
+    with TemporaryDirectory() as folder:
+        nodes = pl.concat(merge_nodes([triples], no_synonyms, Path(folder)))
+        edges = pl.concat(merge_edges([triples], no_synonyms, Path(folder)))
     return KnowledgeGraph(
         "union", "1", lambda: build_structure(nodes["node_id"], [edges]), nodes.get_column, edges.get_column
     )

@@ -34,6 +34,7 @@ from evidence_assets.graphs.passages import node_passages, passage_lineage, pass
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id, shard_of
+from evidence_assets.lake.sorted_rows import store_sorted
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
@@ -93,12 +94,9 @@ def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
 
 
 def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
-    return keep(
-        lake,
-        "kg_edges",
-        f"{PLACE}/edges",
-        edge_rows(read_stark_edges(files, "mag"), NAME, "stark/mag/edge_index.pt", LICENCE),
-    )
+    folder = lake.blocks_folder(f"{PLACE}/edges")
+    blocks = edge_rows(read_stark_edges(files, "mag"), NAME, "stark/mag/edge_index.pt", folder, LICENCE)
+    return keep(lake, "kg_edges", f"{PLACE}/edges", store_sorted("kg_edges", blocks, folder))
 
 
 def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import dagster as dg
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from evidence_assets import profiles
 from evidence_assets.assets.partitions import (
@@ -44,6 +45,7 @@ from evidence_assets.graphs.passages import (
 from evidence_assets.lake.ids import content_id, key_for_model, shard_of
 from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.sorted_rows import store_sorted
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
@@ -107,34 +109,40 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     def _paths(self) -> list[str]:
         return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
-    def _read_triples(self, step: StageContext, columns: Sequence[str]) -> merge.TripleBlocks:
+    def _read_triples(self, step: StageContext, *columns: str) -> Iterator[pl.DataFrame]:
         """Columns of the triples of files and harvests, in blocks."""
         schema = pa.schema([TABLES["triples"].arrow.field(name) for name in (*columns, "rank")])
+        files = {key: step.lake.files("triples", key) for key in (f"knowledge/{self.name}/triples", *self.harvested)}
+        total, n_read = sum(pq.read_metadata(path).num_rows for paths in files.values() for path in paths), 0
+        report = report_progress("triples read", step.inform)
+        for key, paths in files.items():
+            max_rank = self.best_harvested if key in self.harvested else None
+            is_selected = pl.lit(True) if max_rank is None else pl.col("rank").fill_null(0) <= max_rank
+            for block in chain.from_iterable(row_blocks(path, schema, merge.ROWS_PER_BLOCK) for path in paths):
+                yield pl.DataFrame(block).filter(is_selected).select(columns)
+                n_read += block.num_rows
+                report(n_read, total)
 
-        def blocks() -> Iterator[pl.DataFrame]:
-            for key in (f"knowledge/{self.name}/triples", *self.harvested):
-                max_rank = self.best_harvested if key in self.harvested else None
-                is_selected = pl.lit(True) if max_rank is None else pl.col("rank").fill_null(0) <= max_rank
-                for path in step.lake.files("triples", key):
-                    for block in row_blocks(path, schema, merge.TRIPLES_PER_BLOCK):
-                        yield pl.DataFrame(block).filter(is_selected).select(columns)
-
-        return blocks
-
-    def _merge_names(self, step: StageContext) -> merge.MergedNames:
-        columns = ("head", "tail", "head_type", "tail_type")
-        synonyms = graph_rows.read_synonyms(self.files, step.lake.fetch_raw(*self._paths))
-        return merge.merge_names(self._read_triples(step, columns), synonyms)
+    def _read_synonyms(self, step: StageContext) -> pl.DataFrame:
+        return graph_rows.read_synonyms(self.files, step.lake.fetch_raw(*self._paths))
 
     def _build_triples(self, step: StageContext) -> StageOutput:
-        table = graph_rows.triple_table(self.files, step.lake.fetch_raw(*self._paths), load_vocabulary())
-        counts = table.group_by("licence").len().sort("licence")
-        return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
+        raw = step.lake.fetch_raw(*self._paths)
+        blocks = graph_rows.triple_rows(self.files, raw, load_vocabulary(), step.sort_folder)
+        triples = store_sorted("triples", blocks, step.sort_folder)
+        counts = {count["values"]: count["counts"] for count in triples.rows["licence"].value_counts().to_pylist()}
+        return StageOutput(triples, metadata={"by_licence": dg.MetadataValue.json(dict(sorted(counts.items())))})
+
+    def _build_nodes(self, step: StageContext) -> StageOutput:
+        triples = self._read_triples(step, "head", "tail", "head_type", "tail_type")
+        nodes = merge.merge_nodes(triples, self._read_synonyms(step), step.sort_folder)
+        return StageOutput(store_sorted("kg_nodes", nodes, step.sort_folder))
 
     def _build_edges(self, step: StageContext) -> StageOutput:
-        triples = self._read_triples(step, ("head", "relation", "tail", "triple_id", "source", "licence"))
-        edges = merge.merge_edges(triples, self._merge_names(step), report_progress("triples merged", step.inform))
-        return StageOutput(edges, merge.edge_lineage(edges))
+        triples = self._read_triples(step, "head", "relation", "tail", "triple_id", "source", "licence")
+        blocks = merge.merge_edges(triples, self._read_synonyms(step), step.sort_folder)
+        edges = store_sorted("kg_edges", blocks, step.sort_folder)
+        return StageOutput(edges, store_sorted("lineage_edges", merge.edge_lineage(edges.rows), step.sort_folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         check_name(self.name, "graph")
@@ -153,7 +161,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         )
         row_assets, csr = _graph_assets(
             self.name,
-            lambda step: StageOutput(self._merge_names(step).nodes),
+            self._build_nodes,
             self._build_edges,
             [source, f"{key_prefix}/triples", *self.harvested],
             group,
@@ -268,7 +276,8 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
 
     def _build_edges(self, step: StageContext) -> StageOutput:
         edges = self.read_edges(step.lake.raw_path(self.folder))
-        return StageOutput(edge_rows(edges, self.name, self.sources[1], self.licence))
+        blocks = edge_rows(edges, self.name, self.sources[1], step.sort_folder, self.licence)
+        return StageOutput(store_sorted("kg_edges", blocks, step.sort_folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.is_in_profile():

@@ -5,9 +5,9 @@ Contradicting edges all remain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED
-from evidence_assets.lake.rows import content_ids, dictionary_encode
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.sorted_rows import sort_on_disk
 from evidence_assets.text.sentences import sentence_spans
 from evidence_assets.text.words import name_key
 
@@ -25,6 +25,7 @@ VERSION = "1"
 """Changes when the same triples give different rows."""
 EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
+NODE = ("node_id", "is_name")
 
 
 def node_id(key: str) -> str:
@@ -37,113 +38,114 @@ def edge_id(head: str, relation: str, tail: str) -> str:
     return content_id(EDGE, head, relation, tail)
 
 
-TRIPLES_PER_BLOCK = 1 << 18
-"""Triples that are read at a time."""
-TRIPLES_PER_PART = 1 << 20
-"""Triples that are grouped into edges at a time."""
-TripleBlocks = Callable[[], Iterable[pl.DataFrame]]
-"""Reads blocks of triples, from the first one at each call."""
+ROWS_PER_BLOCK = 1 << 20
+"""Rows that are read at a time."""
 
 
-class MergedNames(NamedTuple):
-    """Rows of ``kg_nodes``, sorted by id, and the node of each spelling.
+def merge_nodes(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame, folder: Path) -> Iterator[pl.DataFrame]:
+    """Rows of ``kg_nodes`` in blocks, sorted by id; the order of triples does not matter.
 
-    A node's name is its most frequent spelling, a synonym only as a last resort; aliases are all other spellings. Its
-    type is the most frequent one of the sources, or null.
+    A node's name is its most frequent spelling, a synonym only as a last resort; aliases are all other spellings, also
+    synonyms that no triple uses. Its type is the most frequent one of the sources, or null.
 
-    ``node_of``: Columns written (a spelling) and node (a row of ``nodes``).
-    """
-
-    nodes: pl.DataFrame
-    node_of: pl.DataFrame
-    n_triples: int
-
-
-def merge_names(triples: TripleBlocks, synonyms: pl.DataFrame | None = None) -> MergedNames:
-    """Merge the names of triples into nodes; the order of rows does not matter.
-
-    ``triples``: Columns head, tail, head_type and tail_type.
+    ``triples``: Blocks with the columns head, tail, head_type and tail_type.
     ``synonyms``: Columns name and alias; an alias of two different names remains a separate node.
+    ``folder``: For the sort.
     """
-    mentions = pl.DataFrame(schema={"written": pl.String, "type": pl.String, "len": pl.UInt32})
-    for block in triples():
+    return map(_group_mentions, sort_on_disk(_find_mentions(triples, synonyms), ("node_id",), folder))
+
+
+def _find_mentions(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Spellings in triples with their node, type and number, and those of synonyms with the number 0."""
+    canonical_keys = _canonical_keys(synonyms)
+    for block in triples:
         ends = [
             block.select(pl.col(end).alias("written"), pl.col(f"{end}_type").alias("type")) for end in ("head", "tail")
         ]
-        counts = pl.concat(ends).group_by("written", "type").len()
-        mentions = pl.concat([mentions, counts]).group_by("written", "type").agg(pl.col("len").sum())
-    spellings = mentions["written"].unique()
-    synonym_pairs = pl.DataFrame(schema={"name": pl.String, "alias": pl.String}) if synonyms is None else synonyms
-    all_names = pl.concat([spellings, synonym_pairs["name"], synonym_pairs["alias"]]).unique()
-    keys = pl.Series("key", [name_key(name) for name in all_names], dtype=pl.String)
-    key_of = pl.DataFrame({"written": all_names, "key": keys})
-    canonical_keys = _canonical_keys(synonym_pairs, key_of)
-    key_of = key_of.join(canonical_keys, on="key", how="left").select(
-        "written", pl.coalesce("canonical", "key").alias("key"), pl.col("canonical").is_null().alias("is_name")
+        mentions = pl.concat(ends).group_by("written", "type").len()
+        yield mentions.join(_identify_nodes(mentions["written"], canonical_keys), on="written")
+    spellings = _identify_nodes(pl.concat([synonyms["name"], synonyms["alias"]]), canonical_keys)
+    yield spellings.select("written", pl.lit(None, pl.String).alias("type"), pl.lit(0, pl.UInt32).alias("len"), *NODE)
+
+
+def _identify_nodes(names: pl.Series, canonical_keys: pl.DataFrame) -> pl.DataFrame:
+    """Distinct names with their node, and whether they are the node's own name instead of a synonym."""
+    written = names.unique().alias("written").to_frame()
+    keys = written.with_columns(_name_keys(written["written"], "key")).join(canonical_keys, on="key", how="left")
+    ids = [node_id(key) for key in keys.select(pl.coalesce("canonical", "key")).to_series()]
+    return keys.select(
+        "written", pl.Series("node_id", ids, dtype=pl.String), pl.col("canonical").is_null().alias("is_name")
     )
-    nodes = _build_nodes(mentions.join(key_of, on="written"), synonym_pairs, key_of).sort("node_id")
-    numbers = nodes.select("key").with_row_index("node")
-    node_of = key_of.join(numbers, on="key").select("written", "node")
-    return MergedNames(nodes.drop("key"), node_of, int(mentions["len"].sum()) // 2)
 
 
-def merge_edges(
-    triples: TripleBlocks, names: MergedNames, report: Callable[[int, int], None] = lambda merged, total: None
-) -> pa.Table:
-    """Dictionary-encoded rows of ``kg_edges``; the order of triples does not matter.
+def _name_keys(names: pl.Series, column: str) -> pl.Series:
+    return pl.Series(column, [name_key(name) for name in names], dtype=pl.String)
 
-    Reads the triples once for each ``TRIPLES_PER_PART`` of them and groups those of some heads at a time, so that
-    memory has the edges and one part.
 
-    ``triples``: Columns head, relation, tail, triple_id, source and licence, which may be null.
-    ``report``: Receives the numbers of merged triples and of all.
+def _canonical_keys(synonyms: pl.DataFrame) -> pl.DataFrame:
+    """(key of alias, key of name) for aliases of exactly one name that are not a name themselves."""
+    pairs = pl.DataFrame([_name_keys(synonyms["alias"], "key"), _name_keys(synonyms["name"], "canonical")]).unique()
+    names = pairs["canonical"].unique()
+    return pairs.filter(pl.col("key").is_unique() & ~pl.col("key").is_in(names.implode()))
+
+
+def _group_mentions(mentions: pl.DataFrame) -> pl.DataFrame:
+    """One row per node with its most frequent name and type; ties go to the first in sort order."""
+    names = (
+        mentions.group_by("written", *NODE)
+        .agg(pl.col("len").sum())
+        .filter(pl.col("len").sum().over("node_id") > 0)
+        .sort(pl.col("len") > 0, "is_name", "len", "written", descending=[True, True, True, False])
+        .group_by("node_id", maintain_order=True)
+        .agg(pl.col("written").first().alias("name"), pl.col("written").slice(1).sort().alias("aliases"))
+    )
+    types = (
+        mentions.drop_nulls("type")
+        .group_by("node_id", "type")
+        .agg(pl.col("len").sum())
+        .sort("len", "type", descending=[True, False])
+        .group_by("node_id", maintain_order=True)
+        .agg(pl.col("type").first())
+    )
+    return names.join(types, on="node_id", how="left").sort("node_id")
+
+
+def merge_edges(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame, folder: Path) -> Iterator[pl.DataFrame]:
+    """Rows of ``kg_edges`` in blocks, sorted by id; the order of triples does not matter.
+
+    ``triples``: Blocks with the columns head, relation, tail, triple_id, source and licence, which may be null.
+    ``synonyms`` and ``folder``: As in `merge_nodes`.
     """
-    n_parts = max(1, -(-names.n_triples // TRIPLES_PER_PART))
-    tails = names.node_of.rename({"written": "tail", "node": "tail_node"})
-    parts, n_merged = [], 0
-    for part in range(n_parts):
-        heads = names.node_of.filter(pl.col("node") % n_parts == part).rename({"written": "head", "node": "head_node"})
-        blocks = (block.join(heads, on="head").join(tails, on="tail") for block in triples())
-        rows = pl.concat([_NO_TRIPLES, *(block.select(_NO_TRIPLES.columns) for block in blocks)])
-        edges = rows.group_by("head_node", "relation", "tail_node").agg(
-            pl.col("triple_id").unique().sort().alias("triple_ids"),
-            pl.col("source").unique().sort().alias("sources"),
-            pl.col("licence").drop_nulls().unique().sort().alias("licences"),
-        )
-        parts.append(edges.to_arrow().cast(_PART_SCHEMA))
-        n_merged += len(rows)
-        report(n_merged, names.n_triples)
-    table, node_ids = pa.concat_tables(parts), names.nodes["node_id"].to_arrow().cast(pa.string())
-    columns = {
-        f"{end}_id": pa.DictionaryArray.from_arrays(table.column(f"{end}_node").combine_chunks(), node_ids)
-        for end in ("head", "tail")
-    }
-    columns["relation"] = dictionary_encode(pl.Series(table.column("relation").combine_chunks()))
-    columns["edge_id"] = content_ids(EDGE, *(columns[end] for end in ENDS))
-    return pa.table({**columns, **{name: table.column(name) for name in _LISTS}})
+    return map(_group_triples, sort_on_disk(_find_edges(triples, synonyms), ("edge_id",), folder))
 
 
-_NO_TRIPLES = pl.DataFrame(
-    schema={
-        "head_node": pl.UInt32,
-        "tail_node": pl.UInt32,
-        **dict.fromkeys(("relation", "triple_id", "source", "licence"), pl.String),
-    }
-)
-_LISTS = ("triple_ids", "sources", "licences")
-_PART_SCHEMA = pa.schema(
-    {
-        "head_node": pa.int32(),
-        "relation": pa.string(),
-        "tail_node": pa.int32(),
-        **dict.fromkeys(_LISTS, pa.list_(pa.string())),
-    }
-)
+def _find_edges(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Triples with the ids of their edges and nodes."""
+    canonical_keys = _canonical_keys(synonyms)
+    for rows in triples:
+        nodes = _identify_nodes(pl.concat([rows["head"], rows["tail"]]), canonical_keys)
+        for end in ("head", "tail"):
+            rows = rows.join(nodes.select(pl.col("written").alias(end), pl.col("node_id").alias(f"{end}_id")), on=end)
+        yield _with_edge_ids(rows.select(*ENDS, "triple_id", "source", "licence"))
 
 
-def edge_lineage(edges: pa.Table) -> pa.Table:
-    """Rows of ``lineage_edges``: each edge is derived from its triples."""
-    tables = []
+def _with_edge_ids(rows: pl.DataFrame) -> pl.DataFrame:
+    ids = [edge_id(*ends) for ends in rows.select(ENDS).iter_rows()]
+    return rows.with_columns(pl.Series("edge_id", ids, dtype=pl.String))
+
+
+def _group_triples(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per edge, sorted by id."""
+    lists = {"triple_id": "triple_ids", "source": "sources", "licence": "licences"}
+    return (
+        rows.group_by("edge_id", *ENDS)
+        .agg(pl.col(column).drop_nulls().unique().sort().alias(name) for column, name in lists.items())
+        .sort("edge_id")
+    )
+
+
+def edge_lineage(edges: pa.Table) -> Iterator[pa.Table]:
+    """Rows of ``lineage_edges`` in blocks: each edge is derived from its triples."""
     for batch in edges.select(["edge_id", "triple_ids"]).to_batches():
         triples = batch.column("triple_ids")
         lengths = pc.list_value_length(triples).to_numpy()
@@ -152,52 +154,7 @@ def edge_lineage(edges: pa.Table) -> pa.Table:
         constants = {"child_kind": EDGE, "relation": DERIVED, "parent_kind": "triple"}
         columns = {name: pa.repeat(value, len(ranks)) for name, value in constants.items()}
         columns |= {"child_id": child_ids, "parent_id": parents, "parent_version": parents}
-        tables.append(pa.table({**columns, "rank": pa.array(ranks.astype(np.int32))}))
-    return pa.concat_tables(tables)
-
-
-def _canonical_keys(synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
-    """(key of alias, key of name) for aliases of exactly one name that are not a name themselves."""
-    pairs = (
-        synonym_pairs.join(key_of.rename({"written": "name", "key": "canonical"}), on="name")
-        .join(key_of.rename({"written": "alias"}), on="alias")
-        .select("key", "canonical")
-        .unique()
-    )
-    names = pairs["canonical"].unique()
-    return pairs.filter(pl.col("key").is_unique() & ~pl.col("key").is_in(names.implode()))
-
-
-def _build_nodes(mentions: pl.DataFrame, synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
-    """One row per key with the most frequent name and type; ties go to the first in sort order."""
-    # Synonyms that no triple uses are also aliases.
-    synonyms = pl.concat([synonym_pairs["name"], synonym_pairs["alias"]]).unique().to_frame("written")
-    unused = synonyms.join(key_of, on="written").with_columns(pl.lit(0, pl.UInt32).alias("len"))
-    names = (
-        pl.concat([mentions, unused], how="diagonal")
-        .group_by("key", "written", "is_name")
-        .agg(pl.col("len").sum())
-        .filter(pl.col("len").sum().over("key") > 0)
-        .sort(pl.col("len") > 0, "is_name", "len", "written", descending=[True, True, True, False])
-        .group_by("key", maintain_order=True)
-        .agg(pl.col("written").first().alias("name"), pl.col("written").slice(1).sort().alias("aliases"))
-    )
-    types = (
-        mentions.drop_nulls("type")
-        .group_by("key", "type")
-        .agg(pl.col("len").sum())
-        .sort("len", "type", descending=[True, False])
-        .group_by("key", maintain_order=True)
-        .agg(pl.col("type").first())
-    )
-    return names.join(types, on="key", how="left").select(
-        pl.col("key").map_elements(node_id, return_dtype=pl.String).alias("node_id"),
-        "key",
-        "name",
-        "aliases",
-        "type",
-        pl.lit(None, dtype=pl.String).alias("document"),
-    )
+        yield pa.table({**columns, "rank": pa.array(ranks.astype(np.int32))})
 
 
 # Semi-structured knowledge bases as rows of ``kg_nodes`` and ``kg_edges``
@@ -236,21 +193,21 @@ def node_rows(nodes: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
     return nodes.with_columns(lake_ids, pl.lit(source).alias("source")).select(TABLES["kg_nodes"].names)
 
 
-def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pa.Table:
-    """Dictionary-encoded rows of ``kg_edges`` for the edges of a base; ``source`` is their file."""
-    prefix = prefixed_node_id(name, "")
-    columns = {c: _encode_with_prefix(edges[c], "" if c == "relation" else prefix) for c in ENDS}
-    columns["edge_id"] = content_ids(EDGE, *columns.values())
-    for column, text in (("triple_ids", ""), ("sources", source), ("licences", licence)):
-        dictionary = pa.array([[text] if text else []], pa.list_(pa.string()))
-        columns[column] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(edges), np.int8)), dictionary)
-    return pa.table(columns)
+def edge_rows(edges: pl.DataFrame, name: str, source: str, folder: Path, licence: str = "") -> Iterator[pl.DataFrame]:
+    """Rows of ``kg_edges`` in blocks, sorted by id, for the edges of a base.
 
-
-def _encode_with_prefix(values: pl.Series, prefix: str) -> pa.DictionaryArray:
-    """Dictionary-encode texts and add a prefix to each."""
-    array = dictionary_encode(values)
-    return pa.DictionaryArray.from_arrays(array.indices, pc.binary_join_element_wise(prefix, array.dictionary, ""))
+    ``source``: The file of the edges.
+    ``folder``: For the sort.
+    """
+    ends = [pl.concat_str(pl.lit(prefixed_node_id(name, "")), end).alias(end) for end in ("head_id", "tail_id")]
+    blocks = (
+        _with_edge_ids(block.select(*ends, pl.col("relation").cast(pl.String)))
+        for block in edges.iter_slices(ROWS_PER_BLOCK)
+    )
+    lists = {"triple_ids": [], "sources": [source], "licences": [licence] if licence else []}
+    constants = [pl.lit(texts, dtype=pl.List(pl.String)).alias(column) for column, texts in lists.items()]
+    for block in sort_on_disk(blocks, ("edge_id",), folder):
+        yield block.with_columns(constants)
 
 
 def extract_definitions(nodes: pl.DataFrame) -> dict[str, str]:

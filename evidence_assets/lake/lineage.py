@@ -283,11 +283,11 @@ def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict
         edges += query_rows(
             connection,
             f"""
-            WITH edges AS (SELECT DISTINCT child_kind, child_id, parent_kind, parent_id, parent_version
+            WITH edges AS (SELECT child_kind, child_id, parent_kind, parent_id, parent_version
                            FROM {source} WHERE parent_kind = $kind),
             rows AS (SELECT "{schema.row_id}" AS id, CAST("{schema.version_column}" AS VARCHAR) AS version
                      FROM ({view_sql(lake_root(connection), schema.name)}))
-            SELECT edges.*, parent_id IN (SELECT id FROM rows) AS present
+            SELECT DISTINCT edges.*, parent_id IN (SELECT id FROM rows) AS present
             FROM edges ANTI JOIN rows ON rows.id = parent_id AND rows.version = parent_version ORDER BY ALL
             """,
             kind=kind,

@@ -1,12 +1,12 @@
 """Validates rows against their table's schema, and sorts, hashes, writes and reads them as Parquet.
 
-In memory, strings may be dictionary-encoded and ids may be 16 bytes: as strings, forty million edges take 5 GB.
-"""
+A column of more than two gigabytes has the type large_string in memory."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.errors import SchemaMismatch
-from evidence_assets.lake.ids import canonical_bytes, content_id
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
 if TYPE_CHECKING:  # here and below: a trace reads no Polars frame
@@ -31,11 +31,21 @@ BLOOM_FILTER_COLUMNS = {"evidence": ("source_id",)}
 """Columns with a Bloom filter in addition to the row id, by which dependent rows are found."""
 BLOOM_FILTER_ERROR_RATE = 0.01
 """False positive rate: the share of row groups without an id that are read for it."""
-ID_TYPE, LARGE_STRING = pa.binary(16), pa.large_string()
+LARGE_STRING = pa.large_string()
 MAX_STRING_BYTES = 2**31 - 1  # of one array of the type string
-ID_BATCH_SIZE = 1 << 18
-"""Rows whose ids are Python objects at the same time."""
-Rows: TypeAlias = "pl.DataFrame | pa.Table | list[dict[str, Any]]"
+
+
+@dataclass(frozen=True)
+class SortedRows:
+    """Rows as `prepare_rows` returns them, memory-mapped from a file; see ``sorted_rows``."""
+
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+Rows: TypeAlias = "pl.DataFrame | pa.Table | list[dict[str, Any]] | SortedRows"
 
 
 def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
@@ -62,12 +72,12 @@ def build_table(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> p
 def prepare_rows(table: str, rows: Rows) -> pa.Table:
     """Validate rows, cast them to the declared types, and sort them by the table's key.
 
-    Dictionary-encoded columns and binary ids of an Arrow table keep their type.
-
     Raises SchemaMismatch if a required column is missing, a column is unknown or has another type, a required value is
     null, a number is not finite, or a key is duplicate.
     """
     schema = TABLES[table]
+    if isinstance(rows, SortedRows):
+        return rows.rows
     if isinstance(rows, list):
         rows = build_table(table, rows)
     names = rows.column_names if isinstance(rows, pa.Table) else list(rows.columns)
@@ -78,12 +88,10 @@ def prepare_rows(table: str, rows: Rows) -> pa.Table:
     # Column by column, so that memory has a second copy of one column instead of the table.
     keys = pa.table({name: _typed_column(schema, rows, names, name) for name in schema.key})
     # Also for sorted rows: `take` gives each column the same memory layout, so that its file has the same bytes.
-    if keys.column(0).type != ID_TYPE:
-        keys = decode_columns(keys)
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
     keys = keys.take(order)
     if (position := pc.index(_equals_previous(keys), True).as_py()) >= 0:
-        duplicate = decode_columns(keys.slice(position, 1)).to_pylist()[0]
+        duplicate = keys.slice(position, 1).to_pylist()[0]
         raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {duplicate}")
     columns = []
     for name in schema.names:
@@ -121,62 +129,24 @@ def _typed_column(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: lis
 
 
 def _storable(values: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
-    """A column with its declared type, or an in-memory type: dictionary, binary ids, or large strings."""
-    if pa.types.is_dictionary(values.type) and values.type.value_type == declared:
-        return values
-    if declared == pa.string() and values.type == ID_TYPE:
-        return values
+    """A column with its declared type, or with large strings in memory."""
     return values.cast(LARGE_STRING if declared == pa.string() and values.nbytes > MAX_STRING_BYTES else declared)
 
 
-def decode_columns(rows: pa.Table) -> pa.Table:
-    """Decode dictionaries, binary ids and large strings to strings."""
+def _convert_large_strings(rows: pa.Table) -> pa.Table:
+    """Convert large strings to strings."""
     for position, field in enumerate(rows.schema):
-        column = rows.column(position)
-        if pa.types.is_dictionary(field.type):
-            type_ = field.type.value_type
-            column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], type_)
-        elif field.type == LARGE_STRING:
+        if field.type == LARGE_STRING:
             # Copied, because a slice keeps the offsets of the whole array, which may overflow.
-            type_, column = pa.string(), column.take(pa.array(np.arange(len(column)))).cast(pa.string())
-        elif field.type == ID_TYPE:
-            import polars as pl
-
-            digits = pl.Series(column, dtype=pl.Binary).bin.encode("hex")
-            type_, column = pa.string(), digits.to_arrow().cast(pa.string())
-        else:
-            continue
-        rows = rows.set_column(position, field.with_type(type_), column)
+            column = rows.column(position).take(pa.array(np.arange(rows.num_rows))).cast(pa.string())
+            rows = rows.set_column(position, field.with_type(pa.string()), column)
     return rows
 
 
-def _decoded_blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
-    """Decoded rows in blocks of ``size``."""
+def _row_blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    """Rows in blocks of ``size``."""
     for first in range(0, max(1, rows.num_rows), size):
-        yield decode_columns(rows.slice(first, size))
-
-
-def dictionary_encode(values: pl.Series) -> pa.DictionaryArray:
-    """Dictionary-encode strings."""
-    import polars as pl
-
-    enum = values if values.dtype == pl.Enum else values.cast(pl.Enum(values.unique(maintain_order=True)))
-    array = enum.to_arrow()
-    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(pa.string()))
-
-
-def content_ids(kind: str, *columns: pa.DictionaryArray) -> pa.FixedSizeBinaryArray:
-    """``content_id(kind, a, b, …)`` of each row, as 16 bytes; each distinct value is serialized once."""
-    values = [[canonical_bytes(value) for value in column.dictionary.to_pylist()] for column in columns]
-    codes = [column.indices.to_numpy() for column in columns]
-    start, ids = canonical_bytes(kind), np.empty(len(codes[0]), "V16")
-    for first in range(0, len(ids), ID_BATCH_SIZE):
-        block = slice(first, first + ID_BATCH_SIZE)
-        text_columns = [map(texts.__getitem__, code[block].tolist()) for texts, code in zip(values, codes, strict=True)]
-        contents = (b"[%b]" % b",".join((start, *row)) for row in zip(*text_columns, strict=True))
-        digests = [hashlib.blake2b(content, digest_size=16).digest() for content in contents]
-        ids[block] = np.frombuffer(b"".join(digests), "V16")
-    return pa.FixedSizeBinaryArray.from_buffers(ID_TYPE, len(ids), [None, pa.py_buffer(ids)])
+        yield _convert_large_strings(rows.slice(first, size).combine_chunks())
 
 
 def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -191,7 +161,7 @@ def version_of(rows: pa.Table) -> str:
     """Content hash of prepared rows without all-null columns, so that a schema may grow."""
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     digest = hashlib.blake2b(digest_size=16)
-    for block in _decoded_blocks(rows, ROW_GROUP_SIZE):
+    for block in _row_blocks(rows, ROW_GROUP_SIZE):
         for name, column in zip(block.column_names, block.columns, strict=True):
             digest.update(f"{name} {column.type} ".encode())
             _hash_values(column.combine_chunks(), digest)
@@ -249,10 +219,10 @@ def write_rows(table: str, rows: pa.Table, path: Path) -> None:
     bloom_filter = {"ndv": max(1, min(group_size, rows.num_rows)), "fpp": BLOOM_FILTER_ERROR_RATE}
     with pq.ParquetWriter(
         path,
-        decode_columns(rows.slice(0, 0)).schema,
+        _convert_large_strings(rows.slice(0, 0)).schema,
         compression="zstd",
         use_dictionary=list(DICTIONARY_COLUMNS) if table == "lineage_edges" else True,
         bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *BLOOM_FILTER_COLUMNS.get(table, ())), bloom_filter),
     ) as writer:
-        for block in _decoded_blocks(rows, group_size):
+        for block in _row_blocks(rows, group_size):
             writer.write_table(block, row_group_size=group_size)

@@ -224,7 +224,12 @@ class Lake:
         Returns the file of each table.
         Each file records the versions of all files, so that ``is_complete`` detects a kill between two renames.
         """
-        prepared = {table: prepare_rows(table, rows) for table, rows in tables.items()}
+        return self.write_prepared(
+            asset, partition, {table: prepare_rows(table, rows) for table, rows in tables.items()}
+        )
+
+    def write_prepared(self, asset: str, partition: str, prepared: Mapping[str, pa.Table]) -> dict[str, Path]:
+        """Write rows that `prepare_rows` returned; see `write`."""
         versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
         metadata = {WRITTEN_TABLES: json.dumps(versions).encode()}
         prepared = {table: rows.replace_schema_metadata(metadata) for table, rows in prepared.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,11 +16,12 @@ from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs.graph_store import encode_texts
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, build_structure
-from evidence_assets.graphs.merge import merge_edges, merge_names
+from evidence_assets.graphs.merge import merge_edges, merge_nodes
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.rows import Rows, decode_columns, prepare_rows, version_of
+from evidence_assets.lake.rows import Rows, prepare_rows, version_of
+from evidence_assets.lake.sorted_rows import store_sorted
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval.embedding import Encode
 from evidence_assets.retrieval.vector_index import VectorIndex
@@ -45,7 +46,7 @@ Passages = Callable[[KnowledgeGraph, Encoder], Iterable[Passage]]
 
 def graph_of_rows(name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
     """The graph that rows of ``kg_nodes`` and ``kg_edges`` stand for, whatever their order."""
-    tables = [prepare_rows("kg_nodes", nodes), decode_columns(prepare_rows("kg_edges", edges))]
+    tables = [prepare_rows("kg_nodes", nodes), prepare_rows("kg_edges", edges)]
     node_rows, edge_rows = (pl.DataFrame(table) for table in tables)
     version = content_id(*map(version_of, tables))
     return KnowledgeGraph(
@@ -55,6 +56,13 @@ def graph_of_rows(name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
         node_rows.get_column,
         edge_rows.get_column,
     )
+
+
+def read_triples(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
+    """Rows of ``triples`` of some sources."""
+    with TemporaryDirectory() as folder:
+        blocks = graph_rows.triple_rows(sources, raw, load_vocabulary(), Path(folder))
+        return pl.DataFrame(store_sorted("triples", blocks, Path(folder)).rows)
 
 
 def write_triples(raw: Path, triples: list[tuple[str, str, str]] = TRIPLES, name: str = "graph.tsv") -> GraphSource:
@@ -131,20 +139,19 @@ def merge_triples(
     triples: pl.DataFrame, synonyms: pl.DataFrame | None = None, rows_per_block: int = 1 << 20
 ) -> MergedGraph:
     """Merge triples into nodes and edges, reading them in blocks."""
-
-    def blocks() -> Iterator[pl.DataFrame]:
-        columns = ["head", "relation", "tail", "triple_id", "source", "licence"]
-        yield from triples.select(columns).iter_slices(rows_per_block)
-
-    names = merge_names(lambda: triples.iter_slices(rows_per_block), synonyms)
-    return MergedGraph(names.nodes, pl.DataFrame(decode_columns(prepare_rows("kg_edges", merge_edges(blocks, names)))))
+    pairs = pl.DataFrame(schema={"name": pl.String, "alias": pl.String}) if synonyms is None else synonyms
+    with TemporaryDirectory() as folder:
+        rows = [
+            pl.DataFrame(store_sorted(f"kg_{part}", merge(triples.iter_slices(rows_per_block), pairs, path), path).rows)
+            for part, merge, path in [("nodes", merge_nodes, Path(folder)), ("edges", merge_edges, Path(folder))]
+        ]
+    return MergedGraph(*rows)
 
 
 def merged(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> MergedGraph:
     """Nodes and edges of some triples in a file."""
     source = write_triples(folder / "raw", triples)
-    rows = graph_rows.triple_table([source], folder / "raw", load_vocabulary())
-    return merge_triples(rows, graph_rows.read_synonyms([source], folder / "raw"))
+    return merge_triples(read_triples([source], folder / "raw"), graph_rows.read_synonyms([source], folder / "raw"))
 
 
 def small_graph(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> KnowledgeGraph:

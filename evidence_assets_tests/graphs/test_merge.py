@@ -8,9 +8,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs import merge
-from evidence_assets.graphs.merge import edge_id, edge_lineage, merge_edges, merge_names, node_id
-from evidence_assets.lake.rows import decode_columns, prepare_rows
+from evidence_assets.graphs.merge import edge_id, edge_lineage, node_id
+from evidence_assets.lake import sorted_rows
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.text.words import name_key
 from evidence_assets_tests.graphs.small_graph import merge_triples
 
@@ -81,7 +81,7 @@ def test_every_triple_is_kept_once_in_any_order(triples: list[tuple[str, str, st
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     rerun = merge_triples(frame(*shuffled))
-    with mock.patch.object(merge, "TRIPLES_PER_PART", 2):
+    with mock.patch.object(sorted_rows, "ROWS_PER_BLOCK", 2):
         in_parts = merge_triples(frame(*shuffled), rows_per_block=3)
     assert in_parts.nodes.equals(merged.nodes) and in_parts.edges.equals(merged.edges)
     assert merged.nodes.equals(rerun.nodes) and merged.edges.equals(rerun.edges)
@@ -95,14 +95,11 @@ def test_every_triple_is_kept_once_in_any_order(triples: list[tuple[str, str, st
     assert sum(merged.edges["triple_ids"].list.len()) == len(rows)
 
 
-def test_progress_counts_triples_and_a_graph_may_have_none() -> None:
-    triples = frame(("a", "r", "b", "t1", "s"), ("A", "r", "b", "t2", "s"), ("c", "r", "d", "t3", "s"))
-    names = merge_names(lambda: [triples])
-    reports: list[tuple[int, int]] = []
-    edges = merge_edges(lambda: [triples.select(COLUMNS[:6])], names, lambda *counts: reports.append(counts))
-    assert (names.n_triples, reports, edges.num_rows) == (3, [(3, 3)], 2)
-    lineage = decode_columns(prepare_rows("lineage_edges", edge_lineage(edges))).to_pylist()
+def test_edges_have_lineage_and_a_graph_may_have_none() -> None:
+    merged = merge_triples(frame(("a", "r", "b", "t1", "s"), ("A", "r", "b", "t2", "s"), ("c", "r", "d", "t3", "s")))
+    [lineage] = edge_lineage(prepare_rows("kg_edges", merged.edges))
     edge = edge_id(node_id("a"), "r", node_id("b"))
-    assert [(row["parent_id"], row["rank"]) for row in lineage if row["child_id"] == edge] == [("t1", 1), ("t2", 2)]
-    nothing = merge_names(list)
-    assert merge_edges(list, nothing).num_rows == len(nothing.nodes) == 0
+    ranks = [(row["parent_id"], row["rank"]) for row in lineage.to_pylist() if row["child_id"] == edge]
+    assert (merged.edges.height, ranks) == (2, [("t1", 1), ("t2", 2)])
+    nothing = merge_triples(frame())
+    assert nothing.nodes.height == nothing.edges.height == 0

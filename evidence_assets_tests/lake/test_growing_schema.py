@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evidence_assets.graphs.merge import edge_id, edge_rows, prefixed_node_id
 from evidence_assets.lake import connect, table
-from evidence_assets.lake import rows as row_files
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
-from evidence_assets.lake.rows import build_table, decode_columns, prepare_rows, version_of
+from evidence_assets.lake.rows import prepare_rows, version_of
 from evidence_assets.lake.schemas import KINDS, TABLES
 from evidence_assets.lake.store import FORMAT_VERSION, Lake
 
@@ -97,39 +93,3 @@ def test_a_lake_of_another_format_is_rejected_with_a_remedy(version: int, says: 
         Lake(lake.root)
     with pytest.raises(LakeVersionError, match="there is no lake"):
         Lake(lake.root / "elsewhere")
-
-
-# Dictionary-encoded columns: files, hashes and errors equal those of the same rows as strings
-
-
-BLOCK = 64
-
-
-def edges(count: int) -> pl.DataFrame:
-    rows = [{"head_id": f"ü{i % 7}", "relation": f"r{i % 2}", "tail_id": f"t{i}"} for i in range(count)]
-    return pl.DataFrame(rows, schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String))
-
-
-def rows_one_by_one(frame: pl.DataFrame, name: str, source: str, licence: str) -> pa.Table:
-    rows = []
-    for head, relation, tail in frame.iter_rows():
-        ends = prefixed_node_id(name, head), relation, prefixed_node_id(name, tail)
-        constants = {"triple_ids": [], "sources": [source], "licences": [licence] if licence else []}
-        rows.append(
-            {"edge_id": edge_id(*ends), "head_id": ends[0], "relation": relation, "tail_id": ends[2], **constants}
-        )
-    return build_table("kg_edges", rows)
-
-
-@pytest.mark.parametrize(("count", "licence"), [(0, ""), (1, "CC0"), (3 * BLOCK + 5, "CC0")])
-def test_encoded_edges_have_the_version_and_bytes_of_plain_edges(
-    count: int, licence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_files, "ROW_GROUP_SIZE", BLOCK)
-    encoded = prepare_rows("kg_edges", edge_rows(edges(count), "bäse", "folder/edges.tsv", licence))
-    expected = prepare_rows("kg_edges", rows_one_by_one(edges(count), "bäse", "folder/edges.tsv", licence))
-    assert encoded.schema != expected.schema and decode_columns(encoded).equals(expected)
-    assert version_of(encoded) == version_of(expected)
-    lake = Lake.create(tmp_path)
-    files = [lake.write(name, "", {"kg_edges": rows})["kg_edges"] for name, rows in (("a", encoded), ("b", expected))]
-    assert files[0].read_bytes() == files[1].read_bytes()

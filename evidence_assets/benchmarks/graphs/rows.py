@@ -13,6 +13,7 @@ from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format,
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.sorted_rows import sort_on_disk
 from evidence_assets.profiles import StrictModel
 
 RECORD_SCHEMA = dict.fromkeys(TripleRecord._fields, pl.String) | {"line": pl.Int64}
@@ -68,20 +69,21 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
             location.alias("source"),
             pl.lit(source.licence).alias("licence"),
             pl.lit("import").alias("origin"),
+            pl.lit([], dtype=pl.List(pl.String)).alias("flags"),
         )
 
 
-def triple_table(sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabulary) -> pl.DataFrame:
-    """Rows of ``triples`` of all sources, without duplicates."""
-    schema = TABLES["triples"]
-    empty = pl.DataFrame(schema.arrow.empty_table())
-    frames = [frame for source in sources for frame in triple_frames(source, raw, vocabulary)]
-    return (
-        pl.concat([empty, *frames], how="diagonal")
-        .with_columns(pl.col("flags").fill_null([]))
-        .select(schema.names)
-        .unique(schema.key, keep="first", maintain_order=True)
-    )
+def triple_rows(
+    sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabulary, folder: Path
+) -> Iterator[pl.DataFrame]:
+    """Rows of ``triples`` of all sources in blocks, sorted by the table's key, without duplicates.
+
+    ``folder``: For the sort.
+    """
+    key = TABLES["triples"].key
+    frames = (frame for source in sources for frame in triple_frames(source, raw, vocabulary))
+    for block in sort_on_disk(frames, key, folder):
+        yield block.unique(key, keep="first", maintain_order=True)
 
 
 def read_synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:

@@ -15,8 +15,7 @@ from evidence_assets.benchmarks.graphs.formats import FORMATS, TripleRecord, fin
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.rows import prepare_rows
-from evidence_assets_tests.graphs.small_graph import graph_of_rows, merge_triples
+from evidence_assets_tests.graphs.small_graph import graph_of_rows, merge_triples, read_triples
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,9 @@ class ReaderContract:
         paths = self.write_texts(tmp_path)
         assert list(find_format(self.name, paths).read(*paths)) == list(self.records)
         source = GraphSource(format=self.name, paths=tuple(path.name for path in paths), licence="CC0")
-        results = rows.triple_table([source, source], tmp_path, load_vocabulary())
-        assert prepare_rows("triples", results).num_rows == len(self.records), "a triple stated twice is one row"
-        assert results["source"].to_list() == [f"0.txt:{record.line}" for record in self.records]
+        results = read_triples([source, source], tmp_path)
+        assert results.height == len(self.records), "a triple stated twice is one row"
+        assert set(results["source"]) == {f"0.txt:{record.line}" for record in self.records}
         assert set(results["licence"]) == {"CC0"} and set(results["origin"]) == {"import"}
         assert rows.read_synonyms([source, source], tmp_path).rows() == list(self.synonyms)
 
@@ -185,7 +184,7 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
     (tmp_path / "names.tsv").write_text("m.01\tAda\nm.01\tAda L.\nm.02\tLondon\nm.04\tLondon\n")
     (tmp_path / "facts.txt").write_text(TestSimpleQuestions.files[0])
     source = GraphSource(format="simplequestions", paths=("facts.txt",), licence="", names="names.tsv")
-    triples = rows.triple_table([source], tmp_path, load_vocabulary())
+    triples = read_triples([source], tmp_path)
     assert set(triples.select("head", "relation", "tail").rows()) == {
         ("Ada", "people.person.born", "London (m.02)"),
         ("Ada", "people.person.born", "m.03"),
@@ -196,7 +195,7 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
         assert [graph.names[n] for n in graph.linker.link(text).nodes] == ["Ada"], text
     (tmp_path / "names.tsv").write_text("m.01\t \n")
     with pytest.raises(BadInput, match=r"names\.tsv:1: name: is empty"):
-        rows.triple_table([source], tmp_path, load_vocabulary())
+        read_triples([source], tmp_path)
 
 
 # The foreign names of relations
