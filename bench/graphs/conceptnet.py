@@ -25,6 +25,7 @@ from bench.retrieval.in_stages import keep, run
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource, read_synonyms, triple_rows
 from evidence_assets.graphs import graph_store, merge
+from evidence_assets.lake.atomic import temporary_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import find_dangling_edges
 from evidence_assets.lake.rows import row_blocks
@@ -78,8 +79,8 @@ def write(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def triples(lake: Lake, files: Path, _: argparse.Namespace) -> int:
-    folder = lake.blocks_folder(f"{PLACE}/triples")
-    rows = store_sorted("triples", triple_rows(SOURCES, files, load_vocabulary(), folder), folder)
+    with temporary_folder(lake.root) as folder:
+        rows = store_sorted("triples", triple_rows(SOURCES, files, load_vocabulary(), folder), folder)
     return keep(lake, "triples", f"{PLACE}/triples", rows)
 
 
@@ -91,17 +92,18 @@ def blocks(lake: Lake, *columns: str) -> Iterator[pl.DataFrame]:
 
 
 def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
-    triples, folder = blocks(lake, "head", "tail", "head_type", "tail_type"), lake.blocks_folder(f"{PLACE}/nodes")
-    node_rows = merge.merge_nodes(triples, read_synonyms(SOURCES, files), folder)
-    return keep(lake, "kg_nodes", f"{PLACE}/nodes", store_sorted("kg_nodes", node_rows, folder))
+    triples = blocks(lake, "head", "tail", "head_type", "tail_type")
+    with temporary_folder(lake.root) as folder:
+        rows = store_sorted("kg_nodes", merge.merge_nodes(triples, read_synonyms(SOURCES, files), folder), folder)
+    return keep(lake, "kg_nodes", f"{PLACE}/nodes", rows)
 
 
 def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
     triples = blocks(lake, "head", "relation", "tail", "triple_id", "source", "licence")
-    folder = lake.blocks_folder(f"{PLACE}/edges")
-    edge_rows = store_sorted("kg_edges", merge.merge_edges(triples, read_synonyms(SOURCES, files), folder), folder)
-    lineage = store_sorted("lineage_edges", merge.edge_lineage(edge_rows.rows), folder)
-    return keep(lake, "kg_edges", f"{PLACE}/edges", edge_rows, lineage=lineage)
+    with temporary_folder(lake.root) as folder:
+        rows = store_sorted("kg_edges", merge.merge_edges(triples, read_synonyms(SOURCES, files), folder), folder)
+        lineage = store_sorted("lineage_edges", merge.edge_lineage(rows.rows), folder)
+    return keep(lake, "kg_edges", f"{PLACE}/edges", rows, lineage=lineage)
 
 
 def check(lake: Lake, _: Path, __: argparse.Namespace) -> int:

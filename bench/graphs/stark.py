@@ -31,7 +31,7 @@ from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.merge import edge_rows, node_rows
 from evidence_assets.graphs.passage_files import write_passage_files
 from evidence_assets.graphs.passages import node_passages, passage_lineage, passage_table
-from evidence_assets.lake.atomic import replacing_folder
+from evidence_assets.lake.atomic import replacing_folder, temporary_folder
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.lake.sorted_rows import store_sorted
@@ -94,9 +94,10 @@ def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
 
 
 def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
-    folder = lake.blocks_folder(f"{PLACE}/edges")
-    blocks = edge_rows(read_stark_edges(files, "mag"), NAME, "stark/mag/edge_index.pt", folder, LICENCE)
-    return keep(lake, "kg_edges", f"{PLACE}/edges", store_sorted("kg_edges", blocks, folder))
+    with temporary_folder(lake.root) as folder:
+        blocks = edge_rows(read_stark_edges(files, "mag"), NAME, "stark/mag/edge_index.pt", folder, LICENCE)
+        rows = store_sorted("kg_edges", blocks, folder)
+    return keep(lake, "kg_edges", f"{PLACE}/edges", rows)
 
 
 def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:

@@ -42,6 +42,7 @@ from evidence_assets.graphs.passages import (
     passage_lineage,
     passage_table,
 )
+from evidence_assets.lake.atomic import temporary_folder
 from evidence_assets.lake.ids import content_id, key_for_model, shard_of
 from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
@@ -128,21 +129,23 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
 
     def _build_triples(self, step: StageContext) -> StageOutput:
         raw = step.lake.fetch_raw(*self._paths)
-        blocks = graph_rows.triple_rows(self.files, raw, load_vocabulary(), step.sort_folder)
-        triples = store_sorted("triples", blocks, step.sort_folder)
+        with temporary_folder(step.lake.root) as folder:
+            blocks = graph_rows.triple_rows(self.files, raw, load_vocabulary(), folder)
+            triples = store_sorted("triples", blocks, folder)
         counts = {count["values"]: count["counts"] for count in triples.rows["licence"].value_counts().to_pylist()}
         return StageOutput(triples, metadata={"by_licence": dg.MetadataValue.json(dict(sorted(counts.items())))})
 
     def _build_nodes(self, step: StageContext) -> StageOutput:
         triples = self._read_triples(step, "head", "tail", "head_type", "tail_type")
-        nodes = merge.merge_nodes(triples, self._read_synonyms(step), step.sort_folder)
-        return StageOutput(store_sorted("kg_nodes", nodes, step.sort_folder))
+        with temporary_folder(step.lake.root) as folder:
+            nodes = merge.merge_nodes(triples, self._read_synonyms(step), folder)
+            return StageOutput(store_sorted("kg_nodes", nodes, folder))
 
     def _build_edges(self, step: StageContext) -> StageOutput:
         triples = self._read_triples(step, "head", "relation", "tail", "triple_id", "source", "licence")
-        blocks = merge.merge_edges(triples, self._read_synonyms(step), step.sort_folder)
-        edges = store_sorted("kg_edges", blocks, step.sort_folder)
-        return StageOutput(edges, store_sorted("lineage_edges", merge.edge_lineage(edges.rows), step.sort_folder))
+        with temporary_folder(step.lake.root) as folder:
+            edges = store_sorted("kg_edges", merge.merge_edges(triples, self._read_synonyms(step), folder), folder)
+            return StageOutput(edges, store_sorted("lineage_edges", merge.edge_lineage(edges.rows), folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         check_name(self.name, "graph")
@@ -276,8 +279,9 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
 
     def _build_edges(self, step: StageContext) -> StageOutput:
         edges = self.read_edges(step.lake.raw_path(self.folder))
-        blocks = edge_rows(edges, self.name, self.sources[1], step.sort_folder, self.licence)
-        return StageOutput(store_sorted("kg_edges", blocks, step.sort_folder))
+        with temporary_folder(step.lake.root) as folder:
+            blocks = edge_rows(edges, self.name, self.sources[1], folder, self.licence)
+            return StageOutput(store_sorted("kg_edges", blocks, folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.is_in_profile():

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
@@ -148,11 +147,6 @@ class StageContext:
     def blocks(self) -> Blocks:
         """Checkpoints of rows until the partition is written."""
         return Blocks(self.lake, self.asset, self.partition)
-
-    @property
-    def sort_folder(self) -> Path:
-        """Folder for rows that are sorted on disk, deleted with the checkpoints."""
-        return self.lake.blocks_folder(self.asset, self.partition)
 
     def record_model(self, key: str, name: str, revision: str | None, task: str) -> None:
         """Add a row of ``models`` for a model other than the profile's first encoder."""

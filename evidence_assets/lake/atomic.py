@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from evidence_assets.lake.errors import DiskFull
 
@@ -126,3 +127,18 @@ def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path
             raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def temporary_folder(parent: Path) -> Iterator[Path]:
+    """Yield a new folder in ``parent`` and delete it afterwards; its mapped files remain readable."""
+    temporary = parent / f".{uuid4().hex}.tmp"
+    lock = temporary.with_suffix(".lock")
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        temporary.mkdir()
+        try:
+            yield temporary
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+            lock.unlink(missing_ok=True)

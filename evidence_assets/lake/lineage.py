@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
 
 from evidence_assets.lake.catalogue import create_views, lake_root, scan_sql, view_sql
 from evidence_assets.lake.ids import content_id
@@ -25,6 +28,8 @@ from evidence_assets.lake.row_locations import (
 )
 from evidence_assets.lake.schemas import KINDS, TABLES
 
+EDGES_PER_PART = 1 << 22
+"""Edges that are compared with the rows of the lake at a time."""
 USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 WAS_SHOWN, CITED = "was_shown", "cited"
 """Evidence that a reasoner received, and evidence that a verified citation refers to."""
@@ -276,7 +281,8 @@ def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict
     source = scan_sql("lineage_edges", [lineage_file])
     kinds = [row[0] for row in connection.execute(f"SELECT DISTINCT parent_kind FROM {source} ORDER BY 1").fetchall()]
     edges: list[dict[str, Any]] = []
-    for kind in kinds:
+    n_parts = 1 + pq.read_metadata(lineage_file).num_rows // EDGES_PER_PART
+    for kind, part in product(kinds, range(n_parts)):
         schema = KINDS.get(kind)
         if schema is None:
             raise ValueError(f"{lineage_file}: unknown kind of row {kind!r}: materialize its asset again")
@@ -284,9 +290,9 @@ def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict
             connection,
             f"""
             WITH edges AS (SELECT child_kind, child_id, parent_kind, parent_id, parent_version
-                           FROM {source} WHERE parent_kind = $kind),
+                           FROM {source} WHERE parent_kind = $kind AND hash(parent_id) % {n_parts} = {part}),
             rows AS (SELECT "{schema.row_id}" AS id, CAST("{schema.version_column}" AS VARCHAR) AS version
-                     FROM ({view_sql(lake_root(connection), schema.name)}))
+                     FROM ({view_sql(lake_root(connection), schema.name)}) WHERE hash(id) % {n_parts} = {part})
             SELECT DISTINCT edges.*, parent_id IN (SELECT id FROM rows) AS present
             FROM edges ANTI JOIN rows ON rows.id = parent_id AND rows.version = parent_version ORDER BY ALL
             """,

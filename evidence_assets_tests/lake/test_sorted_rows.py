@@ -10,19 +10,18 @@ from unittest import mock
 
 import duckdb
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.merge import edge_id, edge_rows, prefixed_node_id
+from evidence_assets.graphs.merge import edge_id, edge_rows
 from evidence_assets.lake import rows as row_files
 from evidence_assets.lake import sorted_rows
 from evidence_assets.lake.errors import DiskFull, SchemaMismatch
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.sorted_rows import sort_on_disk, store_sorted
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.lake_rows import node
+from evidence_assets_tests.lake_rows import graph_edge, node
 
 BLOCK = 64
 WORDS = st.sampled_from(["", "a", "ab", "A", "ü", "z", "é"])
@@ -59,31 +58,18 @@ def test_a_sort_larger_than_its_memory_spills_to_the_folder(tmp_path: Path, monk
     assert spilled and pl.concat(results).equals(frame.sort("key"))
 
 
-def edges(count: int) -> pl.DataFrame:
-    rows = [{"head_id": f"ü{i % 7}", "relation": f"r{i % 2}", "tail_id": f"t{i}"} for i in range(count)]
-    return pl.DataFrame(rows, schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String))
-
-
-def rows_one_by_one(frame: pl.DataFrame, name: str, source: str, licence: str) -> pa.Table:
-    rows = []
-    for head, relation, tail in frame.iter_rows():
-        ends = prefixed_node_id(name, head), relation, prefixed_node_id(name, tail)
-        constants = {"triple_ids": [], "sources": [source], "licences": [licence] if licence else []}
-        rows.append(
-            {"edge_id": edge_id(*ends), "head_id": ends[0], "relation": relation, "tail_id": ends[2], **constants}
-        )
-    return build_table("kg_edges", rows)
-
-
-@pytest.mark.parametrize(("count", "licence"), [(0, ""), (1, "CC0"), (3 * BLOCK + 5, "CC0")])
-def test_rows_sorted_on_disk_have_the_version_and_bytes_of_rows_sorted_in_memory(
-    count: int, licence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("count", "licences"), [(0, []), (1, ["CC0"]), (3 * BLOCK + 5, ["CC0"])])
+def test_rows_sorted_on_disk_have_the_bytes_of_rows_sorted_in_memory(
+    count: int, licences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_files, "ROW_GROUP_SIZE", BLOCK)
     monkeypatch.setattr(sorted_rows, "ROWS_PER_BLOCK", BLOCK - 1)
+    edges = [(f"ü{i % 7}", f"r{i % 2}", f"t{i}") for i in range(count)]
+    ends = [(f"bäse:{head}", relation, f"bäse:{tail}") for head, relation, tail in edges]
+    expected = [graph_edge(edge_id(*each), *each, sources=["a.tsv"], licences=licences) for each in ends]
+    frame = pl.DataFrame(edges, dict.fromkeys(("head_id", "relation", "tail_id"), pl.String), orient="row")
+    stored = store_sorted("kg_edges", edge_rows(frame, "bäse", "a.tsv", tmp_path, *licences), tmp_path)
     lake = Lake.create(tmp_path / "lake")
-    stored = store_sorted("kg_edges", edge_rows(edges(count), "bäse", "a/edges.tsv", tmp_path, licence), tmp_path)
-    expected = rows_one_by_one(edges(count), "bäse", "a/edges.tsv", licence)
     files = [lake.write(name, "", {"kg_edges": rows})["kg_edges"] for name, rows in (("a", stored), ("b", expected))]
     assert files[0].read_bytes() == files[1].read_bytes()
 

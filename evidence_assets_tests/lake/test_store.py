@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.lake.atomic import is_abandoned, replacing_file, replacing_folder
+from evidence_assets.lake.atomic import is_abandoned, replacing_file, replacing_folder, temporary_folder
 from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import prepare_rows, version_of
@@ -204,8 +204,9 @@ def test_replaced_files_and_folders_are_flushed_to_disk(tmp_path: Path, monkeypa
 WRITES_AND_DIES = """
 import os, signal, sys
 from pathlib import Path
-from evidence_assets.lake.atomic import replacing_file, replacing_folder
-with replacing_file(Path(sys.argv[1]) / "t" / "x.parquet") as file, replacing_folder(Path(sys.argv[1]) / "i") as folder:
+from evidence_assets.lake.atomic import replacing_file, replacing_folder, temporary_folder
+root = Path(sys.argv[1])
+with replacing_file(root / "t" / "x.parquet") as file, replacing_folder(root / "i") as folder, temporary_folder(root):
     file.write_text("half"); (folder / "vectors").write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -214,11 +215,13 @@ with replacing_file(Path(sys.argv[1]) / "t" / "x.parquet") as file, replacing_fo
 def test_files_of_killed_writers_are_deleted_and_those_of_active_writers_are_not(lake: Lake) -> None:
     process = subprocess.run([sys.executable, "-c", WRITES_AND_DIES, str(lake.root)], check=False)
     assert process.returncode == -9
-    with replacing_file(lake.root / "t" / "y.parquet") as file, replacing_folder(lake.root / "j") as folder:
+    file_at, folder_at = replacing_file(lake.root / "t" / "y.parquet"), replacing_folder(lake.root / "j")
+    with file_at as file, folder_at as folder, temporary_folder(lake.root) as sorting:
         file.write_text("new"), (folder / "vectors").write_text("new")
-        assert not is_abandoned(file) and not is_abandoned(folder)
-        abandoned = sorted(path.name.split(".")[1] for path in find_abandoned_files(lake))
-        assert abandoned == ["i", "x"]
+        assert not is_abandoned(file) and not is_abandoned(folder) and not is_abandoned(sorting)
+        _, *abandoned = sorted((path.name.split(".")[1] for path in find_abandoned_files(lake)), key=len, reverse=True)
+        assert sorted(abandoned) == ["i", "x"]
         delete_abandoned_files(lake)
-        assert find_abandoned_files(lake) == []
+        assert find_abandoned_files(lake) == [] and sorting.is_dir()
+    assert not sorting.exists()
     assert (lake.root / "t" / "y.parquet").read_text() == "new" and (lake.root / "j" / "vectors").read_text() == "new"
