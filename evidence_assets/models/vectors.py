@@ -58,3 +58,8 @@ def _end_of(encoder: Encoder, text: str) -> str:
     ends += [" ".join(words[-count:]) for count in (200, 100, 50, 25, 12)] + [text[-100:]]
     counts = encoder.count_tokens(ends)
     return next((end for end, n in zip(ends, counts, strict=True) if n <= encoder.max_tokens), text[-20:])
+
+
+def top_positions(scores: npt.NDArray[np.floating[Any]], k: int) -> list[int]:
+    """Positions of the k largest finite scores, ties by position."""
+    return [int(i) for i in np.argsort(-scores, kind="stable")[:k] if np.isfinite(scores[i])]

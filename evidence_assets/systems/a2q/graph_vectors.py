@@ -43,7 +43,7 @@ def factorize_graph(graph: GraphArrays, dimensions: int = 128) -> FloatArray:
     return vectors
 
 
-class GraphVectors:
+class NodeMeanVectors:
     """Encodes a text as the mean vector of the graph's nodes that it names; without any, as a zero vector."""
 
     def __init__(self, graph: KnowledgeGraph) -> None:

@@ -20,7 +20,7 @@ from evidence_assets.models.registry import RELEVANCE_CLASSIFIER_ASSET, get_enco
 from evidence_assets.profiles import ModelKind, Profile
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
-from evidence_assets.systems.a2q.graph_vectors import GraphVectors, JoinedVectors, join_vectors
+from evidence_assets.systems.a2q.graph_vectors import JoinedVectors, NodeMeanVectors, join_vectors
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTriples, TripleSettings, define_nodes
 from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
@@ -71,7 +71,7 @@ def _open_a2q(context: StageContext, settings: A2QSettings) -> Selector:
 def _open_vectors(context: StageContext, graph: KnowledgeGraph, kind: str) -> tuple[TextVectors, FloatArray]:
     """Vectors of a user's file or of the graph itself, and those of the graph's nodes."""
     if kind == "graph":
-        graph_vectors = GraphVectors(graph)
+        graph_vectors = NodeMeanVectors(graph)
         return graph_vectors, graph_vectors.nodes
     paths = {files.name: files.paths for files in all_raw_files()}
     words = WordVectors(context.lake.raw_path(paths[f"embeddings/{kind}"][0]))

@@ -24,6 +24,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import CachingEncoder, get_encoder
+from evidence_assets.models.vectors import top_positions
 from evidence_assets.profiles import Profile
 from evidence_assets.retrieval.bm25 import lowercase_words, score_texts
 from evidence_assets.systems.baselines import VERSION
@@ -35,12 +36,6 @@ class BaselineSettings:
     """``k``: Pieces of evidence for each question and option."""
 
     k: int = 5
-
-
-def top_positions(scores: npt.NDArray[np.floating], k: int) -> list[int]:
-    """Positions of the ``k`` largest positive scores, best first, ties by position."""
-    order = np.argsort(-scores, kind="stable")[:k]
-    return [int(i) for i in order if scores[i] > 0]
 
 
 def verbalise_cell(table: Table, row: int, column: int) -> str:
@@ -126,7 +121,8 @@ class CellSelector:
         table, version = self._tables[question.table_id]
         parent = (Parent("table", table.table_id, version),)
         for (label, _), cell_scores in zip(_hypotheses(question), scores, strict=True):
-            best = [(cells[i], float(cell_scores[i])) for i in top_positions(cell_scores, self._k)]
+            positions = top_positions(np.where(cell_scores > 0, cell_scores, -np.inf), self._k)
+            best = [(cells[i], float(cell_scores[i])) for i in positions]
             yield from (SelectedEvidence(label, "cell", parent, *each) for each in add_header_cells(table, best))
 
 

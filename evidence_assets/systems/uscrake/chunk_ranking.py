@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from evidence_assets.models.inference import resolve_device
-from evidence_assets.models.vectors import Array
+from evidence_assets.models.vectors import Array, top_positions
 from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.retrieval.maxsim import Cosines, nearest_tokens
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Pool, Query
@@ -23,11 +23,6 @@ from evidence_assets.transport import TextCollection, TokenPool, find_nearest_te
 
 MAX_TRANSPORTED = 100
 """Chunks with the best late interaction that ``fusion`` scores by transport; it drops the others."""
-
-
-def top_positions(scores: Array, k: int) -> list[int]:
-    """Positions of the k largest finite scores, ties by position."""
-    return [int(i) for i in np.argsort(-scores, kind="stable")[:k] if np.isfinite(scores[i])]
 
 
 def late_interaction_scores(nearest: Cosines) -> Array:

@@ -13,9 +13,10 @@ from evidence_assets.experiment.evidence.selection import Parent, SelectedEviden
 from evidence_assets.lake.array_files import release_memory
 from evidence_assets.models.inference import map_single_threaded, resolve_device
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.vectors import top_positions
 from evidence_assets.reasoning.spans.passages import find_referent
 from evidence_assets.retrieval.token_cache import CachedText
-from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence, top_positions
+from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Passages, Pool, find_pools
 from evidence_assets.systems.uscrake.settings import UscrakeSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evidence_assets.systems.a2q.graph_vectors import GraphVectors, JoinedVectors, factorize_graph, join_vectors
+from evidence_assets.systems.a2q.graph_vectors import JoinedVectors, NodeMeanVectors, factorize_graph, join_vectors
 from evidence_assets_tests.systems.a2q.test_system import EDGES, ENCODER, GRAPH, NAMES, graph_over
 
 
@@ -31,7 +31,7 @@ def test_node_vectors_equal_a_dense_decomposition(n: int, dimensions: int) -> No
 
 
 def test_a_text_has_the_vectors_of_the_nodes_that_it_names() -> None:
-    vectors = GraphVectors(GRAPH)
+    vectors = NodeMeanVectors(GRAPH)
     one, both, none = vectors.encode_sentences(["the pizzeria", "pizzeria in the city", "unheard of"])
     assert one == pytest.approx(vectors.nodes[0])
     mean = vectors.nodes[0] + vectors.nodes[NAMES.index("city")]
@@ -40,9 +40,9 @@ def test_a_text_has_the_vectors_of_the_nodes_that_it_names() -> None:
 
 
 def test_a_cosine_of_joined_vectors_is_the_mean_of_both() -> None:
-    joined = JoinedVectors(ENCODER, GraphVectors(GRAPH))
+    joined = JoinedVectors(ENCODER, NodeMeanVectors(GRAPH))
     texts = ["pizzeria", "food court", "unheard of"]
-    first, second = ENCODER.encode_sentences(texts), GraphVectors(GRAPH).encode_sentences(texts)
+    first, second = ENCODER.encode_sentences(texts), NodeMeanVectors(GRAPH).encode_sentences(texts)
     vectors = joined.encode_sentences(texts)
     assert vectors[0] @ vectors[1] == pytest.approx((first[0] @ first[1] + second[0] @ second[1]) / 2, abs=1e-6)
     assert vectors[2] == pytest.approx(np.concatenate([first[2], np.zeros_like(second[2])]), abs=1e-6)
