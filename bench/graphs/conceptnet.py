@@ -88,7 +88,7 @@ def blocks(lake: Lake, *columns: str) -> Iterator[pl.DataFrame]:
     """The triples in blocks, as the assets read them."""
     schema = pa.schema([TABLES["triples"].arrow.field(name) for name in columns])
     for path in lake.files("triples", f"{PLACE}/triples"):
-        yield from map(pl.DataFrame, row_blocks(path, schema, merge.ROWS_PER_BLOCK))
+        yield from map(pl.DataFrame, row_blocks(path, schema, merge.TRIPLES_PER_BLOCK))
 
 
 def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:

@@ -119,7 +119,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         for key, paths in files.items():
             max_rank = self.best_harvested if key in self.harvested else None
             is_selected = pl.lit(True) if max_rank is None else pl.col("rank").fill_null(0) <= max_rank
-            for block in chain.from_iterable(row_blocks(path, schema, merge.ROWS_PER_BLOCK) for path in paths):
+            for block in chain.from_iterable(row_blocks(path, schema, merge.TRIPLES_PER_BLOCK) for path in paths):
                 yield pl.DataFrame(block).filter(is_selected).select(columns)
                 n_read += block.num_rows
                 report(n_read, total)

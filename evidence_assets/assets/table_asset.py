@@ -23,7 +23,7 @@ from evidence_assets.experiment.stage import LogFunction, StageContext, StageOut
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import TemporarilyUnavailable
 from evidence_assets.lake.lineage import find_dangling_edges, history_rows
-from evidence_assets.lake.rows import SortedRows, prepare_rows
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.model_calls import usage_metadata
@@ -38,7 +38,9 @@ FAIL_FAST_TAG = "evidence/at_once"
 """Tag of runs started at a terminal: they fail immediately instead of retrying."""
 PREVIEW_WIDTH = 160
 HISTORY_TABLES = {"evidence", "chains", "predictions", "triples", "scores"}
-"""Tables with a row history for `evidence diff`; chunks, vectors and graphs of files are too large."""
+"""Tables with a row history for `evidence diff`; chunks and vectors are too large."""
+MAX_HISTORY_ROWS = 1_000_000
+"""Maximum rows of a partition with a history; a larger one would take gigabytes of memory."""
 
 
 def _format_preview_cell(value: Any) -> str:
@@ -126,7 +128,6 @@ def table_asset(
             delay = FIRST_RETRY_DELAY_S * 2**context.retry_number
             context.log.warning(f"{error}; retrying in {delay:.0f} s")
             raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from error
-        is_large = isinstance(output.rows, SortedRows)
         rows = output.rows = prepare_rows(table, output.rows)  # frees the unprepared rows
         tables = {table: rows, **{name: prepare_rows(name, extra) for name, extra in output.other_tables.items()}}
         if models := {row["model_id"]: row for row in (*step.encoder_rows, *(m.row for m in step.language_models))}:
@@ -141,10 +142,9 @@ def table_asset(
         metadata_values |= usage_metadata(model.usage for model in step.language_models)
         metadata_values["dagster/row_count"] = rows.num_rows
         previous_version = step.lake.stored_version(table, step.asset, step.partition)
-        step.lake.write_prepared(step.asset, step.partition, tables)
-        version = step.lake.stored_version(table, step.asset, step.partition)
+        version = step.lake.write_prepared(step.asset, step.partition, tables)[table]
         metadata_values["file_changed"] = version != previous_version
-        if table in HISTORY_TABLES and not is_large:
+        if table in HISTORY_TABLES and rows.num_rows <= MAX_HISTORY_ROWS:
             run_id = history_id(context.run)
             history = history_rows(table, rows, run_id, step.asset, step.partition)
             step.lake.record_history(run_id, step.asset, step.partition, history)

@@ -26,6 +26,8 @@ VERSION = "1"
 EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
 NODE = ("node_id", "is_name")
+TRIPLES_PER_BLOCK = 1 << 20
+"""Triples, or edges of a knowledge base, that are read at a time."""
 
 
 def node_id(key: str) -> str:
@@ -36,10 +38,6 @@ def node_id(key: str) -> str:
 def edge_id(head: str, relation: str, tail: str) -> str:
     """Id of an edge: hash of its two nodes' ids and its relation."""
     return content_id(EDGE, head, relation, tail)
-
-
-ROWS_PER_BLOCK = 1 << 20
-"""Rows that are read at a time."""
 
 
 def merge_nodes(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame, folder: Path) -> Iterator[pl.DataFrame]:
@@ -60,7 +58,8 @@ def _find_mentions(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame) -> I
     canonical_keys = _canonical_keys(synonyms)
     for block in triples:
         ends = [
-            block.select(pl.col(end).alias("written"), pl.col(f"{end}_type").alias("type")) for end in ("head", "tail")
+            block.select(pl.col(end).alias("written"), pl.col(f"{end}_type").cast(pl.String).alias("type"))
+            for end in ("head", "tail")
         ]
         mentions = pl.concat(ends).group_by("written", "type").len()
         yield mentions.join(_identify_nodes(mentions["written"], canonical_keys), on="written")
@@ -202,7 +201,7 @@ def edge_rows(edges: pl.DataFrame, name: str, source: str, folder: Path, licence
     ends = [pl.concat_str(pl.lit(prefixed_node_id(name, "")), end).alias(end) for end in ("head_id", "tail_id")]
     blocks = (
         _with_edge_ids(block.select(*ends, pl.col("relation").cast(pl.String)))
-        for block in edges.iter_slices(ROWS_PER_BLOCK)
+        for block in edges.iter_slices(TRIPLES_PER_BLOCK)
     )
     lists = {"triple_ids": [], "sources": [source], "licences": [licence] if licence else []}
     constants = [pl.lit(texts, dtype=pl.List(pl.String)).alias(column) for column, texts in lists.items()]

@@ -52,14 +52,14 @@ def replacing_file(path: Path, *, downloaded: bool = False) -> Iterator[Path]:
         if not downloaded:
             _flush(path.parent)
     except (OSError, RuntimeError) as error:
-        raise_if_disk_full(error, path)
+        _raise_if_disk_full(error, path)
         raise
     finally:
         temporary.unlink(missing_ok=True)
         handle.close()
 
 
-def raise_if_disk_full(error: Exception, path: Path) -> None:
+def _raise_if_disk_full(error: Exception, path: Path) -> None:
     """Raise DiskFull if a disk is full; some libraries report this only in the message."""
     number = error.errno if isinstance(error, OSError) else None
     if number in _DISK_FULL_ERRNOS or any(os.strerror(full) in str(error) for full in _DISK_FULL_ERRNOS):
@@ -85,14 +85,17 @@ def _create_folder(folder: Path) -> None:
 
 def is_abandoned(temporary: Path) -> bool:
     """Whether no process holds the lock of a temporary file or folder."""
-    lock = temporary.with_suffix(".lock") if temporary.is_dir() else temporary
+    lock = temporary.with_suffix(".lock")
     try:
-        with lock.open("rb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        handle = os.open(lock if lock.exists() else temporary, os.O_RDONLY)
     except FileNotFoundError:
-        return temporary.is_dir()
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    finally:
+        os.close(handle)
     return True
 
 
@@ -123,7 +126,7 @@ def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path
             _flush(folder.parent)
             shutil.rmtree(old, ignore_errors=True)
         except (OSError, RuntimeError) as error:
-            raise_if_disk_full(error, folder)
+            _raise_if_disk_full(error, folder)
             raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -131,14 +134,23 @@ def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path
 
 @contextlib.contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
-    """Yield a new folder in ``parent`` and delete it afterwards; its mapped files remain readable."""
-    temporary = parent / f".{uuid4().hex}.tmp"
-    lock = temporary.with_suffix(".lock")
-    with lock.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        temporary.mkdir()
-        try:
-            yield temporary
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-            lock.unlink(missing_ok=True)
+    """Yield a new folder in ``parent`` and delete it afterwards; its mapped files remain readable.
+
+    Deletes the folders of killed processes first.
+    """
+    for leftover in parent.glob(".*.tmp"):
+        if is_abandoned(leftover):
+            shutil.rmtree(leftover, ignore_errors=True)
+    new = parent / f".{uuid4().hex}"
+    new.mkdir()
+    handle = os.open(new, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    temporary = new.rename(f"{new}.tmp")  # only a locked folder has a name that others may delete
+    try:
+        yield temporary
+    except Exception as error:
+        _raise_if_disk_full(error, parent)
+        raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(handle)

@@ -68,6 +68,7 @@ class Lake:
     history/run=<id>/<asset>@<partition>.parquet one file per run and partition
     raw/ indexes/ cache/                         inputs, indexes and token stores, completions
     .blocks/asset=<key>/<partition>/             checkpoints of an unfinished partition
+    .<random>.tmp/                               rows of a running sort
     ============================================ ==================================================
 
     A table's schema may grow by a nullable column. Any other change of it or of this layout needs a new
@@ -224,12 +225,11 @@ class Lake:
         Returns the file of each table.
         Each file records the versions of all files, so that ``is_complete`` detects a kill between two renames.
         """
-        return self.write_prepared(
-            asset, partition, {table: prepare_rows(table, rows) for table, rows in tables.items()}
-        )
+        self.write_prepared(asset, partition, {table: prepare_rows(table, rows) for table, rows in tables.items()})
+        return {table: self._path(table, asset, partition) for table in tables}
 
-    def write_prepared(self, asset: str, partition: str, prepared: Mapping[str, pa.Table]) -> dict[str, Path]:
-        """Write rows that `prepare_rows` returned; see `write`."""
+    def write_prepared(self, asset: str, partition: str, prepared: Mapping[str, pa.Table]) -> dict[str, str]:
+        """Write rows that `prepare_rows` returned, as `write` does; returns the version of each table."""
         versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
         metadata = {WRITTEN_TABLES: json.dumps(versions).encode()}
         prepared = {table: rows.replace_schema_metadata(metadata) for table, rows in prepared.items()}
@@ -238,7 +238,7 @@ class Lake:
             for table, path in paths.items():
                 write_rows(table, prepared[table], stack.enter_context(replacing_file(path)))
         delete_path(self.blocks_folder(asset, partition))  # only after all renames
-        return paths
+        return versions
 
     def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
         """Record a run's rows of one partition, replacing those that the same run recorded before."""
@@ -286,7 +286,9 @@ def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
 
 def find_abandoned_files(lake: Lake) -> list[Path]:
     """Temporary files and folders of killed writers."""
-    paths = [path for pattern in (".*.tmp", ".*.old") for path in lake.root.rglob(pattern) if is_abandoned(path)]
+    # Not `rglob`, which fails if a folder vanishes meanwhile.
+    names = (Path(parent) / name for parent, folders, files in os.walk(lake.root) for name in (*folders, *files))
+    paths = [path for path in names if path.match(".*.tmp") or path.match(".*.old") if is_abandoned(path)]
     return [path for path in paths if not set(paths) & set(path.parents)]
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from evidence_assets.graphs.merge import edge_id, edge_rows
 from evidence_assets.lake import rows as row_files
 from evidence_assets.lake import sorted_rows
+from evidence_assets.lake.atomic import temporary_folder
 from evidence_assets.lake.errors import DiskFull, SchemaMismatch
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.sorted_rows import sort_on_disk, store_sorted
@@ -64,7 +65,7 @@ def test_rows_sorted_on_disk_have_the_bytes_of_rows_sorted_in_memory(
 ) -> None:
     monkeypatch.setattr(row_files, "ROW_GROUP_SIZE", BLOCK)
     monkeypatch.setattr(sorted_rows, "ROWS_PER_BLOCK", BLOCK - 1)
-    edges = [(f"ü{i % 7}", f"r{i % 2}", f"t{i}") for i in range(count)]
+    edges = [(f"ü{i % 7}", f"r{i % 2}", f"t{i}" * 9_000) for i in range(count)]  # several pages of a file
     ends = [(f"bäse:{head}", relation, f"bäse:{tail}") for head, relation, tail in edges]
     expected = [graph_edge(edge_id(*each), *each, sources=["a.tsv"], licences=licences) for each in ends]
     frame = pl.DataFrame(edges, dict.fromkeys(("head_id", "relation", "tail_id"), pl.String), orient="row")
@@ -84,8 +85,6 @@ def test_blocks_that_do_not_ascend_are_rejected(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
     error = duckdb.IOException(f"Could not write: {os.strerror(errno.ENOSPC)}")
-    with (
-        mock.patch.object(sorted_rows.duckdb, "connect", side_effect=error),
-        pytest.raises(DiskFull, match="free some"),
-    ):
-        list(sort_on_disk([pl.DataFrame({"a": [1]})], ("a",), tmp_path))
+    with pytest.raises(DiskFull, match="free some"), temporary_folder(tmp_path):
+        raise error
+    assert list(tmp_path.iterdir()) == []

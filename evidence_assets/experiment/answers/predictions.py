@@ -208,7 +208,8 @@ def counterfactual_rows(
         for rank, (evidence_id, content_hash) in enumerate(cited[question_id].items(), 1):
             writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
     output = writer.finish()
-    citing_rows = pl.DataFrame(prepare_rows("counterfactuals", output.rows)).filter(pl.col("necessary").is_not_null())
+    output.rows = prepare_rows("counterfactuals", output.rows)
+    citing_rows = pl.DataFrame(output.rows).filter(pl.col("necessary").is_not_null())
     output.metadata = {
         "answers_that_cite": citing_rows.height,
         "necessity": citing_rows["necessary"].mean(),
