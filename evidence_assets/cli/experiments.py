@@ -15,7 +15,6 @@ from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import Lake
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add your own data to the lake.")
@@ -62,10 +61,12 @@ def add_corpus(
     `evidence ask --corpus NAME` then answers from it.
     """
     with report_errors():
+        from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.ask import add_folder
         from evidence_assets.experiment.corpus_building import open_chunks
 
-        opened_lake = _open_lake(lake)
+        _use_lake(lake)
+        opened_lake = LakeResource().open()
         add_folder(opened_lake, folder, name)
         documents = open_chunks(opened_lake, name).documents
     out.print(
@@ -92,16 +93,17 @@ def add_benchmark(
     A second time, it replaces the files of the benchmark. On any error nothing is changed.
     """
     with report_errors():
+        from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_benchmark import plan_benchmark, plan_published_benchmark, write_benchmark
 
-        opened_lake = _open_lake(lake)
+        _use_lake(lake)
         if reader and tables:
             raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
         if reader:
             plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
         else:
             plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-        write_benchmark(plan, opened_lake)
+        write_benchmark(plan, LakeResource().open())
     counts = ", ".join(f"{n:,} {kind}" for kind, n in plan.counts.items())
     out.print(f"{name}: {counts}; task {plan.task}, split {plan.split}")
     for note in plan.notes:
@@ -109,10 +111,7 @@ def add_benchmark(
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 
-def _open_lake(root: Path | None) -> Lake:
-    """The lake, created if it is new; this process reads its declarations."""
-    from evidence_assets.assets.resources import LakeResource
-
-    lake = LakeResource(root=str(root or "")).open()
-    os.environ[LAKE_VARIABLE] = lake.address
-    return lake
+def _use_lake(root: Path | None) -> None:
+    """This process uses the lake at ``root`` and its declarations."""
+    if root is not None:
+        os.environ[LAKE_VARIABLE] = str(root)

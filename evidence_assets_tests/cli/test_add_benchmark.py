@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.graph import Graph
@@ -15,6 +16,7 @@ from evidence_assets.benchmarks import declared_benchmarks as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord
+from evidence_assets.cli import app
 from evidence_assets.cli.add_benchmark import BenchmarkPlan, plan_benchmark, plan_published_benchmark, write_benchmark
 from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
@@ -222,3 +224,10 @@ def test_an_error_says_what_is_missing_and_nothing_is_written(
     with pytest.raises(BadInput, match=message):
         folder.add_published(reader, files)
     assert not list(folder.defs.rglob("*.yaml"))
+
+
+def test_an_error_leaves_no_new_lake(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LAKE_VARIABLE, str(folder.lake.root))  # restored after the test
+    command = ["add", "benchmark", "mine", "--questions", str(folder.questions(CHOICE)), "--lake"]
+    assert CliRunner().invoke(app, [*command, str(folder.root / "new")]).exit_code == 1
+    assert not (folder.root / "new").exists()
