@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bench.graphs.stark import WORDS
 from bench.retrieval.in_stages import keep, run
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
-from evidence_assets.benchmarks.graphs.rows import GraphSource, read_synonyms, triple_rows
+from evidence_assets.benchmarks.graphs.rows import GraphSource, read_synonyms, sort_triples, triple_frames
 from evidence_assets.graphs import graph_store, merge
 from evidence_assets.lake.atomic import temporary_folder
 from evidence_assets.lake.catalogue import connect
@@ -80,7 +80,8 @@ def write(folder: Path, arguments: argparse.Namespace) -> None:
 
 def triples(lake: Lake, files: Path, _: argparse.Namespace) -> int:
     with temporary_folder(lake.root) as folder:
-        rows = store_sorted("triples", triple_rows(SOURCES, files, load_vocabulary(), folder), folder)
+        frames = triple_frames(SOURCES[0], files, load_vocabulary())
+        rows = store_sorted("triples", sort_triples(frames, folder), folder)
     return keep(lake, "triples", f"{PLACE}/triples", rows)
 
 

@@ -92,6 +92,16 @@ def _graph_assets(
     return row_assets, csr
 
 
+def _with_progress(step: StageContext, label: str, blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The blocks; their number of rows is logged meanwhile."""
+    report, n_rows = None, 0
+    for block in blocks:
+        report = report or report_progress(label, step.inform)  # the first block of a sort comes after all reading
+        yield block
+        n_rows += len(block)
+        report(n_rows, None)
+
+
 class GraphFiles(GraphSource, dg.Resolvable):
     """Files of one source of a graph."""
 
@@ -128,10 +138,11 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         return graph_rows.read_synonyms(self.files, step.lake.fetch_raw(*self._paths))
 
     def _build_triples(self, step: StageContext) -> StageOutput:
-        raw = step.lake.fetch_raw(*self._paths)
+        raw, vocabulary = step.lake.fetch_raw(*self._paths), load_vocabulary()
+        frames = chain.from_iterable(graph_rows.triple_frames(source, raw, vocabulary) for source in self.files)
         with temporary_folder(step.lake.root) as folder:
-            blocks = graph_rows.triple_rows(self.files, raw, load_vocabulary(), folder)
-            triples = store_sorted("triples", blocks, folder)
+            blocks = graph_rows.sort_triples(_with_progress(step, "triples read", frames), folder)
+            triples = store_sorted("triples", _with_progress(step, "triples sorted", blocks), folder)
         counts = {count["values"]: count["counts"] for count in triples.rows["licence"].value_counts().to_pylist()}
         return StageOutput(triples, metadata={"by_licence": dg.MetadataValue.json(dict(sorted(counts.items())))})
 
@@ -139,12 +150,13 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         triples = self._read_triples(step, "head", "tail", "head_type", "tail_type")
         with temporary_folder(step.lake.root) as folder:
             nodes = merge.merge_nodes(triples, self._read_synonyms(step), folder)
-            return StageOutput(store_sorted("kg_nodes", nodes, folder))
+            return StageOutput(store_sorted("kg_nodes", _with_progress(step, "nodes merged", nodes), folder))
 
     def _build_edges(self, step: StageContext) -> StageOutput:
         triples = self._read_triples(step, "head", "relation", "tail", "triple_id", "source", "licence")
         with temporary_folder(step.lake.root) as folder:
-            edges = store_sorted("kg_edges", merge.merge_edges(triples, self._read_synonyms(step), folder), folder)
+            blocks = merge.merge_edges(triples, self._read_synonyms(step), folder)
+            edges = store_sorted("kg_edges", _with_progress(step, "edges merged", blocks), folder)
             return StageOutput(edges, store_sorted("lineage_edges", merge.edge_lineage(edges.rows), folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -281,7 +293,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         edges = self.read_edges(step.lake.raw_path(self.folder))
         with temporary_folder(step.lake.root) as folder:
             blocks = edge_rows(edges, self.name, self.sources[1], folder, self.licence)
-            return StageOutput(store_sorted("kg_edges", blocks, folder))
+            return StageOutput(store_sorted("kg_edges", _with_progress(step, "edges sorted", blocks), folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.is_in_profile():

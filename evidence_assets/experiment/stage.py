@@ -153,7 +153,7 @@ class StageContext:
         row = {"model_id": key, "name": name, "revision": revision, "task": task}
         self.encoder_rows.append(row | {"input_hash": content_id(task, key)})
 
-    def progress(self, label: str) -> Callable[[int, int], None]:
+    def progress(self, label: str) -> Callable[[int, int | None], None]:
         """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds."""
         return report_progress(label, self.inform)
 
@@ -195,17 +195,23 @@ class Stage:
         return self.compute(self.prepare(context))
 
 
-def report_progress(label: str, inform: LogFunction) -> Callable[[int, int], None]:
-    """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds."""
+def report_progress(label: str, inform: LogFunction) -> Callable[[int, int | None], None]:
+    """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds.
+
+    Without a total, it logs the number and rate.
+    """
     start = last_report = time.monotonic()
 
-    def report(completed: int, total: int) -> None:
+    def report(completed: int, total: int | None) -> None:
         nonlocal last_report
         time_s = time.monotonic()
         if time_s - last_report < SECONDS_BETWEEN_REPORTS or not completed:
             return
         last_report = time_s
         rate = completed / (time_s - start)
-        inform(f"{label}: {completed:,} of {total:,}, {rate:,.1f} per second, {(total - completed) / rate:,.0f} s left")
+        of_total, left = (
+            ("", "") if total is None else (f" of {total:,}", f", {(total - completed) / rate:,.0f} s left")
+        )
+        inform(f"{label}: {completed:,}{of_total}, {rate:,.1f} per second{left}")
 
     return report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +14,7 @@ from evidence_assets.assets import graph as component
 from evidence_assets.assets.graph import Graph, GraphFiles
 from evidence_assets.benchmarks.declared_benchmarks import declarations_of
 from evidence_assets.benchmarks.graphs.rows import triple_id
+from evidence_assets.experiment import stage
 from evidence_assets.experiment.evidence import sources as inputs
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
@@ -120,3 +122,11 @@ def test_every_source_of_the_paper_profile_states_its_origin() -> None:
             attributes = declared.attributes
             if "paper" in (attributes.get("profiles") or ()) and not attributes.get("source"):
                 assert len(attributes.get("holds", "")) > 20, attributes["name"]
+
+
+def test_rates_of_reading_and_sorting_are_logged(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "SECONDS_BETWEEN_REPORTS", 0)
+    messages: list[str] = []
+    graph_of()._build_triples(stage.StageContext(lake, "triples", "knowledge/small/triples", inform=messages.append))
+    assert re.fullmatch(r"triples read: 11, [\d,.]+ per second", messages[1])
+    assert re.fullmatch(r"triples sorted: 11, [\d,.]+ per second", messages[-1])

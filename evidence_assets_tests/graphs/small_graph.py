@@ -61,7 +61,8 @@ def graph_of_rows(name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
 def read_triples(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     """Rows of ``triples`` of some sources."""
     with TemporaryDirectory() as folder:
-        blocks = graph_rows.triple_rows(sources, raw, load_vocabulary(), Path(folder))
+        frames = (frame for source in sources for frame in graph_rows.triple_frames(source, raw, load_vocabulary()))
+        blocks = graph_rows.sort_triples(frames, Path(folder))
         return pl.DataFrame(store_sorted("triples", blocks, Path(folder)).rows)
 
 

@@ -73,15 +73,9 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
         )
 
 
-def triple_rows(
-    sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabulary, folder: Path
-) -> Iterator[pl.DataFrame]:
-    """Rows of ``triples`` of all sources in blocks, sorted by the table's key, without duplicates.
-
-    ``folder``: For the sort.
-    """
+def sort_triples(frames: Iterable[pl.DataFrame], folder: Path) -> Iterator[pl.DataFrame]:
+    """Rows of ``triples`` in blocks, sorted by the table's key, without duplicates; ``folder`` is for the sort."""
     key = TABLES["triples"].key
-    frames = (frame for source in sources for frame in triple_frames(source, raw, vocabulary))
     for block in sort_on_disk(frames, key, folder):
         yield block.unique(key, keep="first", maintain_order=True)
 
