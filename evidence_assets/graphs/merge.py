@@ -25,7 +25,8 @@ VERSION = "1"
 """Changes when the same triples give different rows."""
 EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
-NODE = ("node_id", "is_name")
+NODE_COLUMNS = ("node_id", "is_name")
+"""The node of a spelling, and whether the spelling is a name instead of a synonym."""
 TRIPLES_PER_BLOCK = 1 << 20
 """Triples, or edges of a knowledge base, that are read at a time."""
 
@@ -64,7 +65,9 @@ def _find_mentions(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame) -> I
         mentions = pl.concat(ends).group_by("written", "type").len()
         yield mentions.join(_identify_nodes(mentions["written"], canonical_keys), on="written")
     spellings = _identify_nodes(pl.concat([synonyms["name"], synonyms["alias"]]), canonical_keys)
-    yield spellings.select("written", pl.lit(None, pl.String).alias("type"), pl.lit(0, pl.UInt32).alias("len"), *NODE)
+    yield spellings.select(
+        "written", pl.lit(None, pl.String).alias("type"), pl.lit(0, pl.UInt32).alias("len"), *NODE_COLUMNS
+    )
 
 
 def _identify_nodes(names: pl.Series, canonical_keys: pl.DataFrame) -> pl.DataFrame:
@@ -91,7 +94,7 @@ def _canonical_keys(synonyms: pl.DataFrame) -> pl.DataFrame:
 def _group_mentions(mentions: pl.DataFrame) -> pl.DataFrame:
     """One row per node with its most frequent name and type; ties go to the first in sort order."""
     names = (
-        mentions.group_by("written", *NODE)
+        mentions.group_by("written", *NODE_COLUMNS)
         .agg(pl.col("len").sum())
         .filter(pl.col("len").sum().over("node_id") > 0)
         .sort(pl.col("len") > 0, "is_name", "len", "written", descending=[True, True, True, False])

@@ -19,7 +19,7 @@ from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
-if TYPE_CHECKING:  # here and below: a trace reads no Polars frame
+if TYPE_CHECKING:  # a trace reads no Polars frame
     import polars as pl
 
 ROW_GROUP_SIZE = 65_536
@@ -43,6 +43,9 @@ class SortedRows:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.rows.__arrow_c_stream__(requested_schema)
 
 
 Rows: TypeAlias = "pl.DataFrame | pa.Table | list[dict[str, Any]] | SortedRows"
@@ -143,8 +146,8 @@ def _convert_large_strings(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _row_blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
-    """Rows in blocks of ``size``."""
+def _slices(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    """Rows in blocks of ``size``, each with one memory layout."""
     for first in range(0, max(1, rows.num_rows), size):
         yield _convert_large_strings(rows.slice(first, size).combine_chunks())
 
@@ -161,7 +164,7 @@ def version_of(rows: pa.Table) -> str:
     """Content hash of prepared rows without all-null columns, so that a schema may grow."""
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     digest = hashlib.blake2b(digest_size=16)
-    for block in _row_blocks(rows, ROW_GROUP_SIZE):
+    for block in _slices(rows, ROW_GROUP_SIZE):
         for name, column in zip(block.column_names, block.columns, strict=True):
             digest.update(f"{name} {column.type} ".encode())
             _hash_values(column.combine_chunks(), digest)
@@ -224,5 +227,5 @@ def write_rows(table: str, rows: pa.Table, path: Path) -> None:
         use_dictionary=list(DICTIONARY_COLUMNS) if table == "lineage_edges" else True,
         bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *BLOOM_FILTER_COLUMNS.get(table, ())), bloom_filter),
     ) as writer:
-        for block in _row_blocks(rows, group_size):
+        for block in _slices(rows, group_size):
             writer.write_table(block, row_group_size=group_size)

@@ -21,7 +21,8 @@ SORT_MEMORY = "2GB"
 MAX_SORT_THREADS = 8
 """Maximum threads of a sort; with 32, rows in use by all threads exceeded its memory."""
 ROWS_PER_BLOCK = 1 << 18
-NUMBER = "file_row_number"
+ROW_NUMBER = "file_row_number"
+"""DuckDB's name for the position of a row in a Parquet file."""
 
 
 def sort_on_disk(frames: Iterable[pl.DataFrame], by: Sequence[str], folder: Path) -> Iterator[pl.DataFrame]:
@@ -45,7 +46,7 @@ def sort_on_disk(frames: Iterable[pl.DataFrame], by: Sequence[str], folder: Path
     }
     with duckdb.connect(config=config) as connection:
         numbered = connection.read_parquet(str(unsorted), file_row_number=True)
-        ordered = numbered.order(", ".join((*by, NUMBER))).project(f"* EXCLUDE {NUMBER}")
+        ordered = numbered.order(", ".join((*by, ROW_NUMBER))).project(f"* EXCLUDE {ROW_NUMBER}")
         rest = pl.DataFrame()
         for batch in ordered.to_arrow_reader(ROWS_PER_BLOCK):
             block = pl.concat([rest, pl.DataFrame(batch)], how="diagonal")

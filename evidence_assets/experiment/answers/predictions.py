@@ -15,7 +15,6 @@ from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
-from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.confidence import RAW_SHARE, Fit, Fits, Signals, confidence_family, packaged_fits
 from evidence_assets.reasoning.tasks import Omission, Reasoner, ReplyCost
 
@@ -208,7 +207,6 @@ def counterfactual_rows(
         for rank, (evidence_id, content_hash) in enumerate(cited[question_id].items(), 1):
             writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
     output = writer.finish()
-    output.rows = prepare_rows("counterfactuals", output.rows)
     citing_rows = pl.DataFrame(output.rows).filter(pl.col("necessary").is_not_null())
     output.metadata = {
         "answers_that_cite": citing_rows.height,
