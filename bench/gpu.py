@@ -4,7 +4,7 @@ gpu`).
     python -m bench.gpu [--device cuda] [--small]
 
 Needs torch, transformers, sentence-transformers, torch-geometric and this folder, no Dagster and no network. One table
-is printed; the exit status is 1 where results differ by more than they may. Models other than the embedded encoder have
+is printed, row by row; the exit status is 1 where results differ by more than they may. Models other than the embedded encoder have
 random weights of a common size: what is compared is kernels. With ``--device cpu`` the device is its own twin, which
 shows that the script works.
 """
@@ -12,29 +12,48 @@ shows that the script works.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
-from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequenceClassification, set_seed
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+    set_seed,
+)
 
 from bench.graphs.attention import random_problem
 from bench.retrieval.encoder import texts_of
 from evidence_assets.graphs.attention.scorer import AttentionSettings, train_and_score
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.inference import find_minilm_folder
+from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.masked import HFMaskedLM
-from evidence_assets.models.rerankers import CrossEncoderReranker
+from evidence_assets.models.protocols import Request
+from evidence_assets.models.reader.network import EncoderName, OptionInput, ReaderNetwork
+from evidence_assets.models.reader.training import (
+    TrainingQuestion,
+    TrainingSettings,
+    fit_reader,
+    prepare_examples,
+    weights_of,
+)
+from evidence_assets.models.rerankers import CrossEncoderReranker, LabelledPair, TuningSettings, tune_reranker
+from evidence_assets.models.sequence_models import TextLikelihood
+from evidence_assets.models.span_reader import SpanReader
 from evidence_assets.transport import TokenMeasure
 from evidence_assets.transport.ground_cost import list_ground_costs
 from evidence_assets.transport.pool import TokenPool
@@ -54,8 +73,9 @@ class Twins:
 
 
 def time_call(run: Callable[[], Any], device: str, times: int = 3) -> tuple[Any, float]:
-    """What it gives, and its best time after one to warm up."""
-    run()
+    """What it gives, and its best time; a call to warm up precedes several."""
+    if times > 1:
+        run()
     best = np.inf
     for _ in range(times):
         if device != "cpu":
@@ -81,7 +101,7 @@ def transport(device: str, small: bool) -> Iterator[Twins]:
     for cost in list_ground_costs():
         measure = pool.measure(7, cost)
         query = TokenMeasure(measure.points[:12], measure.weights[:12])
-        (expected,), cpu_seconds = time_call(partial(find_nearest_texts, [query], pool, 20, cost), "cpu", 1)
+        (expected,), cpu_seconds = time_call(partial(find_nearest_texts, [query], pool, 20, cost), "cpu")
         (gpu_result,), seconds = time_call(partial(find_nearest_texts, [query], pool, 20, cost, device=device), device)
         same = gpu_result.indices.tolist() == expected.indices.tolist()
         difference = float(np.abs(gpu_result.distances - expected.distances).max()) if same else np.inf
@@ -90,7 +110,7 @@ def transport(device: str, small: bool) -> Iterator[Twins]:
 
 def attention(device: str, small: bool) -> Iterator[Twins]:
     """UGAT's training and scores."""
-    count, nodes = (4, 30) if small else (64, 300)
+    count, nodes = (4, 30) if small else (16, 300)
     problems = [random_problem(number, nodes, 384, 4 * nodes) for number in range(count)]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
     settings = AttentionSettings()
@@ -151,7 +171,7 @@ def reranker(device: str, small: bool) -> Iterator[Twins]:
 
 def masked(device: str, small: bool) -> Iterator[Twins]:
     """Log probabilities of a masked model."""
-    texts = texts_of(20 if small else 500, 5, 40)
+    texts = texts_of(20 if small else 200, 5, 40)
     with tempfile.TemporaryDirectory() as folder:
         place = save_model(Path(folder), BertForMaskedLM)
         cpu_model, gpu_model = (HFMaskedLM.load(place, device=each) for each in ("cpu", device))
@@ -161,20 +181,95 @@ def masked(device: str, small: bool) -> Iterator[Twins]:
     yield Twins("masked model", f"{len(texts)} texts", mine, its, worst, 1e-2)
 
 
-def index(device: str, small: bool) -> Iterator[Twins]:
-    """A flat FAISS index, where its build for cards is installed."""
-    import faiss
+def reader(device: str, small: bool) -> Iterator[Twins]:
+    """A reader's training, which multiplies in bfloat16 on a card, and its scores."""
+    texts = texts_of(400 if small else 2000, 5, 30)
+    options = [OptionInput(text, " ".join(text.split()[:3]), (text,), float(row % 4)) for row, text in enumerate(texts)]
+    questions = [
+        TrainingQuestion(f"q{start}", tuple(options[start : start + 4]), start // 4 % 4)
+        for start in range(0, len(options), 4)
+    ]
+    settings = TrainingSettings(epochs=1)
 
-    if device == "cpu" or not hasattr(faiss, "StandardGpuResources"):
-        return
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(2000 if small else 500_000, 384)).astype(np.float32)
-    flat = faiss.IndexFlatIP(384)
-    flat.add(vectors)
-    gpu_index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, flat)
-    (cpu_result, _), mine = time_call(lambda: flat.search(vectors[:64], 100), "cpu", 1)
-    (nearest, _), its = time_call(lambda: gpu_index.search(vectors[:64], 100), device)
-    yield Twins("FAISS, flat", f"{len(vectors)} vectors", mine, its, float(np.abs(cpu_result - nearest).max()), 1e-2)
+    def train(place: str) -> tuple[ReaderNetwork, dict[str, float]]:
+        set_seed(settings.seed)
+        network = ReaderNetwork(EncoderName(EMBEDDED_ENCODER), device=place)
+        _, report = fit_reader(network, prepare_examples(network, questions), settings, lambda text: None)
+        return network, report["epochs"][-1]
+
+    (cpu_network, cpu_epoch), mine = time_call(lambda: train("cpu"), "cpu", 1)
+    (gpu_network, gpu_epoch), its = time_call(lambda: train(device), device, 2)
+    difference = abs(cpu_epoch["loss"] - gpu_epoch["loss"])
+    yield Twins("reader, loss of an epoch", f"{len(questions)} questions", mine, its, difference, 0.02)
+    gpu_network.trained.load_state_dict(cpu_network.trained.state_dict())
+    inputs, weights = cpu_network.encode(options), weights_of(options)
+    cpu_scores, mine = time_call(lambda: cpu_network.scores(inputs, weights), "cpu", 1)
+    gpu_scores, its = time_call(lambda: gpu_network.scores(inputs, weights), device)
+    yield Twins(
+        "reader, scores", f"{len(inputs)} options", mine, its, float(np.abs(cpu_scores - gpu_scores).max()), 1e-3
+    )
+
+
+def classifier(device: str, small: bool) -> Iterator[Twins]:
+    """The tuning of a relevance classifier from the embedded encoder."""
+    texts = texts_of(32 if small else 640, 5, 40)
+    pairs = [LabelledPair(text[:20], text, row % 2 == 0) for row, text in enumerate(texts)]
+    settings = TuningSettings(epochs=1)
+    with tempfile.TemporaryDirectory() as folder:
+        cpu_losses, mine = time_call(
+            lambda: tune_reranker(EMBEDDED_ENCODER, pairs, Path(folder), settings, device="cpu"), "cpu", 1
+        )
+        gpu_losses, its = time_call(
+            lambda: tune_reranker(EMBEDDED_ENCODER, pairs, Path(folder), settings, device=device), device, 2
+        )
+    difference = abs(cpu_losses[0] - gpu_losses[0])
+    yield Twins("relevance classifier, loss of an epoch", f"{len(pairs)} pairs", mine, its, difference, 0.02)
+
+
+def spans(device: str, small: bool) -> Iterator[Twins]:
+    """Answers of a span reader, whose first logits decide for an answer of the text."""
+    texts = texts_of(5 if small else 100, 50, 200)
+    with tempfile.TemporaryDirectory() as folder:
+        place = str(save_model(Path(folder), BertForQuestionAnswering))
+        cpu_model, gpu_model = (SpanReader(place, device=each) for each in ("cpu", device))
+    cpu_result, mine = time_call(lambda: [cpu_model.read("what is it", text) for text in texts], "cpu", 1)
+    gpu_result, its = time_call(lambda: [gpu_model.read("what is it", text) for text in texts], device)
+    pairs = [
+        (0.0 if a == b else np.inf) if a is None or b is None else abs(a.probability - b.probability)
+        for a, b in zip(cpu_result, gpu_result, strict=True)
+    ]
+    yield Twins("span reader", f"{len(texts)} texts", mine, its, max(pairs), 1e-3)
+
+
+def causal(device: str, small: bool) -> Iterator[Twins]:
+    """Replies and likelihoods of a causal model."""
+    texts = texts_of(3 if small else 30, 20, 60)
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer = AutoTokenizer.from_pretrained(find_minilm_folder(), eos_token="[SEP]", bos_token="[CLS]")
+        set_seed(0)
+        config = LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=384,
+            intermediate_size=1024,
+            num_hidden_layers=6,
+            num_attention_heads=6,
+            eos_token_id=tokenizer.eos_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+        )
+        LlamaForCausalLM(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        generators = [TransformersGenerator(folder, device=each) for each in ("cpu", device)]
+        likelihoods = [TextLikelihood(folder, device=each) for each in ("cpu", device)]
+    requests = [Request("", text, max_tokens=24) for text in texts]
+    run = [lambda g=g: [reply.text for _, reply in g.generate_each(requests)] for g in generators]  # type: ignore[misc]
+    cpu_replies, mine = time_call(run[0], "cpu", 1)
+    gpu_replies, its = time_call(run[1], device, 2)
+    n_different = sum(a != b for a, b in zip(cpu_replies, gpu_replies, strict=True))
+    yield Twins("language model, replies that differ", f"{len(texts)} prompts", mine, its, n_different, 0)
+    pairs = list(zip(texts, reversed(texts), strict=True))
+    cpu_scores, mine = time_call(lambda: likelihoods[0].score(pairs), "cpu", 1)
+    gpu_scores, its = time_call(lambda: likelihoods[1].score(pairs), device)
+    yield Twins("likelihood", f"{len(pairs)} pairs", mine, its, float(np.abs(cpu_scores - gpu_scores).max()), 1e-3)
 
 
 def main() -> None:
@@ -184,24 +279,19 @@ def main() -> None:
     options = parser.parse_args()
     if options.device != "cpu" and not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here; --device cpu --small shows that the script works")
-    paths = [transport, attention, encoder, reranker, masked, *([index] if find_spec("faiss") else [])]
-    name = torch.cuda.get_device_name() if options.device != "cpu" else "the processor itself"
-    table = Table("path", "size", "processor, s", "device, s", "times", "difference", "allowed", title=name)
+    paths = [transport, encoder, reranker, masked, reader, classifier, spans, causal, attention]
+    print(
+        f"{torch.cuda.get_device_name() if options.device != 'cpu' else 'the processor itself'}, {os.cpu_count()} processors\n"
+    )
+    print("| path | size | processor, s | device, s | times | difference | allowed |\n|---|---|---|---|---|---|---|")
     n_wrong = 0
     for path in paths:
-        for twins in path(options.device, options.small):
-            fits = twins.difference <= twins.allowed
+        for row in path(options.device, options.small):
+            fits = row.difference <= row.allowed
             n_wrong += not fits
-            table.add_row(
-                twins.path,
-                twins.size,
-                f"{twins.processor:.3f}",
-                f"{twins.device:.3f}",
-                f"{twins.processor / twins.device:.1f}",
-                f"{twins.difference:.2g}{'' if fits else ' !'}",
-                f"{twins.allowed:.2g}",
-            )
-    Console(width=160, highlight=False).print(table)
+            seconds = f"{row.processor:.3f} | {row.device:.3f} | {row.processor / row.device:.1f}"
+            difference = f"{row.difference:.2g}{'' if fits else ' (too far)'}"
+            print(f"| {row.path} | {row.size} | {seconds} | {difference} | {row.allowed:.2g} |", flush=True)
     sys.exit(bool(n_wrong))
 
 

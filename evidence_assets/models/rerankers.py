@@ -143,7 +143,12 @@ class LabelledPair:
 
 
 def tune_reranker(
-    base: str, pairs: Sequence[LabelledPair], folder: Path, settings: TuningSettings = TuningSettings()
+    base: str,
+    pairs: Sequence[LabelledPair],
+    folder: Path,
+    settings: TuningSettings = TuningSettings(),
+    *,
+    device: str = "auto",
 ) -> list[float]:
     """Train the cross-encoder ``base`` on ``pairs``, save it to ``folder``, and return the mean loss of each epoch.
 
@@ -158,7 +163,8 @@ def tune_reranker(
 
     path = str(find_minilm_folder()) if base == EMBEDDED_ENCODER else base
     torch.manual_seed(settings.seed)
-    loaded = load_pretrained(AutoModelForSequenceClassification, path, num_labels=1, ignore_mismatched_sizes=True)
+    options = {"num_labels": 1, "ignore_mismatched_sizes": True}
+    loaded = load_pretrained(AutoModelForSequenceClassification, path, device=device, **options)
     model, tokenizer, device = loaded.model.train(), loaded.tokenizer, loaded.device
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate)
     weight = torch.tensor((len(pairs) - relevant) / relevant, device=device)
