@@ -4,9 +4,9 @@ gpu`).
     python -m bench.gpu [--device cuda] [--small]
 
 Needs torch, transformers, sentence-transformers, torch-geometric and this folder, no Dagster and no network. One table
-is printed, row by row; the exit status is 1 where results differ by more than they may. Models other than the embedded encoder have
-random weights of a common size: what is compared is kernels. With ``--device cpu`` the device is its own twin, which
-shows that the script works.
+is printed, row by row; the exit status is 1 where results differ by more than they may. Models other than the embedded
+encoder have random weights of a common size: what is compared is kernels. With ``--device cpu`` the device is its own
+twin, which shows that the script works.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +53,6 @@ from evidence_assets.models.reader.training import (
 from evidence_assets.models.rerankers import CrossEncoderReranker, LabelledPair, TuningSettings, tune_reranker
 from evidence_assets.models.sequence_models import TextLikelihood
 from evidence_assets.models.span_reader import SpanReader
-from evidence_assets.transport import TokenMeasure
-from evidence_assets.transport.ground_cost import list_ground_costs
-from evidence_assets.transport.pool import TokenPool
-from evidence_assets.transport.search import find_nearest_texts
 
 
 @dataclass(frozen=True)
@@ -88,26 +83,6 @@ def time_call(run: Callable[[], Any], device: str, times: int = 3) -> tuple[Any,
     return result, float(best)
 
 
-def transport(device: str, small: bool) -> Iterator[Twins]:
-    """The exact search under each ground cost, its pass over the pool on the device, read there and kept there."""
-    rng, texts, d = np.random.default_rng(0), 500 if small else 10_000, 384
-    lengths = rng.integers(20, 100, texts)
-    topics = rng.normal(size=(200, d))
-    vectors = (topics[rng.integers(200, size=lengths.sum())] + 0.5 * rng.normal(size=(lengths.sum(), d))) * 0.4
-    pool = TokenPool(
-        vectors.astype(np.float16), np.concatenate([[0], np.cumsum(lengths)]), rng.gamma(1.0, size=lengths.sum())
-    )
-    size = f"{texts} texts, {lengths.sum()} tokens"
-    for cost in list_ground_costs():
-        measure = pool.measure(7, cost)
-        query = TokenMeasure(measure.points[:12], measure.weights[:12])
-        (expected,), cpu_seconds = time_call(partial(find_nearest_texts, [query], pool, 20, cost), "cpu")
-        (gpu_result,), seconds = time_call(partial(find_nearest_texts, [query], pool, 20, cost, device=device), device)
-        same = gpu_result.indices.tolist() == expected.indices.tolist()
-        difference = float(np.abs(gpu_result.distances - expected.distances).max()) if same else np.inf
-        yield Twins(f"transport, {cost}", size, cpu_seconds, seconds, difference, 1e-6)
-
-
 def attention(device: str, small: bool) -> Iterator[Twins]:
     """UGAT's training and scores."""
     count, nodes = (4, 30) if small else (16, 300)
@@ -131,8 +106,9 @@ def encoder(device: str, small: bool) -> Iterator[Twins]:
         furthest = float(1 - (vectors * expected).sum(axis=1).min())
         yield Twins(f"encoder, {dtype}, 1 − cosine", f"{len(texts)} texts", mine, its, furthest, allowed)
         single = np.concatenate([gpu_encoder.encode_sentences([text]) for text in texts[:200]])
-        n_different = float((single != vectors[:200]).any(axis=1).sum())
-        yield Twins(f"encoder, {dtype}, vectors that differ alone", f"{len(single)} texts", mine, its, n_different, 0)
+        change = float(np.abs(single - vectors[:200]).max())  # other batches have other kernels for float32 on a card
+        allowed = 0 if dtype == "bfloat16" else 1e-5
+        yield Twins(f"encoder, {dtype}, vectors encoded alone", f"{len(single)} texts", mine, its, change, allowed)
         worst = max(
             float(np.abs(a.vectors - b.vectors).max())
             for a, b in zip(cpu_encoder.encode_tokens(texts[:50]), gpu_encoder.encode_tokens(texts[:50]), strict=True)
@@ -279,10 +255,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.device != "cpu" and not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here; --device cpu --small shows that the script works")
-    paths = [transport, encoder, reranker, masked, reader, classifier, spans, causal, attention]
-    print(
-        f"{torch.cuda.get_device_name() if options.device != 'cpu' else 'the processor itself'}, {os.cpu_count()} processors\n"
-    )
+    paths = [reader, classifier, spans, causal, attention, encoder, reranker, masked]
+    name = torch.cuda.get_device_name() if options.device != "cpu" else "the processor itself"
+    print(f"{name}, {os.cpu_count()} processors\n")
     print("| path | size | processor, s | device, s | times | difference | allowed |\n|---|---|---|---|---|---|---|")
     n_wrong = 0
     for path in paths:

@@ -1,6 +1,6 @@
 """How fast the exact top k of a pool is found, against solving every pair.
 
-    EVIDENCE_DEV_DATA=… python -m bench.retrieval.transport [--texts 20000] [--sample 400] [--full] [--device cuda]
+    EVIDENCE_DEV_DATA=… python -m bench.retrieval.transport [--texts 20000] [--sample 400] [--full]
 
 The baseline is the vectorised entropy form of the divergence in float64 with reused buffers and ``ot.emd2`` for each
 pair, timed on an even sample of the pool (on all of it with ``--full``) in the same process, in turns with the search,
@@ -9,8 +9,6 @@ once, and on one thread. Pools: chunks made by joining random HotpotQA sentences
 (softmax of BM25 · vector), once with the weight left out of the softmax, and an isotropic random one. Building
 distributions from the vectors is timed apart on both sides: the baseline is handed finished float64 distributions, and
 the share that the search spends on it is printed.
-
-With ``--device`` the same search is timed there too; the baseline stays on the processor, and results must be the same.
 """
 
 from __future__ import annotations
@@ -146,7 +144,7 @@ def check(nearest: NearestTexts, solved: dict[int, float]) -> None:
             assert true > kth - 1e-9, f"text {text} at {true} was missed (k-th is {kth})"
 
 
-def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, sample: int, device: str) -> None:
+def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, sample: int) -> None:
     """Compare each query alone, and all queries at once, with the baseline."""
     find_nearest_texts(queries[:1], pool, K, cost)  # page the store in and start the threads: both sides run warm
     indices = np.unique(np.linspace(0, len(pool) - 1, sample).astype(int))
@@ -204,27 +202,7 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
     print(
         f"  {len(queries)} queries at once {at_once:.2f} s wall: {base_walls.sum() / at_once:.1f} times their baselines"
     )
-    if device != "cpu":
-        on_device(queries[0], pool, cost, nearest[0], base_walls[0], device)
     where(queries[0], pool, cost, walls[0])
-
-
-def on_device(
-    query: TokenMeasure, pool: TokenPool, cost: str, expected: NearestTexts, baseline: float, device: str
-) -> None:
-    """The same search with its pass over the pool on a device."""
-    find_nearest_texts([query], pool, K, cost, device=device)
-    walls = []
-    for _ in range(3):
-        start = time.perf_counter()
-        (nearest,) = find_nearest_texts([query], pool, K, cost, device=device)
-        walls.append(time.perf_counter() - start)
-    assert nearest.indices.tolist() == expected.indices.tolist(), "the device gives another order"
-    assert np.abs(nearest.distances - expected.distances).max() < 1e-6
-    print(
-        f"  {device}: {min(walls):.3f} s wall, {nearest.n_solved} solved, {baseline / min(walls):.1f} times the "
-        f"baseline, results equal"
-    )
 
 
 def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
@@ -238,7 +216,7 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
     relaxed_features = ground.relax(points, others, np.outer(masses, np.full(len(others), 1 / len(others))))
     assert relaxed_features is not None
     features, relaxed = (tuple(torch.from_numpy(f) for f in fs) for fs in (ground.features(points), relaxed_features))
-    room = Workspace(len(points), size, size, D, torch.device("cpu"))
+    room = Workspace(len(points), size, size, D)
     chunk = Chunk(np.asarray(pool.vectors), rows, ground.factors(pool.weights[rows], 1.0))
     x = torch.rand(size, D)
     y = torch.empty_like(x)
@@ -283,11 +261,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=20_000)
     parser.add_argument("--sample", type=int, default=400)
     parser.add_argument("--full", action="store_true", help="run the baseline on the whole pool (a minute or more)")
-    parser.add_argument("--device", default="cpu", help="also time the search on this torch device, such as cuda")
     options = parser.parse_args()
-    if options.device.startswith("cuda") and not torch.cuda.is_available():
-        print("not run: there is no CUDA device")
-        return
     if not os.environ.get("EVIDENCE_DEV_DATA"):
         print("not run: EVIDENCE_DEV_DATA names no folder with hotpotqa-100, whose sentences make the pool")
         return
@@ -311,13 +285,13 @@ def main() -> None:
                 w = bm25(questions.pieces_of(text), counts, options.texts, 25.0)
                 z = questions.vectors[questions.rows(text)].astype(np.float64)
                 measures.append(get_ground_cost(cost).measure(z, w))
-            report(label, measures, pool, cost, sample, options.device)
+            report(label, measures, pool, cost, sample)
         del pool
         (folder / "vectors.npy").unlink()
         rng = np.random.default_rng(1)
         random = [TokenMeasure(softmax(rng.normal(size=(25, D))), rng.random(25)) for _ in range(2)]
         isotropic = isotropic_pool(min(options.texts, 4000), folder)
-        report("isotropic random", random, isotropic, "jsd_unscaled", min(sample, 4000), options.device)
+        report("isotropic random", random, isotropic, "jsd_unscaled", min(sample, 4000))
         watch.running = False
         print(
             f"\nanonymous memory at most {watch.peak} MB; resident with mapped pages "

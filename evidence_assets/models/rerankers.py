@@ -163,7 +163,7 @@ def tune_reranker(
 
     path = str(find_minilm_folder()) if base == EMBEDDED_ENCODER else base
     torch.manual_seed(settings.seed)
-    options = {"num_labels": 1, "ignore_mismatched_sizes": True}
+    options: dict[str, Any] = {"num_labels": 1, "ignore_mismatched_sizes": True}
     loaded = load_pretrained(AutoModelForSequenceClassification, path, device=device, **options)
     model, tokenizer, device = loaded.model.train(), loaded.tokenizer, loaded.device
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate)

@@ -32,11 +32,9 @@ from .ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace
 from .pool import IntArray, TextCollection, TokenPool, normalise_texts
 
 BLOCK_TOKENS = 768
-"""Rows whose vectors a thread has in memory at a time on a CPU."""
+"""Rows whose vectors a thread has in memory at a time."""
 CHUNK_TOKENS = 1 << 14
-"""Tokens of the texts that a thread takes at a time on a CPU, for which the small operations are done once."""
-DEVICE_TOKENS = 1 << 16
-"""Tokens of a chunk and of a block on a device."""
+"""Tokens of the texts that a thread takes at a time, for which the small operations are done once."""
 REGISTER_WIDTH = 8
 """Query tokens are padded to whole vector registers: 24 are multiplied a third faster than 22."""
 Item = TypeVar("Item")
@@ -79,7 +77,7 @@ class BoundPass:
 
     ``lower``: A method of ``cost``; ``features``: for each query, its features for that method.
     ``masses``, ``potentials``: For each query, the masses of its tokens, and dual potentials of similar texts.
-    ``temperature``: That of the cost; ``threads``: Worker threads on a CPU.
+    ``temperature``: That of the cost; ``threads``: Worker threads.
     """
 
     def __init__(
@@ -91,12 +89,9 @@ class BoundPass:
         potentials: Sequence[Array] = (),
         temperature: float = 1.0,
         threads: int = 1,
-        device: str = "cpu",
     ) -> None:
         self._cost, self._lower, self._temperature, self._threads = cost, lower, temperature, threads
-        self._device, self._masses = torch.device(device), masses
-        self._is_cpu = self._device.type == "cpu"
-        self._chunk, self._block = (CHUNK_TOKENS, BLOCK_TOKENS) if self._is_cpu else (DEVICE_TOKENS, DEVICE_TOKENS)
+        self._masses = masses
         self._edges = np.cumsum([0, *map(len, masses)]).tolist()
         self._tokens = -(-self._edges[-1] // REGISTER_WIDTH) * REGISTER_WIDTH
         self._features = tuple(self._pad(np.concatenate(f)) for f in zip(*features, strict=True))
@@ -108,7 +103,7 @@ class BoundPass:
     def _pad(self, feature: NDArray[np.float32]) -> torch.Tensor:
         rows = np.zeros((self._tokens, *feature.shape[1:]), dtype=np.float32)
         rows[: len(feature)] = feature
-        return torch.from_numpy(rows).to(self._device)
+        return torch.from_numpy(rows)
 
     def run(self, texts: TextCollection) -> list[Array]:
         """Lower bounds of all texts for each query; minus infinity on overflow."""
@@ -128,7 +123,7 @@ class BoundPass:
             costs = np.empty((self._tokens, len(tokens.rows)), dtype=np.float32)
 
             def write(part: slice, workspace: Workspace, tokens: _MassTokens = tokens, costs: Array32 = costs) -> None:
-                costs[:, part] = self._costs(tokens, part, workspace).cpu().numpy()
+                costs[:, part] = self._costs(tokens, part, workspace).numpy()
 
             self._map(write, list(self._slices(len(tokens.rows))), pool.dimensions)
             low_costs.append(costs)
@@ -145,7 +140,7 @@ class BoundPass:
     def _bound_part(self, pool: TokenPool, members: IntArray, bounds: Array) -> None:
         """Write the bounds of texts of a pool, which may be memory-mapped."""
         lengths = pool.offsets[members + 1] - pool.offsets[members]
-        chunk_of_text = (np.cumsum(lengths) - lengths) // self._chunk
+        chunk_of_text = (np.cumsum(lengths) - lengths) // CHUNK_TOKENS
         chunks = np.split(np.arange(len(members)), np.flatnonzero(np.diff(chunk_of_text)) + 1)
 
         def write(chunk: IntArray, workspace: Workspace) -> None:
@@ -154,19 +149,19 @@ class BoundPass:
         self._map(write, chunks, pool.dimensions)
 
     def _map(self, work: Callable[[Item, Workspace], None], items: Sequence[Item], dimensions: int) -> None:
-        """Do the work for all items, in parallel on a CPU; each thread has a workspace.
+        """Do the work for all items, in parallel; each thread has a workspace.
 
         The caller keeps libraries to one thread, as items run in parallel.
         """
         queue = iter(items)  # shared by the threads
 
         def run() -> None:
-            workspace = Workspace(self._tokens, self._chunk, self._block, dimensions, self._device)
+            workspace = Workspace(self._tokens, CHUNK_TOKENS, BLOCK_TOKENS, dimensions)
             for item in queue:
                 work(item, workspace)
 
         threads = min(self._threads, len(items))
-        if not self._is_cpu or threads <= 1:
+        if threads <= 1:
             run()
         else:
             with ThreadPoolExecutor(threads) as executor:
@@ -178,15 +173,15 @@ class BoundPass:
         for part in self._slices(len(tokens.rows)):
             costs = self._costs(tokens, part, workspace).sub_(self._potentials[:, None])
             for query, (low, high) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True)):
-                reduced[query, part] = costs[low:high].amin(dim=0).cpu().numpy()
+                reduced[query, part] = costs[low:high].amin(dim=0).numpy()
         # Rounding preserves order, so the computed minimum is the rounded minimum, which is off by at most one unit.
         reduced -= 2 * ROUNDING_UNIT * np.abs(reduced)
         reduced *= tokens.masses
         return np.asarray(np.add.reduceat(reduced, tokens.first_rows, axis=1) + np.array(self._query_parts)[:, None])
 
     def _slices(self, length: int) -> Iterator[slice]:
-        for start in range(0, length, self._chunk):
-            yield slice(start, min(start + self._chunk, length))
+        for start in range(0, length, CHUNK_TOKENS):
+            yield slice(start, min(start + CHUNK_TOKENS, length))
 
     def _costs(self, tokens: _MassTokens, part: slice, workspace: Workspace) -> torch.Tensor:
         """Lower bounds of the ground costs of some tokens."""

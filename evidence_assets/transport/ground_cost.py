@@ -27,16 +27,16 @@ def sum_error(terms: int) -> float:
 
 
 class Workspace:
-    """Preallocated memory of one thread on a device.
+    """Preallocated memory of one thread.
 
     ``tokens``, ``chunk``: Query tokens and pool rows of a chunk, whose products are kept; ``block``: rows of which the
     vectors are in memory at a time; ``width``: dimensions.
     """
 
-    def __init__(self, tokens: int, chunk: int, block: int, width: int, device: torch.device) -> None:
-        self.tokens, self.block, self.device = tokens, block, device
-        self._rows = torch.empty((2, block, width), dtype=torch.float32, device=device)
-        self._products = torch.empty((3, tokens * chunk), dtype=torch.float32, device=device)
+    def __init__(self, tokens: int, chunk: int, block: int, width: int) -> None:
+        self.tokens, self.block = tokens, block
+        self._rows = torch.empty((2, block, width), dtype=torch.float32)
+        self._products = torch.empty((3, tokens * chunk), dtype=torch.float32)
 
     def rows(self, count: int) -> tuple[torch.Tensor, ...]:
         """Two buffers of ``count`` rows; the first one receives the points."""
@@ -56,13 +56,13 @@ class Chunk:
     factors: Array | None = None
 
     def blocks(self, work: Workspace, factor: float = 1.0) -> Iterator[tuple[slice, torch.Tensor]]:
-        """Vectors in float32, multiplied by ``factor`` · :attr:`factors`, in blocks that stay in the CPU's cache.
+        """Vectors in float32, multiplied by ``factor`` · :attr:`factors`, in blocks that stay in the cache.
 
         Blocks need only the large operations: beside small ones, threads would wait for Python's lock.
         """
         scale = None
         if self.factors is not None:
-            scale = torch.from_numpy(factor * self.factors).to(work.device, torch.float32)[:, None]
+            scale = torch.from_numpy(factor * self.factors).to(torch.float32)[:, None]
         for start in range(0, len(self.rows), work.block):
             block = slice(start, min(start + work.block, len(self.rows)))
             x = work.rows(block.stop - start)[0]

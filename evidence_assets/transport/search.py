@@ -111,7 +111,6 @@ def find_nearest_texts(
     cost: CostLike = "jsd",
     temperature: float = 1.0,
     threads: int | None = None,
-    device: str = "cpu",
     likely: Sequence[Sequence[int]] | None = None,
 ) -> list[NearestTexts]:
     """Find the exact k nearest texts of a pool for each query, by optimal transport cost.
@@ -121,7 +120,6 @@ def find_nearest_texts(
     ``k``: At least 1; a smaller pool returns all of its texts.
     ``cost``: The name of a registered cost (:mod:`.costs`) or a GroundCost; ``temperature`` is its T > 0.
     ``threads``: Worker threads; default: all CPUs of this process, or none for a pool too small to gain from them.
-    ``device``: ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
     ``likely``: For each query, texts that are probably near, best first; they only save time.
 
     >>> from evidence_assets.transport import TokenPool
@@ -147,7 +145,7 @@ def find_nearest_texts(
         ThreadPoolExecutor(n_threads) as executor,
     ):
         run = map if n_threads == 1 else executor.map
-        search = _Search(ground, pool, temperature, n_threads, device, run)
+        search = _Search(ground, pool, temperature, n_threads, run)
         seeds = [search.solve_seeds(q, likely[i] if likely else ()) for i, q in enumerate(queries)]
         search.solve_nearest(queries, seeds)
     return [query.result(len(pool)) for query in queries]
@@ -161,7 +159,6 @@ class _Search:
     pool: TextCollection
     temperature: float
     threads: int
-    device: str
     map: Callable[..., Iterable[Any]]
 
     def solve_seeds(self, query: _Query, likely: Sequence[int]) -> list[_SolvedText]:
@@ -240,10 +237,10 @@ class _Search:
                 for s in solved_texts
             ]
             potentials.append(np.mean([solution.potential for solution in solutions], axis=0))
-        masses, options = [query.masses for query in queries], (self.temperature, self.threads, self.device)
+        masses, options = [query.masses for query in queries], (self.temperature, self.threads)
         return BoundPass(self.cost, lower, features, masses, potentials, *options).run(self.pool)
 
     def _text_bounds(self, queries: Sequence[_Query], texts: IntArray) -> list[TextBounds]:
         features = [self.cost.features(query.points) for query in queries]
-        masses, options = [query.masses for query in queries], (self.temperature, self.threads, self.device)
+        masses, options = [query.masses for query in queries], (self.temperature, self.threads)
         return BoundPass(self.cost, self.cost.lower, features, masses, (), *options).text_bounds(self.pool, texts)

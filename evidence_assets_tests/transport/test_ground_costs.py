@@ -29,7 +29,6 @@ from evidence_assets.transport.search import NearestTexts
 from evidence_assets_tests.transport.random_texts import distance, half_store, random_pool
 
 Array = NDArray[np.float64]
-CPU = torch.device("cpu")
 
 
 def naive_jsd(p: Array, q: Array) -> float:
@@ -109,7 +108,7 @@ class TestRegisteredCosts:
         tight, relaxed = (cost.lower, cost.features(query.points)), relax(cost, query, others)
         for lower, features in [tight] + ([relaxed] if relaxed else []):
             chunk = Chunk(pool.vectors, np.arange(24), cost.factors(pool.weights, 1.0))
-            workspace = Workspace(6, 24, 7, d, CPU)
+            workspace = Workspace(6, 24, 7, d)
             costs = lower(tuple(torch.from_numpy(f) for f in features), chunk, workspace).numpy()
             usable = ~np.isnan(costs)
             assert (costs[usable] <= exact[usable]).all()
@@ -183,30 +182,6 @@ class TestRegisteredCosts:
                 )
                 assert results[number].n_solved + sum(results[number].n_pruned.values()) == len(pool)
             assert by_threads[0][number].n_pruned["filter"] > 0
-
-    @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-    def test_device_bounds_equal_cpu_bounds(self, cost: GroundCost, device: str) -> None:
-        if device == "cuda" and not torch.cuda.is_available():
-            pytest.skip("no CUDA device")
-        pool = half_store(np.random.default_rng(8), 120, 48)
-        texts = [pool.measure(i, cost) for i in range(len(pool))]
-        queries = [TokenMeasure(t.points[t.masses > 0], t.weights[t.masses > 0]) for t in (texts[3], texts[50])]
-        query_arguments = (
-            cost.lower,
-            [cost.features(q.points) for q in queries],
-            [q.masses for q in queries],
-            [np.full(len(q), 0.1) for q in queries],
-        )
-        expected = BoundPass(cost, *query_arguments).run(pool)
-        native = BoundPass(cost, *query_arguments, device=device)
-        bounds = native.run(pool)
-        assert np.allclose(expected, bounds, rtol=1e-4, atol=1e-4)
-        for query, lower in zip(queries, bounds, strict=True):
-            true = np.array([distance(query, text, cost) for text in texts])
-            assert (lower <= true + 1e-12).all()
-            assert np.median(lower[true > 0] / true[true > 0]) > 0.2, "useless bounds prune nothing"
-            nearest = find_nearest_texts([query], pool, 5, cost, device=device)[0]
-            assert nearest.indices.tolist() == np.argsort(true, kind="stable")[:5].tolist()
 
 
 def test_points_match_the_published_formulas() -> None:

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from evidence_assets.models.inference import resolve_device
 from evidence_assets.models.vectors import Array, top_positions
 from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.retrieval.maxsim import Cosines, nearest_tokens
@@ -105,7 +104,7 @@ class ChunkRanker:
     ) -> Array:
         """Exact transport costs of the k nearest texts, infinity for the others."""
         measure = get_ground_cost(cost).measure(query.tokens.vectors, self._passages.token_weights(query.tokens.tokens))
-        (nearest,) = find_nearest_texts([measure], texts, k, cost, device=resolve_device("auto"), likely=[likely])
+        (nearest,) = find_nearest_texts([measure], texts, k, cost, likely=[likely])
         costs = np.full(len(texts), np.inf)
         costs[nearest.indices] = nearest.distances
         return costs

@@ -11,7 +11,7 @@ import numpy as np
 
 from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence
 from evidence_assets.lake.array_files import release_memory
-from evidence_assets.models.inference import map_single_threaded, resolve_device
+from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import top_positions
 from evidence_assets.reasoning.spans.passages import find_referent
@@ -53,8 +53,7 @@ class TextEvidence:
             self._encoded.texts(np.unique(np.concatenate([pool.chunks for pool in pools])))
         pairs = list(zip(hypotheses, pools, strict=True))
         # The search in a large pool has threads of its own, and one such pool in memory is enough.
-        in_parallel = self._settings.R < MIN_FILTERED_TEXTS and resolve_device("auto") == "cpu"
-        run = map_single_threaded if in_parallel else map
+        run = map_single_threaded if self._settings.R < MIN_FILTERED_TEXTS else map
         candidates = list(run(lambda pair: self._select(*pair), pairs))
         release_memory()  # large pools otherwise stay allocated
         return candidates

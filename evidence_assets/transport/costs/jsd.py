@@ -147,7 +147,7 @@ class JensenShannon(GroundCost):
         the norm N of the squares, t ≤ ½ ln N ≤ t + ¼ ln d.
         """
         count, d = len(chunk.rows), features[0].shape[1]
-        largest, norms = torch.empty((2, count), device=work.device)
+        largest, norms = torch.empty((2, count))
         sum_a, sum_b, cube_sum = work.products(count)
         for is_centred in (False, True):
             for block, logarithm in chunk.blocks(work, 0.25):
@@ -208,7 +208,7 @@ class JensenShannon(GroundCost):
         """
         slopes, offsets, lengths = features
         count, d = len(chunk.rows), slopes.shape[1]
-        norm, product = torch.empty(count, device=work.device), work.products(count)[0]
+        norm, product = torch.empty(count), work.products(count)[0]
         for block, half in chunk.blocks(work, 0.5):
             root = half.exp_()
             torch.linalg.vector_norm(root, dim=1, out=norm[block])

@@ -74,7 +74,7 @@ class Euclidean(GroundCost):
     def lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
         points, squares = features
         bound, sizes, _ = work.products(len(chunk.rows))
-        lengths = torch.empty(len(chunk.rows), device=work.device)
+        lengths = torch.empty(len(chunk.rows))
         for block, x in chunk.blocks(work):
             torch.mm(points, x.T, out=bound[:, block])
             torch.linalg.vector_norm(x, dim=1, out=lengths[block])
