@@ -38,7 +38,7 @@ from evidence_assets.experiment.evidence.sources import build_subgraphs, source_
 from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import key_for_model
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 SOURCE_COMPONENTS = {
     "corpus": ("Corpus",),
@@ -69,15 +69,15 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
             return dg.Definitions()
         for field, components in SOURCE_COMPONENTS.items():
             name = getattr(self, field)
-            declared = [d for c in components for d in declarations_of(c)]
-            sources = [d for d in declared if d.attributes.get("name") == name]
-            if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in sources):
-                problem = "is declared for other profiles only" if sources else "is not declared"
-                nearest = closest_name(name, [str(d.attributes.get("name")) for d in declared])
-                suggestion = f". Did you mean {nearest!r}?" if nearest and not sources else ""
+            declared = [d.attributes for c in components for d in declarations_of(c)]
+            usable = [str(d.get("name")) for d in declared if profiles.load().is_any_of(d.get("profiles") or ())]
+            if name and name not in usable:
+                is_declared = name in [d.get("name") for d in declared]
+                problem = "is declared for other profiles only" if is_declared else "is not declared"
+                suggestion = "." if is_declared else did_you_mean(name, usable)
                 raise BadInput(
-                    f"benchmark {self.name} uses {name!r}, which {problem}: declare a {' or '.join(components)} "
-                    f"with this name for profile {profiles.load().name}, or remove the line{suggestion}",
+                    f"benchmark {self.name} uses {name!r}, which {problem}{suggestion} Declare a "
+                    f"{' or '.join(components)} with this name for profile {profiles.load().name}, or remove the line",
                     field=field,
                 )
         contents = load_datasets()[self.reader].describe_files(self.split) if self.reader in load_datasets() else ""

@@ -14,7 +14,7 @@ from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import StrictModel
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 Item = TypeVar("Item")
 OFFICIAL_FOLDER = Path(__file__).with_name("official")
@@ -135,8 +135,7 @@ def load_datasets() -> dict[str, DatasetInfo]:
 def find_dataset(name: str) -> DatasetInfo:
     """Look up an official dataset."""
     if name not in load_datasets():
-        names, near_name = ", ".join(sorted(load_datasets())), closest_name(name, load_datasets())
-        raise BadInput(f"there is no dataset {name!r}; did you mean {near_name!r}? Available datasets: {names}")
+        raise BadInput(f"there is no dataset {name!r}{did_you_mean(name, sorted(load_datasets()))}")
     return load_datasets()[name]
 
 

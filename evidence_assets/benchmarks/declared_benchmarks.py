@@ -26,7 +26,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.lake.mirror import fetch_folder
 from evidence_assets.profiles import StrictModel
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
 PACKAGE_DEFS = Path(__file__).resolve().parent.parent / "defs"
@@ -81,8 +81,7 @@ class Declaration:
         available = list(fields)
         for name in names:
             if name not in available:
-                hint = f"did you mean {closest_name(name, available)!r}? Available fields: {', '.join(available)}"
-                raise self.error(f"unknown field; {hint}", name)
+                raise self.error(f"unknown field{did_you_mean(name, available)}", name)
 
 
 def check_name(name: str, kind: str) -> None:
@@ -104,8 +103,8 @@ def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
     documents = tuple(document for directory in folders for document in _read_folder(directory))
     for document in documents:
         if not document.file.is_relative_to(PACKAGE_DEFS) and document.component not in USER_COMPONENTS:
-            hint = f"did you mean {closest_name(document.component, USER_COMPONENTS)!r}?"
-            message = f"a lake or project cannot declare the component {document.component!r}; {hint}"
+            suggestion = did_you_mean(document.component, USER_COMPONENTS)
+            message = f"a lake or project cannot declare the component {document.component!r}{suggestion}"
             raise document.error(message, "type")
     return documents
 

@@ -249,8 +249,8 @@ def _add_tables(
     for row, question in located_questions:
         if question.table_id not in ids:
             problem = "name a table" if question.table_id is None else f"there is no table {question.table_id!r}"
-            nearest = closest_name(question.table_id or "", ids)
-            errors.append(row.error(f"{problem} in {path}, such as {nearest!r}", "table_id"))
+            example = closest_name(question.table_id or "", ids) or next(iter(ids), "")
+            errors.append(row.error(f"{problem} in {path}, such as {example!r}", "table_id"))
     raise_errors(errors)
     plan.counts["tables"] = len(tables)
 

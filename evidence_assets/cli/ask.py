@@ -23,7 +23,7 @@ from evidence_assets.explorer.answer_view import AnswerView, view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from evidence_assets.experiment.ad_hoc_questions import QuestionSource
@@ -160,10 +160,7 @@ def select_variant(family: str, source: QuestionSource, system: str, model: str)
     by_name = {v.name: v for v in variants() if v.family == family}
     name = system or (DEFAULT_SYSTEMS if source.corpus or source.table else GRAPH_ONLY_SYSTEMS)[family]
     if name not in by_name:
-        raise BadInput(
-            f"no variant {name!r} answers {family} questions; did you mean {closest_name(name, by_name)!r}? "
-            f"There are: {', '.join(sorted(by_name))}"
-        )
+        raise BadInput(f"no variant {name!r} answers {family} questions{did_you_mean(name, sorted(by_name))}")
     if model and f"{name}@{model}" in by_name:
         name = f"{name}@{model}"
     elif model and model != profiles.load().generator.name:

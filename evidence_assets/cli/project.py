@@ -20,7 +20,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import fetch_folder
 from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
 from evidence_assets.reproduction.cells import data_sources
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 commands = typer.Typer(rich_markup_mode=None)
 TEMPLATE = Path(__file__).resolve().parent.parent / "project_template"
@@ -80,9 +80,9 @@ def get(
         benchmark = name.partition(".")[0]
         if benchmark not in sources:
             contents = data_sources(all_benchmarks()[benchmark])[benchmark] if benchmark in all_benchmarks() else ""
-            suggestion = closest_name(benchmark, sources)
-            hint = f"put the files in the lake yourself: {contents}" if contents else f"did you mean {suggestion!r}?"
-            raise BadInput(f"there is no download for {benchmark}; {hint}")
+            suggestion = did_you_mean(benchmark, sources)
+            hint = f"; put the files in the lake yourself: {contents}" if contents else suggestion
+            raise BadInput(f"there is no download for {benchmark}{hint}")
         fetched = downloads.download_files(
             benchmark, LakeResource().open(), lambda text: out.print(text, markup=False, soft_wrap=True)
         )
@@ -97,9 +97,9 @@ def gc(
     with report_errors():
         import dagster as dg
 
+        from evidence_assets.definitions import defs
         from evidence_assets.assets.run_liveness import fail_killed_runs
         from evidence_assets.cli.runner import dagster_home
-        from evidence_assets.definitions import defs
         from evidence_assets.experiment.ad_hoc_questions import find_ad_hoc_assets
 
         home = dagster_home()

@@ -19,7 +19,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE, load
 from evidence_assets.reproduction import cells as paper_cells
 from evidence_assets.reproduction.cells import Cell
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 commands = typer.Typer(rich_markup_mode=None)
 NOTE = "differences, or why there is no score"
@@ -46,8 +46,7 @@ def reproduce(
             return
         table = table.lower()
         if table not in tables:
-            suggestion = closest_name(table, tables)
-            raise BadInput(f"unknown table {table!r}; did you mean {suggestion!r}? `evidence reproduce` lists all")
+            raise BadInput(f"unknown table {table!r}{did_you_mean(table, tables)} `evidence reproduce` lists all")
         rows = [row for cell in tables[table] for row in _build_rows(cell)]
         summary = _summarize(table, tables[table])
         if not print_if_json(as_json, summary | {"cells": rows}):

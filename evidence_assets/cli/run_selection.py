@@ -19,7 +19,7 @@ from evidence_assets.experiment.system import model_combinations
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, enabled_presets, variants
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,8 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     for name in names:
         if name not in by_label:
             raise BadInput(
-                f"no variant {name!r} answers {benchmark.family} questions; did you mean "
-                f"{closest_name(name, by_label)!r}? `evidence run {benchmark.name} --plan` lists the loaded variants, "
-                "`evidence presets` the others"
+                f"no variant {name!r} answers {benchmark.family} questions{did_you_mean(name, by_label)} "
+                f"`evidence run {benchmark.name} --plan` lists the loaded variants, `evidence presets` the others"
             )
     selected = [by_label[name] for name in names] or [
         v
@@ -90,8 +89,8 @@ def find_benchmark(name: str) -> Benchmark:
         with_files = sorted(n for n, b in benchmarks().items() if all((raw / file).exists() for file in b.files))
         names = with_files or sorted(benchmarks())
         raise BadInput(
-            f"there is no benchmark {name!r} in this profile; did you mean {closest_name(name, names)!r}? There are: "
-            f"{', '.join(names)}. `evidence add benchmark` adds one of your own"
+            f"there is no benchmark {name!r} in this profile{did_you_mean(name, names)} `evidence add benchmark` adds "
+            "one of your own"
         )
     return benchmarks()[name]
 

@@ -30,7 +30,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
 from evidence_assets.reasoning.model_calls import PromptedTask
 from evidence_assets.reasoning.tasks import Solver
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 S = TypeVar("S")
 
@@ -46,8 +46,7 @@ def read_settings(
     names = [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
     for name in values:
         if name not in names:
-            hint = f"did you mean {closest_name(name, names)!r}? It has {', '.join(names)}" if names else "it has none"
-            raise BadInput(f"{owner} has no parameter {name!r}; {hint}", file=file, field=name)
+            raise BadInput(f"{owner} has no parameter {name!r}{did_you_mean(name, names)}", file=file, field=name)
     try:
         key: Any = settings  # mypy does not see that a class is hashable
         validated: S = _adapter(key).validate_python({**defaults, **values})

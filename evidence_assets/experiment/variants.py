@@ -17,7 +17,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import MODEL_KINDS, ModelKind, StrictModel
 from evidence_assets.reasoning.templates import Prompts
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 PRESETS_VARIABLE = "EVIDENCE_PRESETS"
 ALL_PRESETS = "all"
@@ -54,10 +54,8 @@ def check_preset_names(names: Iterable[str], field: str) -> frozenset[str]:
     """Return the names as a set; raise BadInput for an unknown name, with the closest preset."""
     preset_names = frozenset(names)
     for name in sorted(preset_names - presets().keys()):
-        suggestion = closest_name(name, presets())
-        raise BadInput(
-            f"there is no preset {name!r}; did you mean {suggestion!r}? `evidence presets` lists them", field=field
-        )
+        suggestion = did_you_mean(name, presets())
+        raise BadInput(f"there is no preset {name!r}{suggestion} `evidence presets` lists them", field=field)
     return preset_names
 
 
@@ -220,8 +218,8 @@ def _with_base(key: str, declarations: dict[str, Any], file: Path) -> dict[str, 
     if not base:
         return fields
     if base not in declarations:
-        suggestion = closest_name(str(base), declarations)
-        raise BadInput(f"{key}: there is no variant {base!r}; did you mean {suggestion!r}?", file=file, field="like")
+        suggestion = did_you_mean(str(base), declarations)
+        raise BadInput(f"{key}: there is no variant {base!r}{suggestion}", file=file, field="like")
     parent = _with_base(base, declarations, file)
     inherited = {name: parent[name] for name in ("method", "asks") if name in parent}
     if "published" in parent:

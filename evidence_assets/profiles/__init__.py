@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import is_file, read_yaml_mapping
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
 ModelKind = Literal["generator", "encoder", "reranker", "masked_model"]
@@ -205,8 +205,8 @@ class Profile(StrictModel):
     def check_name(self, kind: ModelKind, name: str) -> str:
         """Return ``name`` if it is a model of the kind; raise BadInput with the nearest name otherwise."""
         if name not in self.model_names(kind):
-            near, key = closest_name(name, self.model_names(kind)), MODEL_KINDS[kind]
-            raise BadInput(f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}?", field=key)
+            suggestion = did_you_mean(name, self.model_names(kind))
+            raise BadInput(f"profile {self.name} has no {kind} {name!r}{suggestion}", field=MODEL_KINDS[kind])
         return name
 
     def with_models(self, models: Mapping[ModelKind, str]) -> Profile:
@@ -274,10 +274,8 @@ def _find_profile(name: str, folder: Path = Path()) -> Path:
     packaged = _PROFILES_FOLDER / f"{name}.yaml"
     path = packaged if is_file(packaged) else folder / name
     if not is_file(path):
-        near = closest_name(name, available())
         raise BadInput(
-            f"unknown profile {name!r}; did you mean {near!r}? Use one of {', '.join(available())}, or the path of a "
-            "YAML file",
+            f"unknown profile {name!r}{did_you_mean(name, available())} The path of a YAML file is a name, too",
             file=path if path.suffix else None,
         )
     return path
@@ -300,5 +298,5 @@ def _load(name: str) -> Profile:
             schema = Profile.model_json_schema()
             sections = [schema, *schema["$defs"].values()]
             settings = sorted({*MODEL_KINDS, *(name for section in sections for name in section["properties"])})
-            message = f"unknown setting; did you mean {closest_name(str(first['loc'][-1]), settings)!r}?"
+            message = f"unknown setting{did_you_mean(str(first['loc'][-1]), settings)}"
         raise BadInput(message, file=path, field=field) from error

@@ -20,7 +20,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.tasks import ChooseAnswer, ExplainOption
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 _CONDITION = re.compile(r"\?(\w+) ")
 _SOURCE = re.compile(r"(?:^|(?<=\n\n))@(.*)\n")
@@ -99,8 +99,7 @@ class Prompts:
                 raise BadInput("there is no such folder of prompts", file=folder)
         for file in (path for folder in self.folders for path in sorted(folder.glob("*.txt"))):
             if file.stem not in by_name:
-                message = f"there is no prompt {file.stem!r}; did you mean {closest_name(file.stem, by_name)!r}?"
-                raise BadInput(message, file=file)
+                raise BadInput(f"there is no prompt {file.stem!r}{did_you_mean(file.stem, by_name)}", file=file)
             self.customize(by_name[file.stem])
         if not 0 <= self.temperature <= 2:
             raise BadInput(f"must be from 0 to 2, not {self.temperature}", field="temperature")

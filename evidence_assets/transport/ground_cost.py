@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import Array
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 from .measure import TokenMeasure
 
@@ -151,11 +151,10 @@ def list_ground_costs() -> dict[str, GroundCost]:
 def get_ground_cost(cost: CostLike) -> GroundCost:
     """The cost of this name; a GroundCost is returned unchanged.
 
-    Raises ValueError with the closest name if there is none.
+    Raises ValueError with a similar name if there is none.
     """
     if isinstance(cost, GroundCost):
         return cost
     if cost not in _registered_costs:
-        near = closest_name(cost, _registered_costs)
-        raise ValueError(f"unknown cost {cost!r}; did you mean {near!r}? Costs: {', '.join(list_ground_costs())}")
+        raise ValueError(f"unknown cost {cost!r}{did_you_mean(cost, list_ground_costs())}")
     return _registered_costs[cost]

@@ -95,8 +95,11 @@ def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> No
 
 def test_an_undeclared_graph_or_corpus_is_an_error() -> None:
     for declared_fields, message in (
-        ({"graph": "nowhere"}, "graph: .*'nowhere', which is not declared: declare a Graph or"),
-        ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus"),
+        (
+            {"graph": "nowhere"},
+            "graph: .*'nowhere', which is not declared. There are: sample, sample_skb. Declare a Graph or",
+        ),
+        ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only. Declare a Corpus"),
     ):
         with pytest.raises(BadInput, match=message):
             declared = Benchmark.model_validate({"name": "mine", "task": "mcqa", **declared_fields})

@@ -211,7 +211,8 @@ def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("reader", "files", "message"),
     [
-        ("obqq", {"a": ""}, "did you mean 'obqa'.* Available datasets: arc_c, arc_e"),
+        ("obqq", {"a": ""}, "did you mean 'obqa'"),
+        ("quiz", {"a": ""}, "no dataset 'quiz'. There are: arc_c, arc_e"),
         ("obqa", {"a": ""}, "this file is missing; expected OpenBookQA, split test: Data/Additional/test_complete"),
         ("csqa", {"dev_rand_split.jsonl": json.dumps(AI2)}, "need documents or a graph: add --corpus with a folder"),
         ("obqa", {"Data/Main/dev.jsonl": json.dumps(AI2 | {"answerKey": "Z"})}, r"dev\.jsonl:1: answerKey"),

@@ -17,7 +17,7 @@ from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli.console import out, report_errors
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 from tools.convert.dumps import DUMPS
 from tools.convert.stark_pickles import convert_folder
 from tools.convert.triples import convert
@@ -44,8 +44,7 @@ def main(
         lake, near = LakeResource().open(), set[str]()
         if around:
             if around not in all_benchmarks():
-                near_name = closest_name(around, all_benchmarks())
-                raise BadInput(f"there is no benchmark {around!r}; did you mean {near_name!r}?")
+                raise BadInput(f"there is no benchmark {around!r}{did_you_mean(around, all_benchmarks())}")
             near = {
                 entity
                 for question in read_benchmark_questions(lake, all_benchmarks()[around])

@@ -16,7 +16,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import parse_json_object
 from evidence_assets.reasoning.tasks import Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 
 MAX_TRIPLETS = 20
 ANY_TYPE = "*"
@@ -159,7 +159,7 @@ def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
 def _check_type(name: str, allowed: Sequence[str], kind: str) -> str:
     if name in allowed:
         return name
-    raise UnusableReply(f"{name!r} is no {kind} of the knowledge base; did you mean {closest_name(name, allowed)!r}?")
+    raise UnusableReply(f"{name!r} is no {kind} of the knowledge base{did_you_mean(name, allowed)}")
 
 
 TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(

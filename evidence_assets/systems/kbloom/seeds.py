@@ -28,7 +28,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.text.prompt_text import find_slot_error
-from evidence_assets.text.spelling import closest_name
+from evidence_assets.text.spelling import did_you_mean
 from evidence_assets.text.words import name_key
 
 PACKAGED_RELATIONS = Path(__file__).with_name("relations")
@@ -165,8 +165,7 @@ def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
         error = invalid.errors()[0]
         name, message = str(error["loc"][0]), error["msg"].removeprefix("Value error, ")
         if error["type"] == "unexpected_keyword_argument":
-            nearest_key = closest_name(name, list(Relation.__dataclass_fields__))
-            message = f"is not a key of a seed file; did you mean {nearest_key!r}?"
+            message = f"is not a key of a seed file{did_you_mean(name, Relation.__dataclass_fields__)}"
         elif error["type"] == "missing":
             message = "is missing; add it" if len(error["loc"]) == 1 else "write each seed as [head, tail]"
         raise BadInput(message, file=path, line=_find_line(root, *error["loc"]), field=name) from invalid

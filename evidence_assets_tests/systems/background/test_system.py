@@ -287,7 +287,7 @@ def test_one_models_recall_serves_all_models(monkeypatch: pytest.MonkeyPatch) ->
     assert method.resolve_model_kinds(method.settings_of(variant)) == ("encoder",), "one evidence for all models"
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
     assert recall_inputs(variant, recalled_by="gemini_1_0_pro")[0] == "chains/graph/background", "the profile's first"
-    with pytest.raises(BadInput, match="did you mean"):
+    with pytest.raises(BadInput, match="has no generator 'gemini_1_0_por'"):
         recall_inputs(variant, recalled_by="gemini_1_0_por")
 
 
