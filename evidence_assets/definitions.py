@@ -1,27 +1,9 @@
-"""Dagster's entry point: loads ``defs``."""
+"""Dagster's entry point: ``defs``.
 
-from __future__ import annotations
+Dagster asks a process of a run for its definitions twice, and would call a function that returns them each time. As a
+value they are loaded once, on import; other code calls ``load_definitions``.
+"""
 
-from pathlib import Path
+from evidence_assets.assets.definitions import load_definitions
 
-import dagster as dg
-
-from evidence_assets import defs as package_defs
-from evidence_assets.lake.errors import BadInput
-
-
-@dg.definitions
-def defs() -> dg.Definitions:
-    """All definitions below ``defs``, wherever the package is installed.
-
-    A user's error is raised as it is: Dagster buries it in a tree of all components.
-    """
-    try:
-        return dg.ComponentTree.from_module(package_defs, Path(__file__).parent).build_defs()
-    except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, BadInput):
-            cause = cause.__cause__
-        if cause is None:
-            raise
-        raise cause from None
+defs = load_definitions()

@@ -9,8 +9,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.seeds import MAX_RELATIONS
-from evidence_assets.definitions import defs
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets_tests.conftest import run_python
 
@@ -19,13 +19,13 @@ SNAPSHOT = Path(__file__).parent / "asset_specs.json"
 
 @pytest.fixture(scope="module")
 def definitions() -> dg.Definitions:
-    return defs()
+    return load_definitions()
 
 
 def test_loading_the_definitions_does_not_import_heavy_packages() -> None:
-    """Every process of a cluster loads them: runs, steps, the code location."""
+    """Every process of a cluster loads them: runs, steps, the code location. Each run would load a function's twice."""
     code = (
-        "import sys; from evidence_assets.definitions import defs; defs()\n"
+        "import sys; from evidence_assets.definitions import defs; defs.get_repository_def()\n"
         "heavy = {'transformers', 'sentence_transformers', 'ot', 'scipy.stats', 'faiss', 'ray'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
@@ -83,7 +83,7 @@ def test_no_edge_fans_in_more_than_64_partitions(
     other_settings.setenv("EVIDENCE_PRESETS", presets)
     instance = dg.DagsterInstance.ephemeral()
     instance.add_dynamic_partitions("relations", [f"r{i}" for i in range(MAX_RELATIONS)])
-    graph, visited = defs().resolve_asset_graph(), set()
+    graph, visited = load_definitions().resolve_asset_graph(), set()
     for key in graph.materializable_asset_keys:
         node = graph.get(key)
         for parent in node.parent_keys:

@@ -52,10 +52,10 @@ CANCEL = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
 
 def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> list[dict[str, Any]]:
     """A benchmark's scores with all that they are made from, or those of a pool alone, as a backfill is asked for."""
+    from evidence_assets.assets.definitions import load_definitions
     from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
-    from evidence_assets.definitions import defs
 
-    graph = defs().resolve_asset_graph()
+    graph = load_definitions().resolve_asset_graph()
     declared = find_benchmark(benchmark)
     run_selection = select_assets(graph, declared, select_variants(declared, variants))
     assets: list[dict[str, Any]] = []
@@ -74,10 +74,10 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
 def select_all(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
     """All that the profile loads, as backfills are asked for: what is known at once, or, once the seed files are
     looked at, the rest, which waits for a partition of each."""
+    from evidence_assets.assets.definitions import load_definitions
     from evidence_assets.cli.run_selection import EVERYTHING, list_partitions
-    from evidence_assets.definitions import defs
 
-    graph = defs().resolve_asset_graph()
+    graph = load_definitions().resolve_asset_graph()
     later, assets = set[dg.AssetKey](), list[dict[str, Any]]()
     with cluster.instance() as instance:
         for key in (key for level in graph.toposorted_asset_keys_by_level for key in level):

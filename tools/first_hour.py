@@ -29,8 +29,8 @@ import dagster as dg
 import yaml
 
 from bench.platform.measure_fresh import daemon, is_settled
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.run_liveness import FOLLOW_JOB, PARENT_TAG
-from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -150,7 +150,7 @@ def restart_daemon(console: Console, project: Path) -> None:
     os.environ |= {"DAGSTER_HOME": str(home), "EVIDENCE_LAKE": str(project / "data_lake")}
     os.chdir(project)
     variables = {**console.variables, "DAGSTER_HOME": str(home), "PWD": str(project)}
-    repository, lake = defs().get_repository_def(), Lake(project / "data_lake")
+    repository, lake = load_definitions().get_repository_def(), Lake(project / "data_lake")
     with dg.DagsterInstance.get() as instance:
 
         def wait_until(is_done: Callable[[], object]) -> float:

@@ -66,15 +66,15 @@ def materialize_scores(benchmark: str, names: list[str], harvest: bool) -> Bench
     """Make the scores of the variants with all that they need; returns the rows that they are measured by."""
     import dagster as dg
 
+    from evidence_assets.assets.definitions import load_definitions
     from evidence_assets.cli.materialize import print_report
     from evidence_assets.cli.measure import BenchmarkRows
     from evidence_assets.cli.run_selection import RunSelection, find_benchmark, select_assets, select_variants
     from evidence_assets.cli.runner import run_all
-    from evidence_assets.definitions import defs
 
     declared = find_benchmark(benchmark)
     variants = select_variants(declared, names)
-    graph = defs().resolve_asset_graph()
+    graph = load_definitions().resolve_asset_graph()
     keys = select_assets(graph, declared, variants).keys or frozenset()
 
     def by_relation(key: dg.AssetKey) -> bool:

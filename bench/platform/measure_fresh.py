@@ -26,9 +26,9 @@ import dagster as dg
 import yaml
 
 from evidence_assets.assets.automation import request_stale_assets
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.run_liveness import UNFINISHED_STATUSES
 from evidence_assets.assets.seeds import request_seed_runs
-from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -123,7 +123,7 @@ def is_settled(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 def measure(world: Path, relation: str, patience: float = 600) -> Freshness:
     """Edit a seed file below a running daemon, and wait until nothing is to be made any more."""
     lake, log = Lake(world / "data_lake"), world / "daemon.log"
-    repository = defs().get_repository_def()
+    repository = load_definitions().get_repository_def()
     with dg.DagsterInstance.get() as instance, daemon(os.environ, log) as process:
         deadline = time.monotonic() + patience
 

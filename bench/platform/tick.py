@@ -56,10 +56,10 @@ def measure(instance: dg.DagsterInstance) -> None:
         InstanceRecords,
         request_stale_assets,
     )
-    from evidence_assets.definitions import defs
+    from evidence_assets.assets.definitions import load_definitions
 
     started = time.perf_counter()
-    repository = defs().get_repository_def()
+    repository = load_definitions().get_repository_def()
     graph = repository.asset_graph
     instance.add_dynamic_partitions(str(seeds.RELATIONS.name), RELATIONS)
     parts, plan = [], InstanceRecords(repository, instance)

@@ -61,10 +61,10 @@ def run(
 
         declared = find_benchmark(benchmark)
         variants = select_variants(declared, [name for name in variant_names.replace(" ", "").split(",") if name])
+        from evidence_assets.assets.definitions import load_definitions
         from evidence_assets.cli.runner import run_all
-        from evidence_assets.definitions import defs
 
-        selection = select_assets(defs().resolve_asset_graph(), declared, variants)
+        selection = select_assets(load_definitions().resolve_asset_graph(), declared, variants)
         if plan:
             _print_plan(selection, declared, variants)
             return
@@ -93,11 +93,11 @@ def train_reader(
         if benchmark.family != "mcqa":
             raise BadInput(f"a reader answers questions with options; those of {on} have the task {benchmark.task}")
         enable_presets({"reader"})
+        from evidence_assets.assets.definitions import load_definitions
         from evidence_assets.cli.runner import run_all
-        from evidence_assets.definitions import defs
         from evidence_assets.systems.reader import READER_ASSET
 
-        report = run_all(select_upstream(defs().resolve_asset_graph(), benchmark, [READER_ASSET]))
+        report = run_all(select_upstream(load_definitions().resolve_asset_graph(), benchmark, [READER_ASSET]))
     print_report(report, f"evidence train reader --on {on}")
     _print_training(on)
     out.print(f"Next: `evidence run {on} --variants reader`.")

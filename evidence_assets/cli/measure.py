@@ -43,11 +43,11 @@ def measure(
         if with_baselines and declared.family not in ("mcqa", "table"):
             raise BadInput(f"{benchmark} has no options to choose from: remove --baselines")
         variants = select_variants(declared, variant_names)
+        from evidence_assets.assets.definitions import load_definitions
         from evidence_assets.cli.materialize import print_report
         from evidence_assets.cli.runner import run_all
-        from evidence_assets.definitions import defs
 
-        report = run_all(select_assets(defs().resolve_asset_graph(), declared, variants))
+        report = run_all(select_assets(load_definitions().resolve_asset_graph(), declared, variants))
         rows = BenchmarkRows.read(declared, variants)
         if rows.tables:
             print_measurements(rows, half, with_baselines)

@@ -97,7 +97,7 @@ def gc(
     with report_errors():
         import dagster as dg
 
-        from evidence_assets.definitions import defs
+        from evidence_assets.assets.definitions import load_definitions
         from evidence_assets.assets.run_liveness import fail_killed_runs
         from evidence_assets.cli.runner import dagster_home
         from evidence_assets.experiment.ad_hoc_questions import find_ad_hoc_assets
@@ -107,7 +107,7 @@ def gc(
             fail_killed_runs(instance, home, partial(out.print, markup=False, soft_wrap=True))
         opened_lake = Lake(lake or find_lake())
         os.environ |= {LAKE_VARIABLE: opened_lake.address, PRESETS_VARIABLE: "all"}
-        assets = {"/".join(key.path) for key in defs().resolve_asset_graph().materializable_asset_keys}
+        assets = {"/".join(key.path) for key in load_definitions().resolve_asset_graph().materializable_asset_keys}
         assets |= find_ad_hoc_assets(opened_lake)
         names = {declared.attributes.get("name") for declared in declarations()}
         for _, asset in opened_lake.assets():  # of other profiles: their models, corpora and graphs

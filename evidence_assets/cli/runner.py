@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from evidence_assets.assets.automation import AssetPartition
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.resources import LakeResource, set_pool_limits
 from evidence_assets.assets.run_liveness import (
     PARENT_TAG,
@@ -49,7 +50,6 @@ from evidence_assets.cli.run_selection import (
     list_partitions,
     split_independent,
 )
-from evidence_assets.definitions import defs
 from evidence_assets.lake.catalogue import project_folder
 from evidence_assets.lake.store import delete_abandoned_files
 
@@ -168,7 +168,7 @@ def make_unit_runner(
 
 @cache
 def _child_runner(*tags: tuple[str, str]) -> UnitRunner:
-    return make_unit_runner(defs(), dict(tags))
+    return make_unit_runner(load_definitions(), dict(tags))
 
 
 def _start_child(*tags: tuple[str, str]) -> None:
@@ -226,7 +226,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
     tags = hold_liveness_lock(home) | {PARENT_TAG: str(uuid.uuid4())}
     with dg.DagsterInstance.get() as instance, ExitStack() as stack:
         pool = stack.enter_context(_children(processes, tags)) if processes > 1 else None
-        definitions = defs()
+        definitions = load_definitions()
         graph = definitions.resolve_asset_graph()
         planned_batches = list(batches(graph, selection))
         fail_killed_runs(instance, home, _print_message)

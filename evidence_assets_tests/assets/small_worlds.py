@@ -14,10 +14,10 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.assets import partitions
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks import declared_benchmarks as benchmark
 from evidence_assets.benchmarks.declared_benchmarks import declarations
-from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
 
 _CACHES = (
@@ -40,7 +40,7 @@ class SmallWorld:
     """A lake in which tests materialize selected assets."""
 
     def __init__(self, root: Path) -> None:
-        self._definitions = defs()
+        self._definitions = load_definitions()
         self.graph = self._definitions.resolve_asset_graph()
         self._job = self._definitions.resolve_implicit_global_asset_job_def()
         self._jobs: dict[tuple[frozenset[dg.AssetKey], bool], dg.JobDefinition] = {}

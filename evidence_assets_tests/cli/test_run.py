@@ -13,6 +13,7 @@ import dagster as dg
 import networkx as nx
 import pytest
 
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.cli.run_selection import (
     EVERYTHING,
@@ -23,7 +24,6 @@ from evidence_assets.cli.run_selection import (
     split_independent,
 )
 from evidence_assets.cli.runner import Report, RunQueue, Unit, UnitResult
-from evidence_assets.definitions import defs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World, new_world
@@ -81,7 +81,7 @@ def test_failures_are_reported_and_their_downstream_assets_skipped(world: World)
 
 
 def test_the_assets_of_a_benchmark_exclude_those_of_others() -> None:
-    graph, benchmark = defs().resolve_asset_graph(), find_benchmark("sample_graph")
+    graph, benchmark = load_definitions().resolve_asset_graph(), find_benchmark("sample_graph")
     selection = select_assets(graph, benchmark, select_variants(benchmark, ["ugat"]))
     assert selection.keys is not None
     names = {"/".join(key.path) for key in selection.keys}
@@ -96,7 +96,7 @@ def test_the_assets_of_a_benchmark_exclude_those_of_others() -> None:
 
 
 def test_a_batch_is_split_into_chunks_groups_with_a_model_and_the_rest() -> None:
-    graph = defs().resolve_asset_graph()
+    graph = load_definitions().resolve_asset_graph()
 
     def group(key: dg.AssetKey) -> str:
         return str(graph.get(key).group_name)

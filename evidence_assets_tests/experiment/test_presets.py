@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from evidence_assets import profiles, systems
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.system import PRESET_TAG
-from evidence_assets.definitions import defs
 from evidence_assets.experiment.scores.published_figures import figures
 from evidence_assets.experiment.variants import (
     ALL_PRESETS,
@@ -83,7 +83,7 @@ def test_a_variant_inherits_method_and_parameters(tmp_path: Path) -> None:
 def test_every_preset_loads_without_missing_upstream_assets(profile: str, other_settings: pytest.MonkeyPatch) -> None:
     other_settings.setenv(profiles.PROFILE_VARIABLE, profile)
     other_settings.setenv(PRESETS_VARIABLE, ALL_PRESETS)
-    graph = defs().resolve_asset_graph()
+    graph = load_definitions().resolve_asset_graph()
     assert not {k for k in graph.get_all_asset_keys() if not graph.get(k).is_executable}
     tags = {tag for key in graph.materializable_asset_keys for tag in graph.get(key).tags}
     assert {f"{PRESET_TAG}{name}" for name in presets()} <= tags

@@ -189,7 +189,7 @@ def _pages(events: int) -> dict[str, float]:
     from evidence_assets.assets.run_liveness import speed_up_databases
 
     speed_up_databases()
-    graph = import_module("evidence_assets.cli.runner").defs().resolve_asset_graph()
+    graph = import_module("evidence_assets.cli.runner").load_definitions().resolve_asset_graph()
     keys = list(graph.materializable_asset_keys)
     took: dict[str, float] = {}
     with dg.DagsterInstance.get() as instance:

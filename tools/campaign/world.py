@@ -87,7 +87,7 @@ def prepare(folder: Path) -> None:
     os.environ |= {"EVIDENCE_PROFILE": str(folder / "p.yaml"), "OMP_NUM_THREADS": "1"}
     for name in LOADED:
         import_module(name)
-    import_module("evidence_assets.cli.runner").defs().resolve_asset_graph()
+    import_module("evidence_assets.cli.runner").load_definitions().resolve_asset_graph()
 
 
 @dataclass

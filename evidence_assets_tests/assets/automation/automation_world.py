@@ -14,7 +14,7 @@ from dagster._core.execution.backfill import PartitionBackfill
 
 from evidence_assets.assets import seeds
 from evidence_assets.assets.automation import InstanceRecords, request_stale_assets
-from evidence_assets.definitions import defs
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.lake.store import Lake
 
 RELATIONS: dict[str, tuple[str, list[list[str]]]] = {
@@ -72,7 +72,7 @@ class SensorWorld:
 
     @classmethod
     def open(cls, root: Path) -> SensorWorld:
-        return cls(root, dg.DagsterInstance.get(), defs().get_repository_def())
+        return cls(root, dg.DagsterInstance.get(), load_definitions().get_repository_def())
 
     @property
     def lake(self) -> Lake:
@@ -97,7 +97,7 @@ class SensorWorld:
 
     def _queued(self, request: dg.RunRequest) -> dg.DagsterRun:
         selection = frozenset(request.asset_selection or ())
-        job = defs().resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
+        job = load_definitions().resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
         tags = dict(request.tags)
         if request.partition_key and "dagster/partition" not in tags:
             tags |= job.get_tags_for_partition_key(request.partition_key, selection)
@@ -110,7 +110,7 @@ class SensorWorld:
         # No public function executes a queued run, so a new run replaces it.
         self.instance.delete_run(run.run_id)
         result = (
-            defs()
+            load_definitions()
             .resolve_implicit_global_asset_job_def()
             .execute_in_process(
                 instance=self.instance,

@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import table_asset as table_assets
+from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG, MAX_RETRIES, table_asset
-from evidence_assets.definitions import defs
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.lake.store import Lake
@@ -18,7 +18,7 @@ from evidence_assets_tests.assets.small_worlds import materialize
 
 def test_every_step_with_a_model_has_a_pool() -> None:
     pools = {}
-    for asset in defs().assets or []:
+    for asset in load_definitions().assets or []:
         if isinstance(asset, dg.AssetsDefinition):
             pools["/".join(asset.key.path)] = asset.op.pool
     for key, pool in {
