@@ -99,6 +99,24 @@ def _last_change(instance: dg.DagsterInstance, lake: Lake) -> float:
     return max([*(event.timestamp for event in events if event), *(path.stat().st_ctime for path in files)], default=0)
 
 
+_instances: dict[str, dg.DagsterInstance] = {}
+
+
+def keep_connected(instance: dg.DagsterInstance) -> dg.DagsterInstance:
+    """The same instance with a connection to its Postgres that is kept in this process.
+
+    Dagster opens an instance for every tick, and it connects again for each query, which takes five sixths of a tick.
+    After Postgres has restarted, the next two ticks fail and the third connects again.
+    """
+    if not instance.is_persistent:
+        return instance
+    settings = instance.get_ref()
+    if str(settings) not in _instances:
+        connected = _instances[str(settings)] = dg.DagsterInstance.from_ref(settings)
+        connected.optimize_for_webserver(statement_timeout=60_000, pool_recycle=3_600, max_overflow=20)
+    return _instances[str(settings)]
+
+
 def _runs_on_this_machine(instance: dg.DagsterInstance) -> bool:
     """Whether runs are local processes; other launchers would report the runs inside a run as lost."""
     return isinstance(instance.run_launcher, dg.DefaultRunLauncher)
@@ -123,17 +141,17 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
             cancelled_at = last_run.end_time or last_run.update_timestamp.timestamp()
             if _last_change(instance, lake.open()) <= cancelled_at:
                 return dg.SkipReason("a user cancelled the last follow_changes run, and nothing has changed since")
-    result = _request_changes(context, lake.open())
+    result = _request_changes(context, instance, lake.open())
     # No retries: the next tick requests what this run leaves stale.
     request = dg.RunRequest(tags={"dagster/max_retries": "0"})
     return result._replace(run_requests=[request] if result.run_requests else [])
 
 
-def _request_changes(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
+def _request_changes(context: dg.SensorEvaluationContext, instance: dg.DagsterInstance, lake: Lake) -> dg.SensorResult:
     """Separate run requests for changed seeds and stale assets."""
     assert context.repository_def is not None
-    requests, new_partitions = request_seed_runs(context.repository_def, context.instance, lake)
-    result = request_stale_assets(context.repository_def, context.instance, context.cursor, profiles.load().automation)
+    requests, new_partitions = request_seed_runs(context.repository_def, instance, lake)
+    result = request_stale_assets(context.repository_def, instance, context.cursor, profiles.load().automation)
     requests += result.run_requests or ()
     return dg.SensorResult(
         run_requests=requests,
@@ -153,4 +171,4 @@ def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
     set_pool_limits(context.instance)
     if _runs_on_this_machine(context.instance):
         return dg.SkipReason("runs start on this machine: follow_data requests one for all")
-    return _request_changes(context, lake.open())
+    return _request_changes(context, keep_connected(context.instance), lake.open())
