@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.corpora import FileGroup
+from evidence_assets.benchmarks.json_streams import MAX_ERRORS, raise_errors
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import Document, UniqueIds
 from evidence_assets.lake.atomic import replacing_file
@@ -67,18 +68,26 @@ class ChunkStore:
     ) -> int:
         """Chunk new and edited file groups, delete stale files; returns the number of files written.
 
-        ``report`` receives the bytes done and the total after each group.
+        ``report`` receives the bytes done and the total after each group. The error at the end is about up to ten
+        groups; the chunks of the others are kept for the next update.
         """
         manifest = self._build_manifest(groups, model, limit, shards)
         keys, files = manifest["keys"], manifest["files"]
         sizes = [sum(files[name][1] for name in _relative_names(group)) for group in groups]
         bytes_done = n_written = 0
+        errors: list[BadInput] = []
         for group, key, size in zip(groups, keys, sizes, strict=True):
             if not self._path(key).exists():
-                _write_chunks(self._path(key), group.read(), encoder, limit, shards)
-                n_written += 1
+                try:
+                    _write_chunks(self._path(key), group.read(), encoder, limit, shards)
+                    n_written += 1
+                except BadInput as error:
+                    errors.append(error)
+                    if len(errors) == MAX_ERRORS:
+                        break
             bytes_done += size
             report(bytes_done, sum(sizes))
+        raise_errors(errors)
         if not any(pq.read_metadata(self._path(key)).num_rows for key in keys):
             raise BadInput("the corpus has no documents: its files are empty", file=groups[0].folder)
         if keys != self._read_manifest()["keys"] and len(keys) > 1:

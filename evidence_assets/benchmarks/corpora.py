@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.json_streams import jsonl_rows
+from evidence_assets.benchmarks.json_streams import parse_jsonl
 from evidence_assets.benchmarks.line_streams import Row, read_text
 from evidence_assets.benchmarks.records import Document, UniqueIds, require_items
 from evidence_assets.lake.errors import BadInput
@@ -133,10 +133,11 @@ def _reader_of(path: Path) -> Callable[[Path, str], Iterator[tuple[Row, Document
 
 
 def _read_jsonl(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
-    for row in jsonl_rows(path):
+    def parse(row: Row) -> tuple[Row, Document]:
         row.check_field_names(("doc_id", "title", "text", "url"))
-        title = row.text_or_none("title") or ""
-        yield row, Document(row.label("doc_id"), title, row.text("text"), source)
+        return row, Document(row.label("doc_id"), row.text_or_none("title") or "", row.text("text"), source)
+
+    return parse_jsonl(path, parse)
 
 
 def _read_text_document(path: Path, source: str) -> Iterator[tuple[Row, Document]]:

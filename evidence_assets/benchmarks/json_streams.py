@@ -14,7 +14,7 @@ from evidence_assets.lake.errors import BadInput
 _SPACE = re.compile(r"[ \t\r\n]*")
 _CLOSING = {"[": "]", "{": "}"}
 _JSON = json.JSONDecoder()
-_MAX_ERRORS = 10
+MAX_ERRORS = 10
 Item = TypeVar("Item")
 
 
@@ -44,7 +44,7 @@ def parse_jsonl(path: Path, parse: Callable[[Row], Item]) -> Iterator[Item]:
             yield parse(_parse_object(text, path, number))
         except BadInput as error:
             errors.append(error)
-        if len(errors) == _MAX_ERRORS:
+        if len(errors) == MAX_ERRORS:
             break
     raise_errors(errors)
 
@@ -52,7 +52,7 @@ def parse_jsonl(path: Path, parse: Callable[[Row], Item]) -> Iterator[Item]:
 def raise_errors(errors: Sequence[BadInput]) -> None:
     """Raise one error with the place of the first and the messages of up to ten, if there are any."""
     if errors:
-        first, *rest = errors[:_MAX_ERRORS]
+        first, *rest = errors[:MAX_ERRORS]
         raise BadInput("\n".join([first.message, *map(str, rest)]), file=first.file, line=first.line, field=first.field)
 
 

@@ -107,6 +107,17 @@ def test_the_commands_build_the_corpus_in_a_new_lake(folder: Path, tmp_path: Pat
     assert open_chunks(Lake(root), "my_dumps").documents == 120
 
 
+def test_one_error_names_all_bad_files_and_lines(folder: Path, lake: Lake) -> None:
+    (folder / "b.jsonl").write_text(
+        '{"doc_id": "1"}\n{"doc_id": "2", "text": "Two."}\n{"doc": "3", "text": "Three."}\n'
+    )
+    (folder / "c.jsonl").write_text("no JSON\n")
+    with pytest.raises(BadInput) as raised:
+        add_corpus(lake, "bees", folder)
+    places = [Path(message.split(": ")[0]).name for message in str(raised.value).splitlines()]
+    assert places == ["b.jsonl:1", "b.jsonl:3", "c.jsonl:1"]
+
+
 def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake: Lake) -> None:
     (folder / "rooms.csv").write_text("Room,Seats\n")
     (folder / "empty.txt").touch()
