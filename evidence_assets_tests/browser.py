@@ -1,7 +1,5 @@
 """Chromium for tests in a browser: its path, its flags, and the marks that skip tests without it."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Example rows of the lake for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Servers as child processes in a bare folder, which end with their test."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What Dagster loads: a snapshot of every asset's specification, and rules that all of them keep."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files, tests, variants and links that the documentation names exist, and its examples run."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A lake, a profile and declarations of release 0.1 (revision 5e97dff2) are read by this release."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

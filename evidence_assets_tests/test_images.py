@@ -1,7 +1,5 @@
 """The images and compose files: their commands start a server in a bare folder; linters check the rest."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

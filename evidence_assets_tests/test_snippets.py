@@ -1,7 +1,5 @@
 """Every command and snippet of the README and the documentation runs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The Dagster UI in a browser: materialize an asset by clicking, then backfill one benchmark."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

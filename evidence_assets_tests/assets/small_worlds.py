@@ -1,7 +1,5 @@
 """A small world in this process: a lake, a profile, and selected materialized assets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Bad raw input: the assets report file, line and field."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

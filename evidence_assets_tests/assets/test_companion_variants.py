@@ -1,7 +1,5 @@
 """The opted-in variants of A2Q; ``test_every_table`` tests that each answers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """4StepFocus, A2Q and knowledge prompting as assets of a small world: rows, lineage, scores and errors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Dagster's databases in a run of the command line: connections are kept, of few runs at a time."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 

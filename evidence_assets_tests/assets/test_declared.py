@@ -1,7 +1,5 @@
 """Declarations of the lake and the project are loaded with the package's, and can name only data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast

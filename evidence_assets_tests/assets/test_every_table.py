@@ -1,7 +1,5 @@
 """Every printed cell that claims to be fillable is filled, in miniature, by real assets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Graph assets: files and harvests are merged, and stale arrays are not used."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import cast

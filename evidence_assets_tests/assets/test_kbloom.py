@@ -1,7 +1,5 @@
 """The opted-in assets of a harvest: kinds and judges."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Costs of a run: computed by hand for a benchmark, timed by an instance's metadata, or unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Scores come from stored predictions, without a solver; the table of printed figures is written after them."""
 
-from __future__ import annotations
-
 import dagster as dg
 import pytest
 

@@ -1,7 +1,5 @@
 """Two tiny encoders rank the same chunks, each in separate assets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paths as evidence in the small world: every path is in the graph."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """The declared variants of USCRaKE: published settings, sweeps and sources."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A miniature of the published setup: small official files for every benchmark, graph and corpus, and rule-based models
 with the printed names."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib

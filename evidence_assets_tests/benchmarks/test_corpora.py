@@ -1,7 +1,5 @@
 """Corpora: streamed document by document, and nothing that cannot be cited gets in."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The declared official benchmarks: read under their declared names, tables and all."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

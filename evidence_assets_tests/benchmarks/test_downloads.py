@@ -1,7 +1,5 @@
 """Official files from a server: complete, checked, never downloaded without permission."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

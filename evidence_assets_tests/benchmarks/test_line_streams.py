@@ -1,7 +1,5 @@
 """Low-level reading: what is wrong with a file is named with file, line and field."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts of benchmarks: named by what they are, the same questions at every reading, never taken for the whole."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

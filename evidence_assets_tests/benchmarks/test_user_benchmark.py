@@ -1,7 +1,5 @@
 """The user's own benchmark: every field's good and bad forms."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Benchmarks of users, and published ones: validated before anything is written, and written completely or not."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A folder of documents as a corpus: validated, and rebuilt only if it changed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The whole asset graph: materialized, rerun and queried."""
 
-from __future__ import annotations
-
 import json
 import re
 

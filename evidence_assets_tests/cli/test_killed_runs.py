@@ -1,7 +1,5 @@
 """Runs of killed processes are marked as failed at the next start; those of a live process are not."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

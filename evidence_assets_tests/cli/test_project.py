@@ -1,7 +1,5 @@
 """`evidence init`: a new project, its declarations, and the installed wheel in an empty folder."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tarfile

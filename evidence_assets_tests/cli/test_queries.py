@@ -1,7 +1,5 @@
 """What `evidence trace`, `diff`, `impact` and `scoreboard` print."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

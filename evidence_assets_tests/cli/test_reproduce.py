@@ -1,7 +1,5 @@
 """``evidence reproduce`` on the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

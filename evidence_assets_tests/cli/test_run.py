@@ -1,7 +1,5 @@
 """``evidence run``: materializes exactly what a benchmark needs, also after a kill or a failure."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Start-up: what a command imports before it answers. `bench.platform.ask` measures the times."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Single questions: answered by stages, stored in their own partition, and recomputed when inputs change."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

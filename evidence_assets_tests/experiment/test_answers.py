@@ -1,7 +1,5 @@
 """Counterfactual answers, their evidence subsets and the reuse of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

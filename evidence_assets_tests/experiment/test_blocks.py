@@ -1,7 +1,5 @@
 """Evidence rows: only changed questions are selected again, and after a kill only the remaining ones."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Building a corpus: a full disk leaves the old index; the tokens of a small corpus are cached."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Combinations of variants with the models of a profile, and the resulting asset keys."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

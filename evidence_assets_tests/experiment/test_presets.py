@@ -1,7 +1,5 @@
 """Loaded variants: those without a preset, and those of enabled presets."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Short answers and retrieval metrics: model knowledge is not a source, and failures become rows."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A client of the explorer over the fixture ``lake`` of each file."""
 
-from __future__ import annotations
-
 import pytest
 from starlette.testclient import TestClient
 

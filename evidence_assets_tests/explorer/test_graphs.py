@@ -1,7 +1,5 @@
 """Drawings of answers and relations as SVG: their boxes, links, escaping and positions."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The first page: the contents of the lake, the changes of the last run, and answers worth a look."""
 
-from __future__ import annotations
-
 import os
 import re
 from html import unescape

@@ -1,7 +1,5 @@
 """The explorer in Chromium: search, filters and links, by keyboard and mouse."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator

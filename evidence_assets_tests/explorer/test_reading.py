@@ -1,7 +1,5 @@
 """One answer as text: a path, its citations, and the counterfactual."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

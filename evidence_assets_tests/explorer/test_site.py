@@ -1,7 +1,5 @@
 """The explorer's pages: their content, their escaping, and that they write nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

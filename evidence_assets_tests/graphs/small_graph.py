@@ -1,7 +1,5 @@
 """Small graphs as the lake would hold them, with a stand-in for the encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """The graph in compressed rows: layout, storage, neighbourhoods, bad input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

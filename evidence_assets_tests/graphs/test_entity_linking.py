@@ -1,7 +1,5 @@
 """Linking by name: each rule, their order, exactness of the fuzzy rule, spans, and names that are no names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

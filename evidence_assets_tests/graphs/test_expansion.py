@@ -1,7 +1,5 @@
 """Attention against torch, expansion by hand, bridges against minimum spanning trees of networkx."""
 
-from __future__ import annotations
-
 import itertools
 
 import networkx

@@ -1,7 +1,5 @@
 """A stored graph held against networkx."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass

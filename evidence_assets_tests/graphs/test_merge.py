@@ -1,7 +1,5 @@
 """Merging triples: every source stays findable, the order of the rows does not matter, nothing is joined by a guess."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import polars as pl

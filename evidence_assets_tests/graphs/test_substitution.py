@@ -1,7 +1,5 @@
 """Substitution against brute force over all assignments, and the printed form against its own words."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Stage 1 with small hand-written models."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import permutations

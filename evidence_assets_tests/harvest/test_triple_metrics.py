@@ -1,7 +1,5 @@
 """Metrics against hand-made cases, scikit-learn and simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

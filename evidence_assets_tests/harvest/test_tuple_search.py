@@ -1,7 +1,5 @@
 """The pruned, batched search against scoring every pair."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Object stores for tests: a local S3 server, and a faulty proxy for it."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import urllib.request

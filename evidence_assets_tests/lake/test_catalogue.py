@@ -1,7 +1,5 @@
 """The catalogue: views of all tables, including empty ones, from any folder and during writes."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Graphs of the lake as HeteroData: nodes, edges, vectors, and a convolution on them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A table gets a new nullable column: older rows are read, queried, traced, reused and checked with nulls."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

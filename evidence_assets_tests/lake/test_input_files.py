@@ -1,7 +1,5 @@
 """Invalid input files from users and a fuzzer: rejected quickly, in little memory, with the file's name."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

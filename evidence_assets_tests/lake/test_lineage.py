@@ -1,7 +1,5 @@
 """Trace, impact, diff and dangling edges in a very small lake."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

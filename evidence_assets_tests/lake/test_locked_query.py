@@ -1,7 +1,5 @@
 """A query only reads the lake: anything else is rejected with a message and without side effects."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

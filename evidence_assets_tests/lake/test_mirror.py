@@ -1,7 +1,5 @@
 """A lake in an object store, shared by machines: each machine sees only finished files."""
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """A trace by file locations equals a trace through the views."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

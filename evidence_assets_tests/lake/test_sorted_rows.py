@@ -1,7 +1,5 @@
 """Tables that are sorted on disk equal tables that are sorted in memory."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The store: declared schemas, atomic files, equal bytes for equal rows, and recovery from faults."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

@@ -1,7 +1,5 @@
 """The sample world in an S3 store equals a local one, byte by byte, and another machine can read it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A server that fails on demand, for tests of its clients."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

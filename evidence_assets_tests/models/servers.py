@@ -1,7 +1,5 @@
 """Real local servers for the tests of served models: one that misbehaves on demand, one with another API."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Encoders: a vector depends on its text alone, offsets point into the text, and bad input is reported."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Iterator, Sequence

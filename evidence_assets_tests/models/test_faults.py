@@ -2,8 +2,6 @@
 sentence that says what to do. Faults that pass are in `test_openai_server`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The contract of every generator, and tests of each backend."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The profile ``laptop`` with tiny models instead of those on the hub, and the doctor's checks of models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The masked-model backend against the model's own full forward pass."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

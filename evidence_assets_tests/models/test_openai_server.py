@@ -3,8 +3,6 @@
 What each fault of a real server on this machine ends in is the table of `test_faults`.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from typing import Any

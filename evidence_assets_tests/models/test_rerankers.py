@@ -1,7 +1,5 @@
 """Rerankers: scores match the formula and depend on their pair alone; tuning of cross-encoders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

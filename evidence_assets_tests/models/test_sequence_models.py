@@ -1,7 +1,5 @@
 """Likelihoods and beams against the model's own probabilities, for encoder-decoders and a causal model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The extractive reader against the model's own logits, with a tiny random XLM-RoBERTa."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tiny randomly initialised models for tests, and recordings of models."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

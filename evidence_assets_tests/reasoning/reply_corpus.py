@@ -10,8 +10,6 @@ complete text counts; a number; names or facts separated by semicolons; sentence
 empty list or no answer.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

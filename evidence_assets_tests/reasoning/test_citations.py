@@ -1,7 +1,5 @@
 """Citations: cited evidence must exist and contain the quotation, with complete words and numbers."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

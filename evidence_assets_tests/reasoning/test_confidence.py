@@ -1,7 +1,5 @@
 """Confidence: signals of predictions, monotone and bounded probabilities, and fits that reproduce."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """The extractive reasoner: answers from the evidence, cites it verbatim and follows no instructions in it."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The prompted solver: its requests, the parsing of replies, and the fencing of data."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -3,8 +3,6 @@
 Each task has an entry in ``EXAMPLES``; a test compares the entries with the registry.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import pkgutil

@@ -1,7 +1,5 @@
 """Published prompts: the requests of each paper's last stages in order; nothing overrules the model's answer."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

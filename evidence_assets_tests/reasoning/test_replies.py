@@ -1,7 +1,5 @@
 """Every parser on replies in the manner of real models: read as a careful person reads them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Replies of models, and the answers that the parser reads from them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

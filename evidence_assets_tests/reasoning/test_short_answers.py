@@ -1,7 +1,5 @@
 """Short answers, extracted from facts or from a language model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

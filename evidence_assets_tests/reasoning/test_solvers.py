@@ -1,7 +1,5 @@
 """The contract of every solver: one class, inherited by each, with a case that the solver can answer."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

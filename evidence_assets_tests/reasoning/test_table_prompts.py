@@ -1,7 +1,5 @@
 """Prompts for tables: the tasks, their prompts, and the parsing of replies."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from evidence_assets.reasoning.model_calls import LanguageModel

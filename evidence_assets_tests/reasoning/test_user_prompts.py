@@ -1,7 +1,5 @@
 """Prompts and settings of a user: files of their own and temperature."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Printed cells: all are counted, only scores fill them, and empty ones have a reason."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """BM25 as plain loops written from the formula, by which other ways of computing it are judged."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The files of a corpus: every chunk where its shard put it, found by id, and no file that is damaged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Embedding of chunks: saved block by block, and reused by text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

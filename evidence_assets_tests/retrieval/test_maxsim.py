@@ -1,7 +1,5 @@
 """Late interaction against a plain loop."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

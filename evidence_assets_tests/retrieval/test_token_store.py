@@ -2,8 +2,6 @@
 disk.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Indexes: the most exact that fits into a memory, built in blocks, with a recall that is measured."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

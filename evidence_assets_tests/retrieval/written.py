@@ -1,7 +1,5 @@
 """A corpus of a few texts as files, opened."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

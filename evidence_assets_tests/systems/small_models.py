@@ -1,7 +1,5 @@
 """Small models for tests, whose vectors, scores and replies can be computed by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Golden outputs: the output of a system on the small sample changes only together with its version."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Models and inputs of printed ablations, and scores of recorded answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

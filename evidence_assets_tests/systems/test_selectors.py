@@ -1,7 +1,5 @@
 """The contract of selectors, tested for every method of every system. New methods are included automatically."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

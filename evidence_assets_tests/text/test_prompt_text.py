@@ -1,7 +1,5 @@
 """Slots and words of prompts, and the vocabulary of entities."""
 
-from __future__ import annotations
-
 import doctest
 from collections.abc import Sequence
 from importlib import import_module

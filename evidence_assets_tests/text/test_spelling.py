@@ -1,7 +1,5 @@
 """Suggestions for unknown names."""
 
-from __future__ import annotations
-
 import pytest
 
 from evidence_assets.text.spelling import did_you_mean

@@ -1,7 +1,5 @@
 """The check of served models reports a server that ends early; campaigns find nothing in this project."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Dumps as three columns: in names and ids, around some entities, in memory that does not grow with the dump."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

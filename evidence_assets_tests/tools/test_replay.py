@@ -1,7 +1,5 @@
 """Recorded answers: read, parsed and counted; unusable replies are failed rows, not lost ones."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Seed pairs drawn from reference tuples, as published."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random texts with near-duplicates, ties and tokens without weight, and their exact distances."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """The contract of ground costs, tested for all registered ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

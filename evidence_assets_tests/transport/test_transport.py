@@ -1,7 +1,5 @@
 """Exact distances against a linear program, and results for bad and extreme input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

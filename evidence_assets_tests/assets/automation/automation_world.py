@@ -1,11 +1,9 @@
 """A small lake with a few seed files, and the run requests of the sensors, tick by tick."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 import polars as pl
@@ -71,7 +69,7 @@ class SensorWorld:
     queue: list[dg.DagsterRun] = field(default_factory=list)
 
     @classmethod
-    def open(cls, root: Path) -> SensorWorld:
+    def open(cls, root: Path) -> Self:
         return cls(root, dg.DagsterInstance.get(), load_definitions().get_repository_def())
 
     @property

@@ -1,7 +1,5 @@
 """A process that receives SIGTERM in the middle of a change: the next tick finds what it had not reached."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

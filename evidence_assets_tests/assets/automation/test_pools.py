@@ -1,7 +1,5 @@
 """Steps with models have pools, and are retried when their server is unavailable."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import dagster as dg

@@ -1,7 +1,5 @@
 """The pools of steps and the executor of runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import dagster as dg

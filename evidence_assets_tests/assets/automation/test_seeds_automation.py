@@ -3,8 +3,6 @@
 The requested runs are queued and executed. Nothing is stubbed: the sample's model is trained for a few hundred steps.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Stale assets according to Dagster and the sensor: exactly those downstream of a change."""
 
-from __future__ import annotations
-
 import dagster as dg
 import pytest
 

@@ -1,7 +1,5 @@
 """Every graph format read as it is published, and every fault named by file, line and field."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

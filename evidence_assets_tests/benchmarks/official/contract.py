@@ -1,7 +1,5 @@
 """What every reader of a benchmark must pass, and ways to lay out and to spoil tiny files in its format."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

@@ -2,8 +2,6 @@
 
 # ruff: noqa: RUF012 (the files and rows of a contract are constants)
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The readers on small real files: everything is read, gold evidence is found where it says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

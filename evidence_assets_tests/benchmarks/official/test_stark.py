@@ -1,7 +1,5 @@
 """STaRK's processed layout, written here in small; pickles are refused before a byte of them is opened."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Mapping

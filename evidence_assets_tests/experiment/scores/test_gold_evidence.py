@@ -1,7 +1,5 @@
 """Gold evidence recall, citation scores, word coverage and token similarity, against hand counts and plain loops."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

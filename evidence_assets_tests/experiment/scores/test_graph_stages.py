@@ -1,7 +1,5 @@
 """Graph stage scores: losses per stage, and signal against chance."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Metrics of a half, paired differences and baselines, against numbers counted by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Each metric against an independent implementation: ir_measures, scikit-learn, scipy, or counted by hand."""
 
-from __future__ import annotations
-
 import random
 
 import ir_measures

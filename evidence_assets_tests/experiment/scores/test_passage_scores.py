@@ -1,7 +1,5 @@
 """Document metrics of a retrieval variant against hand counts."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

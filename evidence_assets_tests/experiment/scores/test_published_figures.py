@@ -1,7 +1,5 @@
 """Published figures: completeness, errata, and the figure that a score is compared with."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """The published layer and its training against plain loops and torch-geometric; the relevance rule; bad input."""
 
-from __future__ import annotations
-
 import math
 
 import networkx

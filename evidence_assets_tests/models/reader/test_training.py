@@ -1,7 +1,5 @@
 """The trained reader: its network equals the encoder, it learns from facts, and a score depends on one input alone."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pages of sentences, as retrieval selects them: pronouns, counted nouns, and answers that are not cut."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Calls of the solver on a whole table, as the assets make them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

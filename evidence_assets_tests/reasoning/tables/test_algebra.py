@@ -1,7 +1,5 @@
 """The vocabulary is complete, and amounts are matched as numbers."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

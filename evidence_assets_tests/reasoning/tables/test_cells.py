@@ -1,7 +1,5 @@
 """Values in cells: which texts are parsed to which values, and that the text is kept."""
 
-from __future__ import annotations
-
 import math
 from datetime import date
 

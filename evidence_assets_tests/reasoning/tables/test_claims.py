@@ -1,7 +1,5 @@
 """Claims about small tables: operations, labels and negation."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

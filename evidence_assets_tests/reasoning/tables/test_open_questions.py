@@ -1,7 +1,5 @@
 """Questions without options, and claims, on small plain tables: few answers are wrong, most right as measured."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Outputs on the sample: accuracy, citations, determinism and version."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Multiple-choice questions about small tables: answers, citations and insufficient questions."""
 
-from __future__ import annotations
-
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice
 

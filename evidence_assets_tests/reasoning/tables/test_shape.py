@@ -1,7 +1,5 @@
 """Headers, row names and sections of irregular tables."""
 
-from __future__ import annotations
-
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice, verify_claim
 

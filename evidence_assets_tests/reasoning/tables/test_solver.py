@@ -1,7 +1,5 @@
 """Typed tasks with cells: only the evidence is used and cited."""
 
-from __future__ import annotations
-
 from evidence_assets.reasoning.tables.solver import TableSolver, build_view
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 

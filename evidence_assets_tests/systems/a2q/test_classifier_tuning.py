@@ -1,7 +1,5 @@
 """Training pairs of the relevance classifier, and reuse of a tuned one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

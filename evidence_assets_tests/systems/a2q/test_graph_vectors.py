@@ -1,7 +1,5 @@
 """Vectors from a graph's edges against a dense decomposition; two kinds of vectors joined."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

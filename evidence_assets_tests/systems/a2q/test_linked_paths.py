@@ -1,7 +1,5 @@
 """Paths of one and two triples from a question's nodes, compared with brute force, and with options."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Attention2Query on a small graph: phrases, ablations, bridges, and questions without linked nodes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Declared variants of Attention2Query open with the definitions, classifier and vectors that their settings name."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Word vectors from files, and errors in such files."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Triples of graph and model: origins, the four published cases, hops, and unusable replies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """``models/confidence``: fitted on first halves of graded answers of the lake, and used by later predictions."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """4StepFocus and its baselines on a small knowledge base, and questions that fail."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Parsing of triplet replies, and the reasons of unusable ones."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

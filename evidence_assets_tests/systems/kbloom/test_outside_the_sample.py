@@ -1,7 +1,5 @@
 """Packaged relations, reference tuples from a user's files, and scores of collections without known facts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows of seeds and harvests, and the lineage between them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

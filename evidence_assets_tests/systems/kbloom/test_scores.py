@@ -1,7 +1,5 @@
 """Scores of a harvest against manual counts, and the control against an enumeration of chance outcomes."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

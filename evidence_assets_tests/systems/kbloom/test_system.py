@@ -1,7 +1,5 @@
 """K-Bloom end to end on a model trained on the facts of a tiny world."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

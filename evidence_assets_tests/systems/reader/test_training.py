@@ -1,7 +1,5 @@
 """A reader is trained on questions that its benchmark does not test, and refused on questions that it has seen."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 Draws the same random numbers in the same order as `cluster`: one for each centroid, then one per step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Column selection equals plain loops and has defined results for edge cases."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

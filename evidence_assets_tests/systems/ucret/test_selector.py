@@ -1,7 +1,5 @@
 """Evidence rows of a collapsed table: each cell once, and the same answers as from all cells."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """UCRET on small tables with a tiny encoder: selected cells, their rules, and answers from them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

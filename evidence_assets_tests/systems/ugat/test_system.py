@@ -1,7 +1,5 @@
 """From linked nodes to ranked passages, on a small medical graph and on odd input."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import replace

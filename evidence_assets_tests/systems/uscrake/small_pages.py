@@ -1,7 +1,5 @@
 """A small corpus and graph for USCRaKE, with selectors over them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Triples of USCRaKE: the cap, and what the published variants do without it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """USCRaKE on a small corpus and graph: exact rankings, citations that stand where they say, defined edge cases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One ranking serves every smaller k and s: the rows are those of a ranking of its own."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A token encoder whose vectors depend on the words only, so that tests can recompute rankings."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The shipped sample: the generator's bytes, and every piece of gold evidence at its stated position."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
