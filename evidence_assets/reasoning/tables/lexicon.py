@@ -84,7 +84,8 @@ def related_headers(word: str) -> tuple[str, ...]:
     groups = [group.split() for line in load_lexicon()["same_columns"] for group in line.split("/")]
     same = [name for group in groups if stem(word) in map(stem, group) for name in group]
     marks = load_adjectives().get(word, (0, ""))[1].split()
-    return tuple(dict.fromkeys(stem(name) for name in [*same, *filter(str.islower, marks)]))
+    headers = " ".join(names for words, names in load_lexicon()["asks_for"].items() if word in words.split()).split()
+    return tuple(dict.fromkeys(stem(name) for name in [*same, *headers, *filter(str.islower, marks)]))
 
 
 @lru_cache(maxsize=4096)

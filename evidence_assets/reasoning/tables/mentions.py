@@ -108,7 +108,9 @@ def _find_names(view: TableView, plain: str, words: Sequence[Word]) -> list[Ment
 
 
 def _is_function_word(span: Sequence[Word]) -> bool:
-    """Whether a name may be a function word or a letter instead: "no", "I", "C"; not "3 - 2"."""
+    """Whether a name may be a function word, a letter or a count instead: "no", "I", "C", "three"; not "3 - 2"."""
+    if all(word.stem.isdigit() and not word.token.isdigit() for word in span):
+        return True
     if len(span) > 1 and all(word.token.isdigit() for word in span):
         return False
     return all(word.token in STOP_WORDS or word.token in _NEVER_NAMES or len(word.token) == 1 for word in span)
@@ -141,9 +143,13 @@ def _find_unique_words(view: TableView, free: Sequence[Word], *, is_question: bo
             yield Mention(word.start, word.end, columns=related, is_whole=False)
 
 
-def find_related_columns(view: TableView, word: str) -> tuple[int, ...]:
-    """Columns that a word asks for without their name, the closest first: "price_eur" for "cost"."""
+def find_related_columns(view: TableView, word: str, *, of_person: bool = False) -> tuple[int, ...]:
+    """Columns that a word asks for without their name, the closest first: "price_eur" for "cost".
+
+    If a question asks for a person, also the one who does it: "Driver" for "Who drives it?".
+    """
     headers = related_headers(word)
+    headers += tuple(stem(word) + ending for ending in ("r", "er", "or")) if of_person else ()
     return tuple(j for header in headers for j in view.columns if header in collect_words(view.labels[j]))
 
 
@@ -154,6 +160,9 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
     It is one of ``columns``, by default of all.
     """
     words, columns = tokenize(question), view.columns if columns is None else columns
+    of_person = words[:1] in (["who"], ["whose"], ["whom"])
+    if of_person or words[:1] == ["where"]:
+        columns = [j for j in columns if j not in {*view.numeric_columns, *view.flag_columns}]
     headers = {j: collect_words(view.labels[j]) for j in columns}
     stems = [stem(word) for word in words if word not in STOP_WORDS]
     # "Goal difference" for "What is the goal difference of City?", although "Goals against" has the first word, too
@@ -162,6 +171,7 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
         for s in stems
     ]
     exact = [j for j in exact if j is not None]
-    named = exact or [j for word in words for j in find_related_columns(view, word) if j in headers]
-    asks_for_name = words[:1] in (["who"], ["whose"], ["whom"], ["where"])
-    return next((j for j in named if not (asks_for_name and j in {*view.numeric_columns, *view.flag_columns})), None)
+    named = exact or [
+        j for word in words for j in find_related_columns(view, word, of_person=of_person) if j in headers
+    ]
+    return next(iter(named), None)

@@ -17,13 +17,17 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tables.text_analysis import TextAnalysis, analyze_text
 from evidence_assets.text.words import split_words
 
+_QUESTION = re.compile(r"(?:which|what|who|whom|whose|when|where|how)\b", re.IGNORECASE)
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
+_NOTE = re.compile(r"(?=[a-z])(?!.*(?:\.|\b(?:is|are|was|were|has|have|had)\b)).*\b(?:of|for)\b")
+"""A note such as "price of the blue one"; a statement has a capital letter, a verb or a full stop."""
 _PREPOSITIONS = frozenset(("in", "at", "on", "from", "to", "for"))
 
 
 def is_statement(text: str) -> bool:
     """Whether a text is to be checked against a table: a statement, or a question for yes or no."""
-    return not text.endswith("?") or _YES_NO.match(text) is not None
+    asks = text.endswith("?") or _QUESTION.match(text) or _NOTE.match(text)
+    return not asks or _YES_NO.match(text) is not None
 
 
 def list_options(view: TableView, question: str) -> list[str]:
@@ -58,7 +62,9 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
         text = before + re.sub(r"^most \w+|^\w+", "", text[degree.start :])
     words = [re.sub(r"['’]s$", "", word.casefold()) for word in split_words(text)]
     words = words[1:] if {*words[:1]} & _PREPOSITIONS else words
-    related = [j for word in words for j in find_related_columns(view, word)]
+    if not _QUESTION.match(" ".join(words)):  # "tallest plant?", "price of the Bell?"
+        words = ["what" if outcome is None else "which", *words]
+    related = [j for word in words for j in find_related_columns(view, word, of_person=words[0] == "who")]
     values = {*view.numeric_columns, *view.flag_columns}
     first_name = next(iter(view.name_columns), None)
     match words[:1]:

@@ -181,15 +181,19 @@ def _count_names(analysis: TextAnalysis) -> Outcome | None:
 
 
 def _find_stated_count(analysis: TextAnalysis) -> CellValue | None:
-    """The number that begins a claim or precedes a noun for rows ("two entries"), or the last after "the number of"."""
+    """The number that begins a claim or precedes a noun for rows ("two entries", "two courses" below "Course"), or the
+    last after "the number of"."""
     if analysis.numbers and re.fullmatch(
         r"\s*(?:(?:exactly|only|just) )?", analysis.text[: analysis.numbers[0].start].lower()
     ):
         return None if analysis.is_negated else analysis.numbers[0]
     nouns = [m.start() for m in pattern("row_nouns").finditer(analysis.text)]
+    names = [m.start for m in analysis.mentions if {*m.columns} & {*analysis.view.name_columns}]
     between = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
     for number in analysis.numbers:
         if any(number.end <= start and between.fullmatch(analysis.text[number.end : start]) for start in nouns):
+            return number
+        if any(number.end <= start and len(analysis.text[number.end : start].split()) < 2 for start in names):
             return number
     return analysis.numbers[-1] if analysis.has_phrase("counting") and analysis.numbers else None
 
