@@ -105,10 +105,9 @@ class Row:
         unknown = [field for field in self.values if field not in fields]
         if unknown:
             near = [(synonyms or {}).get(field.casefold()) or closest_name(field, fields) for field in unknown]
-            renamed = [f"{field!r} to {name!r}" for field, name in zip(unknown[1:], near[1:], strict=True) if name]
-            suggestion = f"; did you mean {near[0]!r}?" if near[0] else "."
-            others = f" Rename the others, too: {', '.join(renamed)}." if near[0] and renamed else ""
-            raise self.error(f"unknown field{suggestion}{others} Available fields: {', '.join(fields)}", unknown[0])
+            others = ", ".join(f"{field!r} to {name!r}" for field, name in zip(unknown, near, strict=True) if name)
+            suggestion = f". Rename {others}." if others else "."
+            raise self.error(f"unknown field{suggestion} Available fields: {', '.join(fields)}", unknown[0])
 
     def _path(self, field: str | None) -> str:
         return ".".join(part for part in (self.prefix, field) if part)

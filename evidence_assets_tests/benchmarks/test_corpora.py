@@ -70,7 +70,7 @@ def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
         ("a.jsonl", b"", "the corpus has no documents"),
         ("a.txt", b" \n", r"a\.txt: text: is empty; remove the document"),
         ("a.txt", b"fine\nbad \xff byte", r"a\.txt:2: byte 5 of the line \(0xff\) is not UTF-8"),
-        ("a.jsonl", b'{"doc_id": "1", "txt": "t"}', r"a\.jsonl:1: txt: unknown field; did you mean 'text'"),
+        ("a.jsonl", b'{"doc_id": "1", "txt": "t"}', r"a\.jsonl:1: txt: unknown field\. Rename 'txt' to 'text'"),
         ("a.docx", b"PK", r"a\.docx: is not a corpus file; use \.parquet"),
         ("a.parquet", b"PAR1 cut short", r"a\.parquet: the Parquet file is damaged after row 0"),
     ],

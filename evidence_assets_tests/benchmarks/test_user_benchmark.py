@@ -81,10 +81,10 @@ def test_forms_of_locators_and_aliases(tmp_path: Path) -> None:
     [
         ({"gold": "C"}, r"gold: 'C' is neither a label \(A, B\) nor the text of an option"),
         ({"gold": "A", "options": ["B", "A"]}, "gold: 'A' matches options A and B; use the number from 0"),
-        ({"question_id": "q"}, "question_id: unknown field; did you mean 'source_id'"),
+        ({"question_id": "q"}, "question_id: unknown field. Rename 'question_id' to 'source_id'"),
         (
             {"question": "x", "choices": ["x", "y"]},
-            r"question: unknown field; did you mean 'text'\? Rename the others, too: 'choices' to 'options'\.",
+            r"question: unknown field\. Rename 'question' to 'text', 'choices' to 'options'\.",
         ),
         ({"source_id": "q0", "text": "Another?"}, "source_id: 'q0' occurs twice"),
         ({"task": "quiz"}, "task: 'quiz' is not a task; use one of"),
@@ -189,7 +189,7 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     [
         ([], EDGES, "nodes.jsonl: contains no nodes"),
         ([*NODES, {"node_id": "7", "type": "x", "name": "y"}], EDGES, "nodes.jsonl:4: node_id: '7' occurs twice"),
-        ([{**NODES[0], "alias": []}], EDGES, "nodes.jsonl:1: alias: unknown field; did you mean 'aliases'"),
+        ([{**NODES[0], "alias": []}], EDGES, "nodes.jsonl:1: alias: unknown field. Rename 'alias' to 'aliases'"),
         (NODES, "head_id\ttype\ttail_id\nd1\ttreats\tnowhere\n", "edges.tsv:2: tail_id: 'nowhere' is not a node"),
         (NODES, "head_id\ttail_id\nd1\td2\n", "edges.tsv:1: the row has 2 fields; expected 3"),
         (NODES[1:2], "", "no node has the answer type 'drug'; the types are disease"),

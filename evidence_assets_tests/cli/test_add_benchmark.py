@@ -111,7 +111,10 @@ def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) 
         ([CHOICE, CHOICE | {"source_id": "2", "gold": "Z"}], r"q\.jsonl:2: gold: 'Z'"),
         ([CHOICE, {k: v for k, v in CHOICE.items() if k != "text"}], r"q\.jsonl:2: text"),
         ([CHOICE, CLAIM | {"source_id": "2"}], r"q\.jsonl:2: task: is verification, but earlier questions are mcqa"),
-        ([CHOICE, {"claim": "x", "label": "A"}], r"claim: unknown field; did you mean 'text'.*'label' to 'gold'"),
+        (
+            [CHOICE, {"claim": "x", "label": "A"}],
+            r"claim: unknown field\. Rename 'claim' to 'text', 'label' to 'gold'\.",
+        ),
         ([CHOICE | {"split": "a"}, CHOICE | {"split": "b", "source_id": "2"}], r"several splits, a \(1\), b \(1\)"),
     ],
 )

@@ -88,7 +88,7 @@ def test_triples_without_answers_get_retrieval_scores_only(tmp_path: Path) -> No
     [
         ([{"id": "q9", "answer": "A"}], "q9 is not a question of the benchmark"),
         ([{"id": "q1", "answer": "A"}, {"id": "q1", "answer": "B"}], "2: id: q1 appears twice"),
-        ([{"id": "q1", "anwser": "A"}], "did you mean 'answer'"),
+        ([{"id": "q1", "anwser": "A"}], "Rename 'anwser' to 'answer'"),
         ([{"id": "q1", "answer": None}], r"clever.jsonl:1: answer: no answer, .* Leave out the field"),
         ([{"id": "q1", "triples": [["bee"]]}], r"expected a list of \[head, relation, tail\]"),
     ],

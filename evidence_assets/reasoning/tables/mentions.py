@@ -148,8 +148,7 @@ def find_related_columns(view: TableView, word: str, *, of_person: bool = False)
 
     If a question asks for a person, also the one who does it: "Driver" for "Who drives it?".
     """
-    headers = related_headers(word)
-    headers += tuple(stem(word) + ending for ending in ("r", "er", "or")) if of_person else ()
+    headers = (*related_headers(word), *(stem(word) + ending for ending in ("r", "er", "or") if of_person))
     return tuple(j for header in headers for j in view.columns if header in collect_words(view.labels[j]))
 
 
@@ -166,11 +165,8 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
     headers = {j: collect_words(view.labels[j]) for j in columns}
     stems = [stem(word) for word in words if word not in STOP_WORDS]
     # "Goal difference" for "What is the goal difference of City?", although "Goals against" has the first word, too
-    exact = [
-        max((j for j in columns if s in headers[j]), key=lambda j: len(headers[j] & {*stems}), default=None)
-        for s in stems
-    ]
-    exact = [j for j in exact if j is not None]
+    matching = ([j for j in columns if word in headers[j]] for word in stems)
+    exact = [max(each, key=lambda j: len(headers[j] & {*stems})) for each in matching if each]
     named = exact or [
         j for word in words for j in find_related_columns(view, word, of_person=of_person) if j in headers
     ]

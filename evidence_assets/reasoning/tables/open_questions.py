@@ -26,8 +26,7 @@ _PREPOSITIONS = frozenset(("in", "at", "on", "from", "to", "for"))
 
 def is_statement(text: str) -> bool:
     """Whether a text is to be checked against a table: a statement, or a question for yes or no."""
-    asks = text.endswith("?") or _QUESTION.match(text) or _NOTE.match(text)
-    return not asks or _YES_NO.match(text) is not None
+    return bool(_YES_NO.match(text)) or not (text.endswith("?") or _QUESTION.match(text) or _NOTE.match(text))
 
 
 def list_options(view: TableView, question: str) -> list[str]:

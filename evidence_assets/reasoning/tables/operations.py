@@ -46,6 +46,7 @@ def apply_operations(analysis: TextAnalysis) -> Outcome | None:
         _compute_total,
         _check_trend,
         _check_count,
+        _check_quantifier,
         _check_difference,
         _check_extreme,
         _check_comparison,
@@ -169,6 +170,24 @@ def _check_count(analysis: TextAnalysis) -> Outcome | None:
     return replace(outcome, is_confirmed=number.is_met(outcome.number)) if number else outcome
 
 
+def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
+    """For a claim with "all" or "no" that ends with a condition: whether all rows of its other conditions meet it, or
+    none."""
+    quantifier, conditions = pattern("universal").match(analysis.text), analysis.find_conditions()
+    rest = analysis.text[max([0, *(m.end for m in analysis.mentions), *(n.end for n in analysis.numbers)]) :]
+    # "150 hp" may be of no column, and "… at least once" ends with no condition.
+    is_complete = sum(c.number is not None for c in conditions) >= len(analysis.numbers) and len(rest.split()) < 2
+    if analysis.is_question or analysis.rows or not (quantifier and conditions and is_complete):
+        return None
+    rows, others, view = analysis.select_rows(conditions), conditions[:-1], analysis.view
+    subjects = analysis.select_rows(others)
+    cells = dict.fromkeys((i, c.column) for i in subjects for c in conditions if view.text_at((i, c.column)))
+    kinds = "".join(f" with {condition.describe(view)}" for condition in others)
+    text = f"{len(rows)} of {len(subjects)} rows{kinds} satisfy {conditions[-1].describe(view)}."
+    n_claimed = len(subjects) if quantifier[0].casefold() in ("all", "every", "each") else 0
+    return Outcome("count", text, tuple(cells), float(len(rows)), rows, is_confirmed=len(rows) == n_claimed)
+
+
 def _count_names(analysis: TextAnalysis) -> Outcome | None:
     """The number of different cells of a column if a question has only its name: "How many cities are there?"."""
     view, words = analysis.view, collect_words(pattern("counting").sub("", analysis.text)) - STOP_WORDS
@@ -191,9 +210,9 @@ def _find_stated_count(analysis: TextAnalysis) -> CellValue | None:
     names = [m.start for m in analysis.mentions if {*m.columns} & {*analysis.view.name_columns}]
     between = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
     for number in analysis.numbers:
-        if any(number.end <= start and between.fullmatch(analysis.text[number.end : start]) for start in nouns):
-            return number
-        if any(number.end <= start and len(analysis.text[number.end : start].split()) < 2 for start in names):
+        gaps = [analysis.text[number.end : start] for start in names if number.end <= start]
+        follows = any(number.end <= start and between.fullmatch(analysis.text[number.end : start]) for start in nouns)
+        if follows or any(len(gap.split()) < 2 for gap in gaps):
             return number
     return analysis.numbers[-1] if analysis.has_phrase("counting") and analysis.numbers else None
 

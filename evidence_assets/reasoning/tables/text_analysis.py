@@ -277,7 +277,7 @@ class TextAnalysis:
         return presences
 
     def find_conditions(self, excluded: CellValue | None = None) -> list[Condition]:
-        """The conditions on rows: those of its numbers, except one, then those of its values."""
+        """The conditions on rows, in the order of the text: those of its numbers, except one, and of its values."""
         numbers = [number for number in self.numbers if number is not excluded]
         conditions = [(number.start, self._find_condition(number)) for number in numbers]
         for mention, column in self._value_columns.items():
@@ -293,6 +293,7 @@ class TextAnalysis:
         negation = self._negation if self.is_question else None
         starts = (start for start, condition in conditions if condition and negation and start >= negation.end())
         negated = min(starts, default=None)
+        conditions.sort(key=lambda pair: pair[0])
         return [replace(c, is_negated=start == negated) for start, c in conditions if c is not None]
 
     @cached_property

@@ -68,7 +68,7 @@ def test_cited_cells_alone_give_the_same_answer() -> None:
 
 def test_outputs_change_only_with_the_version() -> None:
     """If this fails, raise the version of the solver, unless only its words changed, and put both new values here."""
-    assert (TableSolver.version, digest()) == ("27-02d9bf09", "d01d1c73d3cba7fda2a35e4821d9ea17")
+    assert (TableSolver.version, digest()) == ("27-c69600e4", "a1dde31dde84fd19ef53537b801659c0")
 
 
 def test_output_is_equal_across_hash_seeds() -> None:
