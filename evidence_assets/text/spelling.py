@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-LISTED_NAMES = 60
+LISTED_NAMES = 20
 """Most names that a message lists."""
 
 
