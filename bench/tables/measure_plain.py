@@ -1,6 +1,6 @@
 """Measure questions and claims on small plain tables, such as people have them: staff, prices, timetables, results.
 
-    python -m bench.tables.measure_plain [--cases] [SET …]
+    python -m bench.tables.measure_plain [--cases] [--halves] [SET …]
 
 A set is a folder of ``bench/tables/plain`` with tables and ``cases.jsonl``: a question has ``answers``, alternatives
 that are sets of cells (none if the table has no answer), a claim its ``label``. They were written for this project
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -88,11 +88,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(names)}; by default all")
     parser.add_argument("--cases", action="store_true", help="Print the cases that are not right.")
+    parser.add_argument("--halves", action="store_true", help="Count every other table apart, the first one in half 1.")
     options = parser.parse_args()
     for name in options.sets or names:
-        counts: dict[str, Counter[str]] = {"questions": Counter(), "claims": Counter()}
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        tables = sorted(path.stem for path in (FOLDER / name).glob("*.csv"))
         for case, verdict, answered in grade_set(name):
-            counts["claims" if "label" in case else "questions"][verdict] += 1
+            half = f" of half {tables.index(case['table']) % 2 + 1}" if options.halves else ""
+            counts[("claims" if "label" in case else "questions") + half][verdict] += 1
             if options.cases and verdict != RIGHT:
                 expected = case.get("label") or case["answers"]
                 print(f"  {verdict}: {case['table']}: {case['text']} {answered!r} instead of {expected}")
