@@ -89,6 +89,13 @@ def related_headers(word: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
+def measures_of(unit: str) -> frozenset[str]:
+    """Stems of what a unit measures: "min" a duration, "€" a price."""
+    lines = load_lexicon()["measured_in"].items()
+    return frozenset(stem(name) for units, names in lines if unit.casefold() in units.split() for name in names.split())
+
+
+@lru_cache(maxsize=4096)
 def _parse_adjective(word: str) -> DegreeWord | None:
     """The degree word for an inflected adjective; None for other words."""
     forms = [load_lexicon()["irregular_forms"].get(word, ("", "comparative"))]

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize, tokenize_with_offsets
-from evidence_assets.reasoning.tables.lexicon import related_headers
+from evidence_assets.reasoning.tables.lexicon import load_adjectives, related_headers
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
 _MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
@@ -153,15 +153,13 @@ def find_related_columns(view: TableView, word: str, *, of_person: bool = False)
 
 
 def find_named_column(view: TableView, question: str, columns: Sequence[int] | None = None) -> int | None:
-    """The column that a question names by a word of its header, else by a related one; for "who" and "where" never of
-    numbers or of yes and no.
+    """The column that a question names by a word of its header, else by a related one; its cells can be an answer.
 
     It is one of ``columns``, by default of all.
     """
     words, columns = tokenize(question), view.columns if columns is None else columns
     of_person = words[:1] in (["who"], ["whose"], ["whom"])
-    if of_person or words[:1] == ["where"]:
-        columns = [j for j in columns if j not in {*view.numeric_columns, *view.flag_columns}]
+    columns = [j for j in columns if _can_answer(view, j, words)]
     headers = {j: collect_words(view.labels[j]) for j in columns}
     stems = [stem(word) for word in words if word not in STOP_WORDS]
     # "Goal difference" for "What is the goal difference of City?", although "Goals against" has the first word, too
@@ -171,3 +169,18 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
         j for word in words for j in find_related_columns(view, word, of_person=of_person) if j in headers
     ]
     return next(iter(named), None)
+
+
+def _can_answer(view: TableView, column: int, words: Sequence[str]) -> bool:
+    """Whether the cells of a column are of the kind that a question word asks for: "who" never for numbers."""
+    is_number, is_flag = column in view.numeric_columns, column in view.flag_columns
+    match words[:2]:
+        case ["who" | "whose" | "whom" | "where", *_]:
+            return not (is_number or is_flag)
+        case ["when", *_] | ["what", "time"]:
+            has_digits = any(map(str.isdigit, "".join(view.text_at((i, column)) for i in view.body)))
+            is_text = has_digits or column in find_related_columns(view, "when")
+            return column in view.date_columns | view.time_columns if is_number else is_text
+        case ["how", word] if word in load_adjectives():
+            return not is_flag
+    return True

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import collect_words, extract_unit, stem_content_words
 from evidence_assets.reasoning.tables.cells import Cell, CellValue, parse_cell
-from evidence_assets.reasoning.tables.lexicon import load_lexicon, pattern, word_list
+from evidence_assets.reasoning.tables.lexicon import load_lexicon, measures_of, pattern, word_list
 
 CellLocation = tuple[int, int]  # (row, column); row 0 is the header
 Grid = tuple[tuple[Cell, ...], ...]
@@ -199,6 +199,12 @@ class TableView:
     def time_columns(self) -> frozenset[int]:
         """Numeric columns of times such as 17:05."""
         return frozenset(j for j, values in self._quantities.items() if any(value.is_time for value in values))
+
+    @cached_property
+    def measures(self) -> dict[int, frozenset[str]]:
+        """What each numeric column measures by the unit in its header or its cells: "Runs (min)" a duration."""
+        units = {j: {extract_unit(self.labels[j]), self.labels[j], *(v.unit for v in values), *(v.text[:1] for v in values)} for j, values in self._quantities.items()}
+        return {j: frozenset().union(*map(measures_of, units[j])) for j in units}
 
     @cached_property
     def mixed_units(self) -> dict[int, Mapping[str, float]]:

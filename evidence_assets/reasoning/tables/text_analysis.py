@@ -217,9 +217,11 @@ class TextAnalysis:
     def _hinted_column(self, degree: DegreeWord | None) -> int | None:
         """The numeric column whose header alone has most of the header words of a degree word."""
         headers = degree.headers if degree is not None else frozenset()
-        counts = {j: len(headers & collect_words(self.view.labels[j])) for j in self.view.numeric_columns}
-        highest = max(counts.values(), default=0)
-        return single_item(j for j, count in counts.items() if count == highest) if highest else None
+        for words in ({j: collect_words(self.view.labels[j]) for j in self.view.numeric_columns}, self.view.measures):
+            counts = {j: len(headers & words[j]) for j in words}
+            if highest := max(counts.values(), default=0):
+                return single_item(j for j, count in counts.items() if count == highest)
+        return None
 
     def find_measured_column(self, degree: DegreeWord | None) -> int | None:
         """The numeric column that a degree word refers to; for a question, by default the only measure column."""
