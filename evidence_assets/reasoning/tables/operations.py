@@ -344,8 +344,8 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     counts = {i: sum(i in rows for rows in item_rows) for i in view.body}
     highest = max(counts.values(), default=0)
     best = [i for i in view.body if counts[i] == highest]
-    if not highest or (highest < len(items) and not all(view.text_at((i, column)) for i in best for column in columns)):
-        return None  # an empty cell contradicts nothing
+    if not highest or (highest < len(items) and not all(view.cell((i, column)).is_known for i in best for column in columns)):
+        return None  # a cell without a value contradicts nothing
     item_cells = [sorted({*cells, *((i, column) for i in best if column is not None)}) for column, cells in items]
     proof = dict.fromkeys(
         cell for i in best for cells in item_cells for cell in cells if cell[0] == i and view.text_at(cell)

@@ -39,7 +39,7 @@ class Condition:
 
     def is_met(self, view: TableView, row: int) -> bool:
         """Whether a row meets the condition; an empty cell does not meet a negated one either."""
-        is_known = bool(view.text_at((row, self.column)))
+        is_known = view.cell((row, self.column)).is_known
         return is_known and not self._states(view, row) if self.is_negated else self._states(view, row)
 
     def _states(self, view: TableView, row: int) -> bool:
