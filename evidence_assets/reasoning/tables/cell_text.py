@@ -31,7 +31,10 @@ _FINAL_BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _HEADER_PREPOSITIONS = frozenset(("of", "per", "in", "for", "to", "from", "at", "on", "by"))
 _MIN_SPELLING_RATIO = 80.0
-_VERBS = dict(pair.split("=") for pair in words.read_word_lists("answer_words.txt")["irregular_verbs"])
+_LISTS = words.read_word_lists("answer_words.txt")
+_VERBS = dict(pair.split("=") for pair in _LISTS["irregular_verbs"])
+
+_DATE_WORDS = {name[:n]: name for key in ("days", "months") for name in _LISTS[key] for n in (3, 4)}
 
 STOP_WORDS = words.STOP_WORDS - words.TABLE_WORDS - words.NUMBER_WORDS
 
@@ -73,10 +76,10 @@ def collect_tokens(texts: Iterable[str]) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """Stem of a token, of "drew" that of "draw"; a number without thousands separators, a number word as digits."""
+    """Stem of a token, of "drew" that of "draw", of "Fri" that of "Friday"; a number word as digits."""
     if word in NUMBER_WORDS:
         return str(NUMBER_WORDS.index(word))
-    return re.sub(r",(?=\d{3}(?:\D|$))", "", word) if word[:1].isdigit() else words.stem(_VERBS.get(word, word))
+    return re.sub(r",(?=\d{3}(?:\D|$))", "", word) if word[:1].isdigit() else words.stem(_VERBS.get(word) or _DATE_WORDS.get(word, word))
 
 
 def stem_content_words(text: str) -> list[str]:

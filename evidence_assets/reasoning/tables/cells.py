@@ -65,8 +65,9 @@ class Cell:
 
     @property
     def quantity(self) -> CellValue | None:
-        """The first value that can be compared as a quantity, or None."""
-        return next((v for v in self.values if v.kind in {"number", "percentage", "range"}), None)
+        """The first value that can be compared as a quantity, or None; opening hours cannot."""
+        kinds = {"number", "percentage", "range"}
+        return next((v for v in self.values if v.kind in kinds and not (v.kind == "range" and v.is_time)), None)
 
     @property
     def is_known(self) -> bool:
