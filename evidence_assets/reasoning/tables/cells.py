@@ -36,6 +36,12 @@ class CellValue:
         return self.comparator in {">", "≥", "<", "≤"} and not self.text.lower().startswith("up to")
 
     @property
+    def is_date(self) -> bool:
+        """Whether it is a date or may be a year."""
+        is_year = self.kind == "number" and not self.unit and 1900 <= self.value <= 2100 and self.value % 1 == 0
+        return self.kind == "date" or is_year
+
+    @property
     def is_time(self) -> bool:
         return ":" in self.text or self.unit.lower() in _HALF_DAYS
 
@@ -189,7 +195,8 @@ def _parse_date(match: re.Match[str]) -> CellValue | None:
             day = datetime.strptime(text, date_format)
         except ValueError:
             continue
-        return CellValue("date", float(day.toordinal()), match["date"], match.start(), match.end())
+        unit = "" if "%d" in date_format else "month"
+        return CellValue("date", float(day.toordinal()), match["date"], match.start(), match.end(), unit)
     return None
 
 

@@ -158,6 +158,8 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
     It is one of ``columns``, by default of all.
     """
     words, columns = tokenize(question), view.columns if columns is None else columns
+    if words[:2] == ["how", "much"] and not {*words[2:3]} & STOP_WORDS:
+        words = words[2:]
     of_person = words[:1] in (["who"], ["whose"], ["whom"])
     columns = [j for j in columns if _can_answer(view, j, words)]
     headers = {j: collect_words(view.labels[j]) for j in columns}

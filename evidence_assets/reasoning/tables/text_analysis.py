@@ -49,8 +49,9 @@ class Condition:
         number, value, quantity = self.number, view.number_at(location), view.cell(location).quantity
         if units := view.mixed_units.get(self.column):
             number = replace(number, value=number.value * units.get(number.unit.casefold(), math.nan))
-        if value is not None and quantity is None and number.kind == "number":
-            value = float(date.fromordinal(int(value)).year)  # the cell has a date: "in 2016"
+        if value is not None and quantity is None:  # the cell has a date: "in 2016", "in March 2024"
+            day = date.fromordinal(int(value))
+            value = float(day.year if number.kind == "number" else (day.replace(day=1) if number.unit == "month" else day).toordinal())
         if quantity and quantity.is_bound and quantity.comparator == number.comparator:
             return number.states(quantity.value)  # the cell has a bound itself: "less than 1"
         return value is not None and number.is_met(value)
@@ -259,6 +260,8 @@ class TextAnalysis:
             sign = number.comparator or (">" if self.direction(degree, column) > 0 else "<")
             return Condition(column, number=replace(number, comparator=sign))
         column = self.find_column(number)
+        if column is None and self.is_question and number.is_date:
+            column = single_item(self.view.date_columns)
         if column is None and self.is_question and number.comparator:
             column = self.find_measured_column(None)
         return None if column is None else Condition(column, number=number)
