@@ -149,7 +149,14 @@ def find_related_columns(view: TableView, word: str, *, of_person: bool = False)
     If a question asks for a person, also the one who does it: "Driver" for "Who drives it?".
     """
     headers = (*related_headers(word), *(stem(word) + ending for ending in ("r", "er", "or") if of_person))
-    return tuple(j for header in headers for j in view.columns if header in collect_words(view.labels[j]))
+    related = [j for header in headers for j in view.columns if header in collect_words(view.labels[j])]
+    shortened = (j for j in view.columns if any(map(word.startswith, _abbreviations(view.labels[j]))))
+    return tuple(dict.fromkeys([*related, *shortened]))
+
+
+def _abbreviations(header: str) -> list[str]:
+    """Words of a header that end with a point: "Reg." for "registered"."""
+    return re.findall(r"\b([a-z]{3,})\.", header.casefold())
 
 
 def find_named_column(view: TableView, question: str, columns: Sequence[int] | None = None) -> int | None:

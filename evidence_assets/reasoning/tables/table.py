@@ -202,9 +202,15 @@ class TableView:
 
     @cached_property
     def measures(self) -> dict[int, frozenset[str]]:
-        """What each numeric column measures by the unit in its header or its cells: "Runs (min)" a duration."""
-        units = {j: {extract_unit(self.labels[j]), self.labels[j], *(v.unit for v in values), *(v.text[:1] for v in values)} for j, values in self._quantities.items()}
-        return {j: frozenset().union(*map(measures_of, units[j])) for j in units}
+        """What each numeric column measures by its unit: "Runs (min)" a duration."""
+        return {j: frozenset().union(*map(measures_of, units)) for j, units in self.units.items()}
+
+    @cached_property
+    def units(self) -> dict[int, frozenset[str]]:
+        """The units and currencies in the header and the cells of each numeric column."""
+        columns = self._quantities.items()
+        units = {j: {unit for v in values for unit in (v.unit, v.text[:1])} for j, values in columns}
+        return {j: frozenset(map(str.casefold, {extract_unit(self.labels[j]), self.labels[j], *units[j]})) for j in units}
 
     @cached_property
     def mixed_units(self) -> dict[int, Mapping[str, float]]:

@@ -211,9 +211,12 @@ class TextAnalysis:
         return tuple(items)
 
     def find_column(self, number: CellValue) -> int | None:
-        """The mentioned numeric column nearest to a number."""
-        mentions = self.numeric_mentions.items()
-        return min(mentions, key=lambda item: _gap(item[1], number.start, number.end), default=(None, None))[0]
+        """The mentioned numeric column nearest to a number, else the only one with its unit."""
+        mentions, unit = self.numeric_mentions.items(), number.unit.casefold()
+        column = min(mentions, key=lambda item: _gap(item[1], number.start, number.end), default=(None, None))[0]
+        if column is None and unit:
+            column = single_item(j for j, units in self.view.units.items() if unit in units)
+        return column
 
     def _hinted_column(self, degree: DegreeWord | None) -> int | None:
         """The numeric column whose header alone has most of the header words of a degree word."""
@@ -344,5 +347,6 @@ def _find_bounds(text: str, numbers: list[CellValue]) -> list[CellValue]:
                 numbers[n] = replace(number, comparator=sign, end=match.end())
         before, between = text[: number.start], text[number.end : numbers[n + 1].start] if n + 1 < len(numbers) else ""
         if between.strip() == "and" and before.rstrip().endswith("between"):
-            numbers[n : n + 2] = replace(number, comparator="≥"), replace(numbers[n + 1], comparator="≤")
+            last = replace(numbers[n + 1], comparator="≤")
+            numbers[n : n + 2] = replace(number, comparator="≥", unit=number.unit or last.unit), last
     return numbers
