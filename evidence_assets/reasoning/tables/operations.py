@@ -334,7 +334,8 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     """Whether one row has all items of a claim, whether or not the claim names the row."""
     view, items = analysis.view, analysis.stated_items
     columns = [column for column, _ in items if column is not None]
-    if len(items) < 2 or analysis.is_question or analysis.degrees or pattern("quantifier").match(analysis.text):
+    bounds = [analysis.find_bound(number) for number in analysis.numbers]
+    if len(items) < 2 or analysis.is_question or {*analysis.degrees} - {*bounds} or pattern("quantifier").match(analysis.text):
         return None
     if len(set(columns)) < len(columns) or not all(cells or column is not None for column, cells in items):
         return None

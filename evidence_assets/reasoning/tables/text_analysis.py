@@ -194,14 +194,15 @@ class TextAnalysis:
         """Each name and number in the text: its column, if known, and the cells that state it."""
         view = self.view
         items: list[tuple[int | None, frozenset[CellLocation]]] = []
-        for mention in (m for m in self.mentions if m.is_whole and m.locations):
+        for mention in (m for m in self.mentions if (m.is_whole and m.locations) or m.names):
             column = self._value_columns.get(mention)
             cells = frozenset(cell for cell in mention.locations if column in (None, cell[1]))
             if cells and not (mention.columns and column is None):
                 items.append((single_item({j for _, j in cells}) if column is None else column, cells))
         for number in self.numbers:
-            column = self.find_column(number)
-            rows = self.select_rows([Condition(column, number=number)]) if column is not None else ()
+            condition = self._find_condition(number)
+            column = condition.column if condition else None
+            rows = self.select_rows([condition]) if condition else ()
             all_cells = ((i, j) for i in view.body for j in view.columns if column is None and not number.comparator)
             stating = [cell for cell in all_cells if view.cell(cell).number == number.value]
             items.append((column, frozenset([*((i, column) for i in rows if column is not None), *stating])))
@@ -251,12 +252,16 @@ class TextAnalysis:
         is_reversed |= degree.is_age and column in self.view.date_columns
         return -degree.direction if is_reversed else degree.direction
 
-    def _find_condition(self, number: CellValue) -> Condition | None:
-        """The condition of a number, with the bound of a comparative before it: "deeper than 500"."""
+    def find_bound(self, number: CellValue) -> DegreeWord | None:
+        """The comparative before a number that makes it a bound: "deeper than 500"."""
         degree = next((d for d in reversed(self.degrees) if d.kind == "comparative" and d.end <= number.start), None)
         between = self.text[degree.end : number.start] if degree else ""
         is_adjacent = degree and degree.is_verb and not between.strip()
-        if degree and (is_adjacent or re.fullmatch(r"\s*(?:\w+\s+){0,5}?than\s+", between)):
+        return degree if is_adjacent or re.fullmatch(r"\s*(?:\w+\s+){0,5}?than\s+", between) else None
+
+    def _find_condition(self, number: CellValue) -> Condition | None:
+        """The condition of a number, with the bound of a comparative before it: "deeper than 500"."""
+        if degree := self.find_bound(number):
             column = self.find_measured_column(degree)
             if column is None:
                 return None
