@@ -210,8 +210,9 @@ def _find_stated_count(analysis: TextAnalysis) -> CellValue | None:
     names = [m.start for m in analysis.mentions if {*m.columns} & {*analysis.view.name_columns}]
     between = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
     for number in analysis.numbers:
-        gaps = [analysis.text[number.end : start] for start in names if number.end <= start]
-        follows = any(number.end <= start and between.fullmatch(analysis.text[number.end : start]) for start in nouns)
+        end = number.end - len(number.unit)  # "invoices" may be the unit of "3 invoices"
+        gaps = [analysis.text[end:start] for start in names if end <= start]
+        follows = any(end <= start and between.fullmatch(analysis.text[end:start]) for start in nouns)
         if follows or any(len(gap.split()) < 2 for gap in gaps):
             return number
     return analysis.numbers[-1] if analysis.has_phrase("counting") and analysis.numbers else None

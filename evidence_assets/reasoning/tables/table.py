@@ -219,6 +219,14 @@ class TableView:
         kinds = load_lexicon()["units"]
         return {j: kind for j in units for kind in kinds if len(units[j]) > 1 and units[j] <= kind.keys()}
 
+    def unit_factor(self, column: int, unit: str) -> float:
+        """The factor of a number with this unit, "2 hours", to compare it with a column, "Runs (min)"."""
+        if column in self.mixed_units:
+            return self.mixed_units[column].get(unit, math.nan)
+        kind = next((kind for kind in load_lexicon()["units"] if unit in kind), {})
+        own = sorted(self.units.get(column, frozenset()) & kind.keys())
+        return float(kind[unit] / kind[own[0]]) if own else 1.0
+
     @cached_property
     def flag_columns(self) -> dict[int, tuple[frozenset[str], frozenset[str]]]:
         """Columns of "yes" and "no", with their texts for both."""

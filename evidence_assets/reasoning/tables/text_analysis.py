@@ -47,8 +47,7 @@ class Condition:
         if self.number is None:
             return view.text_at(location) in self.texts
         number, value, quantity = self.number, view.number_at(location), view.cell(location).quantity
-        if units := view.mixed_units.get(self.column):
-            number = replace(number, value=number.value * units.get(number.unit.casefold(), math.nan))
+        number = replace(number, value=number.value * view.unit_factor(self.column, number.unit.casefold()))
         if value is not None and quantity is None:  # the cell has a date: "in 2016", "in March 2024"
             day = date.fromordinal(int(value))
             value = float(day.year if number.kind == "number" else (day.replace(day=1) if number.unit == "month" else day).toordinal())
@@ -333,14 +332,14 @@ def analyze_text(view: TableView, text: str, *, is_question: bool = False) -> Te
 
 def _find_numbers(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:
     """Numbers outside names, in digits or words, with the words that bound them."""
-    text = _NUMBER_WORD.sub(lambda match: stem(match[0].lower()).ljust(len(match[0]), _PADDING), plain)
+    text = _NUMBER_WORD.sub(lambda match: stem(match[0].lower()).rjust(len(match[0]), _PADDING), plain)
     numbers = []
     for value in parse_values(text):
         digit = re.search(r"\d", value.text)
         start = value.start + (digit.start() if digit else 0)
         if value.kind != "spread" and not any(mention.start <= start < mention.end for mention in mentions):
-            padding = len(text[value.end :]) - len(text[value.end :].lstrip(_PADDING))
-            numbers.append(replace(value, end=value.end + padding))
+            before = text[: value.start].rstrip(_PADDING)
+            numbers.append(replace(value, start=len(before)))
     return _find_bounds(text, numbers)
 
 
