@@ -74,17 +74,21 @@ def format_number(value: float) -> str:
 
 
 def _compute_total(analysis: TextAnalysis) -> Outcome | None:
-    """The total or mean of a column's cells in the rows that a question names; None if a cell is no number."""
-    view, column = analysis.view, analysis.find_measured_column(None)
+    """The total or mean of a column's cells in the rows that a text names; None if a cell is no number.
+
+    For a claim, whether it is the stated number.
+    """
+    view, number = analysis.view, next(iter(analysis.numbers), None)
+    column = analysis.find_column(number) if number else analysis.find_measured_column(None)
     phrases = {name: pattern(name).search(analysis.text) for name in ("total", "mean")}
     operation = next((name for name, match in phrases.items() if match and not analysis.is_masked(match.start())), None)
-    if operation is None or not analysis.is_question or analysis.numbers or analysis.degrees:
+    if operation is None or len(analysis.numbers) != (not analysis.is_question) or analysis.degrees:
         return None
     if column is None or column in view.date_columns | view.time_columns | view.mixed_units.keys():
         return None
     if analysis.has_similar_words:
         return None  # "the European countries" if the table says "Europe"
-    rows = analysis.rows or analysis.select_rows(analysis.find_conditions())
+    rows = analysis.rows or analysis.select_rows(analysis.find_conditions(number))
     rows = tuple(i for i in rows if all(i in mention.rows for mention in analysis.shared if mention.rows))
     rows = tuple(i for i in rows if view.cell((i, column)).is_known)
     values = [value for i in rows if (value := view.number_at((i, column))) is not None]
@@ -92,7 +96,8 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
         return None
     result = math.fsum(values) / (len(values) if operation == "mean" else 1)
     text = f"The {operation} of {len(values)} values in “{view.label(column)}” is {format_number(result)}."
-    return Outcome(operation, text, tuple((i, column) for i in rows), result)
+    is_confirmed = number.is_met(result) if number else None
+    return Outcome(operation, text, tuple((i, column) for i in rows), result, is_confirmed=is_confirmed)
 
 
 def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
