@@ -47,6 +47,8 @@ def apply_operations(analysis: TextAnalysis) -> Outcome | None:
         _check_trend,
         _check_count,
         _check_quantifier,
+        _check_only,
+        _check_group_sizes,
         _check_difference,
         _check_extreme,
         _check_comparison,
@@ -191,6 +193,28 @@ def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
     text = f"{len(rows)} of {len(subjects)} rows{kinds} satisfy {conditions[-1].describe(view)}."
     n_claimed = len(subjects) if quantifier[0].casefold() in ("all", "every", "each") else 0
     return Outcome("count", text, tuple(cells), float(len(rows)), rows, is_confirmed=len(rows) == n_claimed)
+
+
+def _check_only(analysis: TextAnalysis) -> Outcome | None:
+    """For a claim that only one row meets its conditions: whether exactly this one does."""
+    conditions = analysis.find_conditions()
+    if analysis.is_question or len(analysis.rows) != 1 or not (conditions and analysis.has_phrase("exclusivity")):
+        return None
+    outcome = count_rows(analysis, conditions)
+    return replace(outcome, is_confirmed=outcome.rows == (*analysis.rows,))
+
+
+def _check_group_sizes(analysis: TextAnalysis) -> Outcome | None:
+    """For a claim that more rows meet one condition than another one on the same column: whether they do."""
+    view, degree, conditions = analysis.view, analysis.degree("comparative"), analysis.find_conditions()
+    has_noun = analysis.has_phrase("row_nouns") or any({*m.columns} & {*view.name_columns} for m in analysis.mentions)
+    if analysis.is_question or analysis.rows or degree is None or degree.headers or not has_noun:
+        return None
+    if len(conditions) != 2 or conditions[0].column != conditions[1].column:
+        return None
+    first, second = (count_rows(analysis, [condition]) for condition in conditions)
+    is_confirmed = degree.direction * (first.number - second.number) > 0
+    return replace(first, text=f"{first.text} {second.text}", cells=(*first.cells, *second.cells), is_confirmed=is_confirmed)
 
 
 def _count_names(analysis: TextAnalysis) -> Outcome | None:

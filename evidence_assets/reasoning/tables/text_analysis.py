@@ -24,7 +24,9 @@ from evidence_assets.reasoning.tables.mentions import Mention, find_mentions
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
 # "One" is rarely a number.
-_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')})\b", re.IGNORECASE)
+_NUMBER_WORD = re.compile(
+    rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')}|(?<=only )one|(?<=exactly )one)\b", re.IGNORECASE
+)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
 
@@ -184,7 +186,9 @@ class TextAnalysis:
             columns = {column for _, column in mention.cells}
             gaps = [(_gap(m, mention.start, mention.end), c) for c, m in self._column_names if m is not mention]
             column = min(((gap, c) for gap, c in gaps if c in columns), default=(None, None))[1]
-            if columns and not mention.rows and (column is not None or not mention.columns):
+            rows = {i for i, _ in mention.cells}
+            is_part = any({*m.rows} == rows and abs(_gap(m, mention.start, mention.end)[0]) < 2 for m in self.mentions)
+            if columns and not (mention.rows or is_part) and (column is not None or not mention.columns):
                 values[mention] = column
         return values
 
