@@ -129,16 +129,20 @@ def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
 def _find_unique_words(view: TableView, free: Sequence[Word], *, is_question: bool) -> Iterator[Mention]:
     """Words that only one name of a row or column has: "depth" for "Greatest depth"; in questions related ones, too."""
     lines_by_word: dict[str, set[tuple[str, Any]]] = defaultdict(set)
-    for name, (row_names, columns, _) in _index_names(view).items():
+    cells_by_word: dict[str, set[CellLocation]] = defaultdict(set)
+    for name, (row_names, columns, cells) in _index_names(view).items():
         lines = {("names", location) for location in row_names} | {("columns", column) for column in columns}
         for name_stem in name:
             lines_by_word[name_stem] |= lines
+            cells_by_word[name_stem] |= cells
     for word in free:
         lines = lines_by_word.get(word.stem, set())
         is_content = len(word.token) >= _MIN_UNIQUE_LENGTH and word.token not in STOP_WORDS
         if len(lines) == 1 and is_content and not word.stem[0].isdigit():
             ((axis, line),) = lines
             yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)
+        elif is_question and not lines and is_content and not word.stem[0].isdigit() and len({j for _, j in cells_by_word[word.stem]}) == 1:
+            yield Mention(word.start, word.end, cells=tuple(sorted(cells_by_word[word.stem])), is_whole=False)
         elif is_question and (related := find_related_columns(view, word.token)):
             yield Mention(word.start, word.end, columns=related, is_whole=False)
 
