@@ -337,7 +337,7 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     conditions = analysis.find_conditions() if asks_for_rows else []
     if degree is None:
         has_bound = any(number.comparator or number.is_time for number in analysis.numbers)
-        has_bound |= analysis.is_negated or any(c.column in view.flag_columns or c.number for c in conditions)
+        has_bound |= analysis.is_negated or len(conditions) > 1 or any(c.column in view.flag_columns or c.number for c in conditions)
         return count_rows(analysis, conditions) if conditions and has_bound else None
     if column is None:
         return None
