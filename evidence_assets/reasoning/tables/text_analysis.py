@@ -244,8 +244,11 @@ class TextAnalysis:
             return column
         dates = view.date_columns | view.time_columns
         asks_for_date = degree is not None and "year" in degree.headers
-        if asks_for_date or degree is None or not degree.headers:
-            return single_item(j for j in view.measure_columns if (j in dates) == asks_for_date)
+        if asks_for_date:
+            conditions = {j for mention in self._value_columns for _, j in mention.cells}  # "on 5 March"
+            return next((j for j in view.measure_columns if j in dates - conditions), None)
+        if degree is None or not degree.headers:
+            return single_item(j for j in view.measure_columns if j not in dates)
         return single_item(view.measure_columns)
 
     def direction(self, degree: DegreeWord, column: int) -> int:
