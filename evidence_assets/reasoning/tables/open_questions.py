@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, header_noun, stem
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, header_noun, stem, tokenize
 from evidence_assets.reasoning.tables.mentions import find_named_column, find_related_columns
 from evidence_assets.reasoning.tables.operations import Outcome, format_number
 from evidence_assets.reasoning.tables.questions import (
@@ -75,7 +75,8 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             return columns[0] if columns else first_name
         case ["which"] | ["what"]:
             content = [stem(word) for word in words[1:] if word not in STOP_WORDS]
-            columns = [j for j in view.columns if j not in view.flag_columns]
+            dates = {j for j in view.date_columns if words[0] == "which" and not {*words} & {*tokenize(view.labels[j])}}
+            columns = [j for j in view.columns if j not in view.flag_columns.keys() | dates]
             if outcome is not None:  # "What is the highest price?" asks for what it compares
                 is_count, compared = outcome.operation == "count", {j for _, j in outcome.cells}
                 head = {j for j in columns if not is_count and {*content[:1]} & collect_words(view.labels[j])}
