@@ -142,20 +142,21 @@ class TableView:
         If its cells are ranks or codes, the first column with distinct words is before it.
         """
         headers = self.row_headers
-        if not headers or not self._is_distinct(headers[0]):
-            return headers
+        if not headers:
+            return ()
         texts = (j for j in self.columns if j not in self.numeric_columns and self._is_distinct(j))
         words = [j for j in texts if not self.has_codes(j)] if self.has_codes(headers[0]) else []
-        return (*words[:1], headers[0])
+        return (*words[:1], headers[0]) if self._is_distinct(headers[0]) else tuple(words[:1]) or headers
 
     def _is_distinct(self, column: int) -> bool:
         texts = [self.text_at((i, column)) for i in self.body]
         return all(texts) and len({*texts}) == len(texts)
 
     def has_codes(self, column: int) -> bool:
-        """Whether each cell is one word with a digit, such as a rank, a date or "INV-103"."""
+        """Whether nearly each cell is one word with a digit, such as a rank, a date or "INV-103"."""
         texts = [self.text_at((i, column)) for i in self.body]
-        return all(len(text.split()) == 1 and any(map(str.isdigit, text)) for text in texts)
+        n_codes = sum(len(text.split()) == 1 and any(map(str.isdigit, text)) for text in texts)
+        return n_codes >= _NUMERIC * len(texts)
 
     @cached_property
     def distinguishing_columns(self) -> tuple[int, ...]:
