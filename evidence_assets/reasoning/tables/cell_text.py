@@ -79,7 +79,11 @@ def stem(word: str) -> str:
     """Stem of a token, of "drew" that of "draw", of "Fri" that of "Friday"; a number word as digits."""
     if word in NUMBER_WORDS:
         return str(NUMBER_WORDS.index(word))
-    return re.sub(r",(?=\d{3}(?:\D|$))", "", word) if word[:1].isdigit() else words.stem(_VERBS.get(word) or _DATE_WORDS.get(word, word))
+    return (
+        re.sub(r",(?=\d{3}(?:\D|$))", "", word)
+        if word[:1].isdigit()
+        else words.stem(_VERBS.get(word) or _DATE_WORDS.get(word, word))
+    )
 
 
 def stem_content_words(text: str) -> list[str]:

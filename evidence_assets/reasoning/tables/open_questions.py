@@ -79,6 +79,7 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             columns = [j for j in view.columns if j not in view.flag_columns.keys() | dates]
             if outcome is not None:  # "What is the highest price?" asks for what it compares
                 is_count, compared = outcome.operation == "count", {j for _, j in outcome.cells}
+                compared |= {condition.column for condition in analysis.find_conditions()}
                 head = {j for j in columns if not is_count and {*content[:1]} & collect_words(view.labels[j])}
                 columns = [j for j in columns if j not in compared or j in head]
             named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in content])

@@ -211,7 +211,9 @@ class TableView:
         """The units and currencies in the header and the cells of each numeric column."""
         columns = self._quantities.items()
         units = {j: {unit for v in values for unit in (v.unit, v.text[:1])} for j, values in columns}
-        return {j: frozenset(map(str.casefold, {extract_unit(self.labels[j]), self.labels[j], *units[j]})) for j in units}
+        return {
+            j: frozenset(map(str.casefold, {extract_unit(self.labels[j]), self.labels[j], *units[j]})) for j in units
+        }
 
     @cached_property
     def mixed_units(self) -> dict[int, Mapping[str, float]]:

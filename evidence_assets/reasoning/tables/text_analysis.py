@@ -27,6 +27,8 @@ from evidence_assets.reasoning.tables.table import CellLocation, TableView
 _NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')}|(?<=only )one|(?<=exactly )one)\b", re.IGNORECASE
 )
+_ABSENT = re.compile(r"\b(?:no|without|(?:not|n't) (?:yet )?been) (?:an? )?$|\bnon-$", re.IGNORECASE)
+_SIGN = re.compile(r"\b(positive|negative) $", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
 
@@ -47,12 +49,16 @@ class Condition:
     def _states(self, view: TableView, row: int) -> bool:
         location = (row, self.column)
         if self.number is None:
-            return view.text_at(location) in self.texts
+            return view.text_at(location) in self.texts or ("" in self.texts and not view.cell(location).is_known)
         number, value, quantity = self.number, view.number_at(location), view.cell(location).quantity
         number = replace(number, value=number.value * view.unit_factor(self.column, number.unit.casefold()))
         if value is not None and quantity is None:  # the cell has a date: "in 2016", "in March 2024"
             day = date.fromordinal(int(value))
-            value = float(day.year if number.kind == "number" else (day.replace(day=1) if number.unit == "month" else day).toordinal())
+            value = float(
+                day.year
+                if number.kind == "number"
+                else (day.replace(day=1) if number.unit == "month" else day).toordinal()
+            )
         if quantity and quantity.is_bound and quantity.comparator == number.comparator:
             return number.states(quantity.value)  # the cell has a bound itself: "less than 1"
         return value is not None and number.is_met(value)
@@ -112,14 +118,10 @@ class TextAnalysis:
 
     @property
     def has_similar_words(self) -> bool:
-        """Whether a word outside names is like one of the table's, or its negation: "European", "unpaid"."""
+        """Whether a word outside names is like one of the table's: "European"."""
         words = [token for token, start, _ in tokenize_with_offsets(self.text) if not self.is_masked(start)]
         terms = self.view.vocabulary
-        return any(
-            stem(word) not in terms
-            and (stem(word.removeprefix("un")) in terms or any(len(t) > 4 and word.startswith(t) for t in terms))
-            for word in words
-        )
+        return any(stem(word) not in terms and any(len(t) > 4 and word.startswith(t) for t in terms) for word in words)
 
     @cached_property
     def degrees(self) -> tuple[DegreeWord, ...]:
@@ -286,8 +288,13 @@ class TextAnalysis:
         presences = []
         for j, mention in self.columns.items():
             before, after = self.text[: mention.start], self.text[mention.end :]
-            is_absent = bool(re.search(r"\b(?:no|without) (?:an? )?$", before) or re.match(r"\W*no\b", after))
-            if j in self.view.flag_columns:
+            word, label = self.text[mention.start : mention.end], self.view.labels[j]
+            is_absent = bool(_ABSENT.search(before) or re.match(r"\W*no\b", after))
+            is_absent |= word.casefold().startswith("un") and collect_words(word).isdisjoint(collect_words(label))
+            if sign := _SIGN.search(before):
+                comparator = ">" if sign[1].casefold() == "positive" else "<"
+                presences.append(Condition(j, number=CellValue("number", 0, "0", 0, 0, comparator=comparator)))
+            elif j in self.view.flag_columns:
                 presences.append(Condition(j, self.view.flag_columns[j][is_absent]))
             elif is_absent and (j not in self.view.measure_columns or j in self.view.date_columns):
                 presences.append(Condition(j, frozenset({""})))  # "no end date"
@@ -313,7 +320,8 @@ class TextAnalysis:
         starts = (start for start, condition in conditions if condition and negation and start >= negation.end())
         negated = min(starts, default=None)
         conditions.sort(key=lambda pair: pair[0])
-        return [replace(c, is_negated=start == negated) for start, c in conditions if c is not None]
+        conditions = [(start == negated, c) for start, c in conditions if c is not None]
+        return [replace(c, is_negated=is_negated and c.texts != {""}) for is_negated, c in conditions]
 
     @cached_property
     def _negation(self) -> re.Match[str] | None:
