@@ -138,17 +138,13 @@ def _find_unique_words(view: TableView, free: Sequence[Word], *, is_question: bo
     for word in free:
         lines = lines_by_word.get(word.stem) or lines_by_word.get(stem(word.token.removeprefix("un")), set())
         is_content = len(word.token) >= _MIN_UNIQUE_LENGTH and word.token not in STOP_WORDS
-        if len(lines) == 1 and is_content and not word.stem[0].isdigit():
+        is_content &= not word.stem[0].isdigit()
+        cells = cells_by_word[word.stem] if is_question and is_content and not lines else ()
+        if len(lines) == 1 and is_content:
             ((axis, line),) = lines
             yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)
-        elif (
-            is_question
-            and not lines
-            and is_content
-            and not word.stem[0].isdigit()
-            and len({j for _, j in cells_by_word[word.stem]}) == 1
-        ):
-            yield Mention(word.start, word.end, cells=tuple(sorted(cells_by_word[word.stem])), is_whole=False)
+        elif len({j for _, j in cells}) == 1:
+            yield Mention(word.start, word.end, cells=tuple(sorted(cells)), is_whole=False)
         elif is_question and (related := find_related_columns(view, word.token)):
             yield Mention(word.start, word.end, columns=related, is_whole=False)
 

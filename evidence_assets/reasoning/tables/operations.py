@@ -213,10 +213,9 @@ def _check_group_sizes(analysis: TextAnalysis) -> Outcome | None:
     if len(conditions) != 2 or conditions[0].column != conditions[1].column:
         return None
     first, second = (count_rows(analysis, [condition]) for condition in conditions)
+    text, cells = f"{first.text} {second.text}", (*first.cells, *second.cells)
     is_confirmed = degree.direction * (first.number - second.number) > 0
-    return replace(
-        first, text=f"{first.text} {second.text}", cells=(*first.cells, *second.cells), is_confirmed=is_confirmed
-    )
+    return replace(first, text=text, cells=cells, is_confirmed=is_confirmed)
 
 
 def _count_names(analysis: TextAnalysis) -> Outcome | None:
@@ -339,11 +338,8 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     conditions = analysis.find_conditions() if asks_for_rows else []
     if degree is None:
         has_bound = any(number.comparator or number.is_time for number in analysis.numbers)
-        has_bound |= (
-            analysis.is_negated
-            or len(conditions) > 1
-            or any(c.column in view.flag_columns or c.number for c in conditions)
-        )
+        has_bound |= any(c.column in view.flag_columns or c.number for c in conditions)
+        has_bound |= analysis.is_negated or len(conditions) > 1
         return count_rows(analysis, conditions) if conditions and has_bound else None
     if column is None:
         return None
@@ -370,13 +366,8 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     """Whether one row has all items of a claim, whether or not the claim names the row."""
     view, items = analysis.view, analysis.stated_items
     columns = [column for column, _ in items if column is not None]
-    bounds = [analysis.find_bound(number) for number in analysis.numbers]
-    if (
-        len(items) < 2
-        or analysis.is_question
-        or {*analysis.degrees} - {*bounds}
-        or pattern("quantifier").match(analysis.text)
-    ):
+    is_ordered = bool({*analysis.degrees} - {analysis.find_bound(number) for number in analysis.numbers})
+    if len(items) < 2 or analysis.is_question or is_ordered or pattern("quantifier").match(analysis.text):
         return None
     if len(set(columns)) < len(columns) or not all(cells or column is not None for column, cells in items):
         return None
@@ -386,9 +377,8 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     counts = {i: sum(i in rows for rows in item_rows) for i in view.body}
     highest = max(counts.values(), default=0)
     best = [i for i in view.body if counts[i] == highest]
-    if not highest or (
-        highest < len(items) and not all(view.cell((i, column)).is_known for i in best for column in columns)
-    ):
+    is_known = all(view.cell((i, column)).is_known for i in best for column in columns)
+    if not highest or (highest < len(items) and not is_known):
         return None  # a cell without a value contradicts nothing
     item_cells = [sorted({*cells, *((i, column) for i in best if column is not None)}) for column, cells in items]
     proof = dict.fromkeys(

@@ -209,11 +209,9 @@ class TableView:
     @cached_property
     def units(self) -> dict[int, frozenset[str]]:
         """The units and currencies in the header and the cells of each numeric column."""
-        columns = self._quantities.items()
-        units = {j: {unit for v in values for unit in (v.unit, v.text[:1])} for j, values in columns}
-        return {
-            j: frozenset(map(str.casefold, {extract_unit(self.labels[j]), self.labels[j], *units[j]})) for j in units
-        }
+        headers = {j: [extract_unit(self.labels[j]), self.labels[j]] for j in self._quantities}
+        cells = {j: [unit for v in values for unit in (v.unit, v.text[:1])] for j, values in self._quantities.items()}
+        return {j: frozenset(map(str.casefold, headers[j] + cells[j])) for j in headers}
 
     @cached_property
     def mixed_units(self) -> dict[int, Mapping[str, float]]:

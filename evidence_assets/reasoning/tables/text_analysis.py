@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import string
 from collections import Counter
@@ -54,11 +53,8 @@ class Condition:
         number = replace(number, value=number.value * view.unit_factor(self.column, number.unit.casefold()))
         if value is not None and quantity is None:  # the cell has a date: "in 2016", "in March 2024"
             day = date.fromordinal(int(value))
-            value = float(
-                day.year
-                if number.kind == "number"
-                else (day.replace(day=1) if number.unit == "month" else day).toordinal()
-            )
+            day = day.replace(day=1) if number.unit == "month" else day
+            value = float(day.year if number.kind == "number" else day.toordinal())
         if quantity and quantity.is_bound and quantity.comparator == number.comparator:
             return number.states(quantity.value)  # the cell has a bound itself: "less than 1"
         return value is not None and number.is_met(value)
