@@ -53,13 +53,12 @@ class Word(NamedTuple):
     end: int
 
 
-def find_mentions(view: TableView, plain: str, *, is_question: bool = False) -> tuple[Mention, ...]:
-    """Mentions of a table's names in a plain text, in order; in a question also words that ask for a column."""
+def find_mentions(view: TableView, plain: str) -> tuple[Mention, ...]:
+    """Mentions of a table's names in a plain text, in order, and words that ask for a column."""
     words = [Word(token, stem(token), start, end) for token, start, end in tokenize_with_offsets(plain)]
     names = _find_names(view, plain, words)
     free = [word for word in words if not any(m.start < word.end and word.start < m.end for m in names)]
-    unique = _find_unique_words(view, free, is_question=is_question)
-    return tuple(sorted([*names, *unique], key=lambda mention: mention.start))
+    return tuple(sorted([*names, *_find_unique_words(view, free)], key=lambda mention: mention.start))
 
 
 @lru_cache(maxsize=16)  # questions about the same table are usually consecutive
@@ -126,8 +125,8 @@ def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
     return is_quoted or is_same
 
 
-def _find_unique_words(view: TableView, free: Sequence[Word], *, is_question: bool) -> Iterator[Mention]:
-    """Words that only one name of a row or column has: "depth" for "Greatest depth"; in questions related ones, too."""
+def _find_unique_words(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
+    """Words that only one name of a row or column has, "depth" for "Greatest depth", or that ask for a column."""
     lines_by_word: dict[str, set[tuple[str, Any]]] = defaultdict(set)
     cells_by_word: dict[str, set[CellLocation]] = defaultdict(set)
     for name, (row_names, columns, cells) in _index_names(view).items():
@@ -139,13 +138,13 @@ def _find_unique_words(view: TableView, free: Sequence[Word], *, is_question: bo
         lines = lines_by_word.get(word.stem) or lines_by_word.get(stem(word.token.removeprefix("un")), set())
         is_content = len(word.token) >= _MIN_UNIQUE_LENGTH and word.token not in STOP_WORDS
         is_content &= not word.stem[0].isdigit()
-        cells = cells_by_word[word.stem] if is_question and is_content and not lines else ()
+        cells = cells_by_word[word.stem] if is_content and not lines else ()
         if len(lines) == 1 and is_content:
             ((axis, line),) = lines
             yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)
         elif len({j for _, j in cells}) == 1:
             yield Mention(word.start, word.end, cells=tuple(sorted(cells)), is_whole=False)
-        elif is_question and (related := find_related_columns(view, word.token)):
+        elif related := find_related_columns(view, word.token):
             yield Mention(word.start, word.end, columns=related, is_whole=False)
 
 

@@ -334,7 +334,7 @@ class TextAnalysis:
 def analyze_text(view: TableView, text: str, *, is_question: bool = False) -> TextAnalysis:
     """Analyze a claim or question against a table."""
     plain = strip_markup(text)
-    mentions = find_mentions(view, plain, is_question=is_question)
+    mentions = find_mentions(view, plain)
     # "23 million" is 23 below "Cost (million)"; a text often refers to a column without its name.
     header = " ".join(view.labels)
     numbers = tuple(rescale_to_header(number, header) for number in _find_numbers(plain, mentions))
