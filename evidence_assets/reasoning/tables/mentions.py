@@ -138,7 +138,7 @@ def _find_unique_words(view: TableView, free: Sequence[Word]) -> Iterator[Mentio
         lines = lines_by_word.get(word.stem) or lines_by_word.get(stem(word.token.removeprefix("un")), set())
         is_content = len(word.token) >= _MIN_UNIQUE_LENGTH and word.token not in STOP_WORDS
         is_content &= not word.stem[0].isdigit()
-        cells = cells_by_word[word.stem] if is_content and not lines else ()
+        cells = cells_by_word[word.stem] if is_content and not lines else set[CellLocation]()
         if len(lines) == 1 and is_content:
             ((axis, line),) = lines
             yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)

@@ -224,9 +224,9 @@ class TableView:
         """The factor of a number with this unit, "2 hours", to compare it with a column, "Runs (min)"."""
         if column in self.mixed_units:
             return self.mixed_units[column].get(unit, math.nan)
-        kind = next((kind for kind in load_lexicon()["units"] if unit in kind), {})
+        kind: dict[str, float] = next((kind for kind in load_lexicon()["units"] if unit in kind), {})
         own = sorted(self.units.get(column, frozenset()) & kind.keys())
-        return float(kind[unit] / kind[own[0]]) if own else 1.0
+        return kind[unit] / kind[own[0]] if own else 1.0
 
     @cached_property
     def flag_columns(self) -> dict[int, tuple[frozenset[str], frozenset[str]]]:

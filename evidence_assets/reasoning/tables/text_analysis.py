@@ -316,8 +316,7 @@ class TextAnalysis:
         starts = (start for start, condition in conditions if condition and negation and start >= negation.end())
         negated = min(starts, default=None)
         conditions.sort(key=lambda pair: pair[0])
-        conditions = [(start == negated, c) for start, c in conditions if c is not None]
-        return [replace(c, is_negated=is_negated and c.texts != {""}) for is_negated, c in conditions]
+        return [replace(c, is_negated=start == negated and c.texts != {""}) for start, c in conditions if c is not None]
 
     @cached_property
     def _negation(self) -> re.Match[str] | None:
