@@ -82,7 +82,7 @@ def stem(word: str) -> str:
     return (
         re.sub(r",(?=\d{3}(?:\D|$))", "", word)
         if word[:1].isdigit()
-        else words.stem(_VERBS.get(word) or _DATE_WORDS.get(word, word))
+        else words.stem(_DATE_WORDS.get(word) or _VERBS.get(word, word))
     )
 
 

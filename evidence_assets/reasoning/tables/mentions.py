@@ -155,6 +155,7 @@ def find_related_columns(view: TableView, word: str, *, of_person: bool = False)
     """
     headers = (*related_headers(word), *(stem(word) + ending for ending in ("r", "er", "or") if of_person))
     related = [j for header in headers for j in view.columns if header in collect_words(view.labels[j])]
+    related += [j for j, measures in view.measures.items() if not measures.isdisjoint(headers)]
     shortened = (j for j in view.columns if any(map(word.startswith, _abbreviations(view.labels[j]))))
     return tuple(dict.fromkeys([*related, *shortened]))
 

@@ -83,6 +83,6 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
                 head = {j for j in columns if not is_count and {*content[:1]} & collect_words(view.labels[j])}
                 columns = [j for j in columns if j not in compared or j in head]
             named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in content])
-            named = next((j for j in related if j in columns), None) if named is None else named
+            named = next((j for j in related if j in columns and outcome is None), None) if named is None else named
             return named if named is not None or (words[0] == "what" and outcome is None) else first_name
     return None

@@ -27,7 +27,7 @@ _NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')}|(?<=only )one|(?<=exactly )one)\b", re.IGNORECASE
 )
 _ABSENT = re.compile(r"\b(?:no|without|(?:not|n't) (?:yet )?been) (?:an? )?$|\bnon-$", re.IGNORECASE)
-_SIGN = re.compile(r"\b(positive|negative) $", re.IGNORECASE)
+_SIGN = re.compile(r"\b(positive|negative) (?:\w+ )?$", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
 

@@ -35,8 +35,8 @@ SCORES = TableView.of(
         ("Beta improves precision over Alpha by 3.8 points.", "SUPPORTS", "difference"),
         ("Beta has the best error rate.", "SUPPORTS", "superlative"),
         ("Alpha has a better error rate than Beta.", "REFUTES", "comparison"),
-        ("Beta is the only model with a recall of 62.0.", "SUPPORTS", "row"),
-        ("There are 2 models with a precision over 70.", "SUPPORTS", "absent"),
+        ("Beta is the only model with a recall of 62.0.", "SUPPORTS", "count"),
+        ("There are 2 models with a precision over 70.", "SUPPORTS", "count"),
         ("The error rate of Gamma is 71.4% higher than that of Beta.", "SUPPORTS", "difference"),
     ],
 )
@@ -70,11 +70,30 @@ STAFF = TableView.of(
         ["Bo Chen", "Support", "2021-07-15", "61500"],
     ],
 )
+FILMS = TableView.of(
+    "",
+    ["Film", "Day", "Runs (min)", "Ticket", "Licence paid", "First scr.", "Left"],
+    [
+        ["Ferro", "Fri 6 June", "124", "€9", "yes", "03/2019", "4"],
+        ["Lantern", "Fri 6 June", "97", "€7", "no", "05/2021", "n/a"],
+        ["Moth", "Sat 7 June", "110", "€8", "no", "", "-3"],
+    ],
+)
 
 
 @pytest.mark.parametrize(
     ("table", "claim", "label"),
     [
+        (FILMS, "Ferro is longer than two hours.", "SUPPORTS"),  # minutes
+        (FILMS, "Ferro is longer than 3 hours.", "REFUTES"),
+        (FILMS, "Ferro costs more than Lantern.", "SUPPORTS"),  # by the currency
+        (FILMS, "Lantern was screened before Ferro.", "REFUTES"),  # "scr."
+        (FILMS, "There are more films on Friday than on Saturday.", "SUPPORTS"),
+        (FILMS, "Moth is the only film on Saturday.", "SUPPORTS"),
+        (FILMS, "Ferro is the only film on Friday.", "REFUTES"),
+        (FILMS, "On average a film runs for more than 105 minutes.", "SUPPORTS"),
+        (FILMS, "Two films are unpaid.", "SUPPORTS"),
+        (FILMS, "Only one film has a negative number left.", "SUPPORTS"),
         (STAFF, "Eva Horn started in 2016.", "SUPPORTS"),
         (STAFF, "Eva Horn started in 2020.", "REFUTES"),
         (SALES, "North sold more units than East in Q1 2023.", "SUPPORTS"),
@@ -87,6 +106,10 @@ STAFF = TableView.of(
 def test_dates_negations_and_rows_with_two_names(table: TableView, claim: str, label: str) -> None:
     answer = verify_claim(table, claim)
     assert (answer.answer, answer.status) == (label, "answered")
+
+
+def test_a_cell_without_a_value_decides_nothing() -> None:
+    assert verify_claim(FILMS, "Lantern has less than 3 left.").status == "insufficient"
 
 
 def test_a_settled_claim_is_answered_and_an_unmeasured_one_is_not() -> None:
