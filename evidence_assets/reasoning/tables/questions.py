@@ -100,8 +100,8 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     if not (is_any_cell or are_many or is_any_of_column):
         return False
     analysis = analyze_text(view, question, is_question=True)
-    stated = {value.value for row in view.grid for cell in row for value in cell.values}
-    is_computed = any(number.comparator or number.value not in stated for number in analysis.numbers)
+    numbers = {value.value for row in view.grid for cell in row for value in cell.values}
+    is_computed = any(number.comparator or number.value not in numbers for number in analysis.numbers)
     return bool(analysis.degrees) or is_computed or analysis.has_phrase("difference")
 
 

@@ -225,8 +225,8 @@ class TableView:
         if column in self.mixed_units:
             return self.mixed_units[column].get(unit, math.nan)
         kind: dict[str, float] = next((kind for kind in load_lexicon()["units"] if unit in kind), {})
-        own = sorted(self.units.get(column, frozenset()) & kind.keys())
-        return kind[unit] / kind[own[0]] if own else 1.0
+        units = sorted(self.units.get(column, frozenset()) & kind.keys())
+        return kind[unit] / kind[units[0]] if units else 1.0
 
     @cached_property
     def flag_columns(self) -> dict[int, tuple[frozenset[str], frozenset[str]]]:
