@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.answers import Row
@@ -42,10 +41,11 @@ def wrap_text(text: object, first: str = "", rest: str | None = None) -> str:
     return lines or first.rstrip()
 
 
-def _format_citations(cites: Sequence[Row]) -> str:
-    """Numbers of the cited evidence by verdict, such as "cites [2], [5] (verified)"."""
+def _format_citations(step: Row) -> str:
+    """Numbers of the cited evidence by verdict, such as "cites [2], [5] (verified), and 3 more"."""
     by_verdict: dict[str, dict[str, None]] = {}
-    for cite in cites:
+    for cite in step["cites"]:
         number = f"[{cite['number'] or cite['evidence_id'][:12]}]"
         by_verdict.setdefault(cite["verdict"], {})[number] = None
-    return "cites " + "; ".join(f"{', '.join(numbers)} ({verdict})" for verdict, numbers in by_verdict.items())
+    listed = "; ".join(f"{', '.join(numbers)} ({verdict})" for verdict, numbers in by_verdict.items())
+    return f"cites {listed}" + (f", and {step['n_more']} more" if step["n_more"] else "")

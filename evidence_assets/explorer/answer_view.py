@@ -11,7 +11,7 @@ import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
-from evidence_assets.explorer.evidence_view import SOURCE_COLUMNS, EvidenceView, Grid, build_grid
+from evidence_assets.explorer.evidence_view import SOURCE_COLUMNS, EvidenceView, Grid, build_grid, texts_by_cell
 from evidence_assets.explorer.pages import shorten
 from evidence_assets.explorer.paths import read_walks
 from evidence_assets.lake.catalogue import create_views
@@ -22,6 +22,8 @@ from evidence_assets.reasoning.extractive import TEXT_KINDS
 
 MAX_ALTERNATIVES = 5
 """Maximum further supported answers that are listed."""
+MAX_CITES = 10
+"""Maximum citations of a step that are listed."""
 TABLE_KINDS = ("cell", "column", "caption")
 NO_ANSWER = "No answer found with confidence"
 NO_CELL = f"{NO_ANSWER}: no column or cell answers it. Use words of the table's header and cells, or give options."
@@ -141,7 +143,7 @@ class AnswerView(AnswerRows):
 
     @property
     def cited_chains(self) -> list[Row]:
-        """The chains, with the citations of each step, numbered as the evidence that they name."""
+        """The chains, with each step's first citations, numbered as the evidence that they name, and how many more."""
         numbers = {item.row["evidence_id"]: item.number for item in self.items}
         cites: dict[tuple[str, int], list[Row]] = {}
         for cite in self.citations:
@@ -149,7 +151,12 @@ class AnswerView(AnswerRows):
             cites.setdefault((cite["chain_id"], cite["step"]), []).append(numbered)
         chains = []
         for chain in self.chains:
-            steps = [step | {"cites": cites.get((chain["chain_id"], n), [])} for n, step in enumerate(chain["steps"])]
+            steps = []
+            for n, step in enumerate(chain["steps"]):
+                places = {evidence_id: place for place, evidence_id in enumerate(step["cited"])}
+                ordered = cites.get((chain["chain_id"], n), [])
+                ordered.sort(key=lambda cite, places=places: places.get(cite["evidence_id"], 0))  # type: ignore[misc]
+                steps.append(step | {"cites": ordered[:MAX_CITES], "n_more": len(ordered[MAX_CITES:])})
             chains.append(chain | {"is_answer": chain["hypothesis"] == self.prediction["answer"], "steps": steps})
         return chains
 
@@ -263,7 +270,7 @@ def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]
         condition, parameters = id_condition(f'"{schema.row_id}"', sorted(ids[kind]))
         sql = f'SELECT "{schema.row_id}" AS id, {SOURCE_COLUMNS[kind]} FROM "{schema.name}" WHERE {condition}'
         for row in query_rows(connection, sql, **parameters):
-            sources[kind, str(row["id"])] = row
+            sources[kind, str(row["id"])] = row | ({"texts": texts_by_cell(row)} if kind == "table" else {})
     return sources
 
 

@@ -51,9 +51,7 @@ class EvidenceView:
                 rest = [f"and {len(cells) - MAX_CELLS} more"] if len(cells) > MAX_CELLS else []
                 return ": ".join(filter(None, [header, "; ".join(cells[:MAX_CELLS] + rest)]))
             case "cell" if self.source is not None and (match := _CELL.fullmatch(self.row["locator"])):
-                texts = {(cell["row"] + 1, cell["column"]): cell["text"] for cell in self.source["cells"]}
-                texts |= {(0, column): text for column, text in enumerate(self.source["header"])}
-                row, column = int(match[1]), int(match[2])
+                texts, row, column = self.source["texts"], int(match[1]), int(match[2])
                 labels = [texts.get((row, 0)) if column else "", texts.get((0, column)) if row else ""]
                 return ": ".join(filter(None, [", ".join(filter(None, labels)), str(self.row["text"])]))
         return str(self.row["text"])
@@ -119,6 +117,12 @@ class Grid:
     caption_cell: GridCell | None = None
 
 
+def texts_by_cell(table: Mapping[str, Any]) -> dict[tuple[int, int], str]:
+    """The texts of a table by row and column; row 0 is the header."""
+    texts = {(0, column): text for column, text in enumerate(table["header"])}
+    return texts | {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
+
+
 def build_grid(
     table: Mapping[str, Any], evidence: Sequence[EvidenceView], quoted: Collection[tuple[str, str]] = ()
 ) -> Grid:
@@ -141,8 +145,7 @@ def build_grid(
             cells = list(lines)
         cell_numbers |= dict.fromkeys(cells[:1], item.number)
     width = max([len(table["header"]), *(cell["column"] + 1 for cell in table["cells"])])
-    texts = {(0, j): text for j, text in enumerate(table["header"])}
-    texts |= {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
+    texts = texts_by_cell(table)
     rows = [
         [
             GridCell(texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), cell_numbers.get(f"r{i}c{j}"))

@@ -109,6 +109,17 @@ def test_the_answer_is_followed_by_the_reasons_their_evidence_the_options_and_th
     assert everything.index("\noptions\n") < everything.index("\nother evidence\n") < everything.index("[2]")
 
 
+def test_a_step_lists_its_first_citations_and_counts_the_others(lake: Lake) -> None:
+    rows = [evidence(1, rank, f"Sentence {rank}.") for rank in range(1, 31)]
+    order = [f"e-s-1-{rank}" for rank in range(30, 0, -1)]
+    citations = [citation("c-s-1-A", row["evidence_id"], "verified", row["text"]) for row in rows]
+    write_answers(lake, rows, [chain(1, "A", "As stated.", order)], [prediction(1, "A")], citations)
+    view = view_of(lake)
+    text = " ".join(format_answer(view).split())
+    assert "cites [30], [29]," in text and "[21] (verified), and 20 more" in text
+    assert len(view.key_evidence) == 10 and len(view.other_evidence) == 20 and len(view.as_dict()["citations"]) == 30
+
+
 def test_evidence_is_used_only_by_a_verified_citation(lake: Lake) -> None:
     citations = [citation("c-s-1-A", "e-s-1-1", "absent", "no such words")]
     write_answers(lake, [evidence(1, 1, TEXT)], [chain(1, "A", TEXT, ["e-s-1-1"])], [prediction(1, "A")], citations)

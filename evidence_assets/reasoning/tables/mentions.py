@@ -58,7 +58,7 @@ def find_mentions(view: TableView, plain: str) -> tuple[Mention, ...]:
     words = [Word(token, stem(token), start, end) for token, start, end in tokenize_with_offsets(plain)]
     names = _find_names(view, plain, words)
     free = [word for word in words if not any(m.start < word.end and word.start < m.end for m in names)]
-    return tuple(sorted([*names, *_find_unique_words(view, free)], key=lambda mention: mention.start))
+    return tuple(sorted([*names, *_find_single_words(view, free)], key=lambda mention: mention.start))
 
 
 @lru_cache(maxsize=16)  # questions about the same table are usually consecutive
@@ -125,8 +125,8 @@ def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
     return is_quoted or is_same
 
 
-def _find_unique_words(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
-    """Words that only one name of a row or column has, "depth" for "Greatest depth", or that ask for a column."""
+def _find_single_words(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
+    """Words in names of one line ("depth" of "Greatest depth") or several rows, and words that ask for a column."""
     lines_by_word: dict[str, set[tuple[str, Any]]] = defaultdict(set)
     cells_by_word: dict[str, set[CellLocation]] = defaultdict(set)
     for name, (row_names, columns, cells) in _index_names(view).items():
@@ -134,11 +134,14 @@ def _find_unique_words(view: TableView, free: Sequence[Word]) -> Iterator[Mentio
         for name_stem in name:
             lines_by_word[name_stem] |= lines
             cells_by_word[name_stem] |= cells
+    kind = collect_words(view.caption)
     for word in free:
         lines = lines_by_word.get(word.stem) or lines_by_word.get(stem(word.token.removeprefix("un")), set())
-        is_content = len(word.token) >= _MIN_UNIQUE_LENGTH and word.token not in STOP_WORDS
-        is_content &= not word.stem[0].isdigit()
-        cells = cells_by_word[word.stem] if is_content and not lines else set[CellLocation]()
+        is_content = word.token not in STOP_WORDS and not word.stem[0].isdigit()
+        is_shared = len(lines) > 1 and word.stem not in kind and all(axis == "names" for axis, _ in lines)
+        cells = {name for _, name in lines} if is_content and is_shared else set[CellLocation]()  # "cup" of "blue cup"
+        is_content &= len(word.token) >= _MIN_UNIQUE_LENGTH
+        cells = cells_by_word[word.stem] if is_content and not lines else cells
         if len(lines) == 1 and is_content:
             ((axis, line),) = lines
             yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)

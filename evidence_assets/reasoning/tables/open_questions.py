@@ -10,8 +10,8 @@ from evidence_assets.reasoning.tables.operations import Outcome, format_number
 from evidence_assets.reasoning.tables.questions import (
     asks_for_number,
     compute_outcome,
-    explain_options,
     find_value_column,
+    rate_contexts,
 )
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tables.text_analysis import TextAnalysis, analyze_text
@@ -47,10 +47,14 @@ def list_options(view: TableView, question: str) -> list[str]:
         results = [format_number(outcome.number)]
         others = {view.text_at((i, j)) for i in outcome.rows for j in view.columns}
     columns = view.columns if column is None else (column,)
-    texts = list(dict.fromkeys(text for i in inner for j in columns if (text := view.text_at((i, j)))))
-    chains = explain_options(view, question, [str(n) for n in range(len(texts))], texts)
-    ranked = sorted(zip(texts, chains, strict=True), key=lambda pair: -pair[1].support)
-    return [*results, *(text for text, _ in ranked if text not in results and text not in others)]
+    matching = outcome.rows if outcome is not None and not asks_for_number(outcome, question) else ()
+    supports = dict[str, tuple[bool, float]]()  # cells of matching rows first
+    for (i, j), context in rate_contexts(view, question).items():
+        if j in columns:
+            text = view.text_at((i, j))
+            supports[text] = max(supports.get(text, (False, 0.0)), (i in matching, context.rate(1.0, 1.0)))
+    ranked = sorted(supports, key=lambda text: supports[text], reverse=True)
+    return [*results, *(text for text in ranked if text not in results and text not in others)]
 
 
 def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -126,29 +127,51 @@ class CellMatch(NamedTuple):
     key: CellLocation | None
 
 
-def find_best_cells(view: TableView, question: str, options: Sequence[str]) -> dict[int, CellMatch]:
-    """For each option the cell with the most support, if any cell matches it."""
+class CellContext(NamedTuple):
+    """How the rest of a cell's row and its column fit a question, and ``key``, the cell that does most."""
+
+    support: float
+    key: CellLocation | None
+    is_related: bool
+
+    def rate(self, match: float, spelling: float) -> float:
+        """Support of an option that matches the cell to some degree."""
+        support = (_MATCH_WEIGHT * match + _OPTION_SPELLING_WEIGHT * spelling + self.support) / _MAX_SCORE
+        return support if self.is_related else support * MAX_UNRELATED_SUPPORT
+
+
+@lru_cache(maxsize=64)  # called for each option of a question
+def rate_contexts(view: TableView, question: str) -> dict[CellLocation, CellContext]:
+    """The context of each cell with a text."""
     words, vocabulary = collect_words(question), view.word_weights.keys()
     words |= {term for word in words - vocabulary for term in vocabulary if is_same_word(word, term)}
-    terms = words & vocabulary
-    key_columns, named = [j for j in view.columns if not view.is_constant(j)], find_value_column(view, question)
-    best: dict[int, CellMatch] = {}
+    terms, named = words & vocabulary, find_value_column(view, question)
+    key_columns = {j for j in view.columns if not view.is_constant(j)}
+    contexts = {}
     for i in view.body:
-        texts = {j: view.text_at((i, j)) for j in view.columns}
-        matches = {j: [rate_match(option, text) for option in options] for j, text in texts.items() if text}
-        matches = {j: rates for j, rates in matches.items() if any(rates)}
-        keys = {j: _rate_key(texts[j], words) for j in key_columns} if matches else {}
-        for j, rates in matches.items():
-            rest_words = frozenset().union(*(collect_words(text) for k, text in texts.items() if k != j))
-            shared = view.weight_of(terms & rest_words)
-            key, key_column = max(((rate, -k) for k, rate in keys.items() if k != j), default=(0.0, 0))
-            context = _KEY_WEIGHT * key + (_ROW_WEIGHT * shared / view.weight_of(terms) if shared else 0.0)
-            for o, rate in enumerate(rates):
-                spelling = _OPTION_SPELLING_WEIGHT * _dice(trigrams(options[o]), trigrams(texts[j]))
-                support = (_MATCH_WEIGHT * rate + spelling + context + _COLUMN_WEIGHT * (j == named)) / _MAX_SCORE
-                support *= 1.0 if shared or key else MAX_UNRELATED_SUPPORT
-                if rate and (o not in best or support > best[o].support):
-                    best[o] = CellMatch(support, (i, j), rate, (i, -key_column) if key else None)
+        texts = {j: text for j in view.columns if (text := view.text_at((i, j)))}
+        asked_words = {j: terms & collect_words(text) for j, text in texts.items()}
+        n_cells = Counter(term for cell_words in asked_words.values() for term in cell_words)
+        keys = sorted(((_rate_key(texts[j], words), -j) for j in texts.keys() & key_columns), reverse=True)
+        for j in texts:
+            shared = view.weight_of({term for term, n in n_cells.items() if n > (term in asked_words[j])})
+            key, key_column = next((pair for pair in keys if pair[1] != -j), (0.0, 0))
+            support = _KEY_WEIGHT * key + (_ROW_WEIGHT * shared / view.weight_of(terms) if shared else 0.0)
+            support += _COLUMN_WEIGHT * (j == named)
+            contexts[i, j] = CellContext(support, (i, -key_column) if key else None, bool(shared or key))
+    return contexts
+
+
+def find_best_cells(view: TableView, question: str, options: Sequence[str]) -> dict[int, CellMatch]:
+    """For each option the cell with the most support, if any cell matches it."""
+    best: dict[int, CellMatch] = {}
+    for location, context in rate_contexts(view, question).items():
+        text = view.text_at(location)
+        for o, option in enumerate(options):
+            if match := rate_match(option, text):
+                support = context.rate(match, _dice(trigrams(option), trigrams(text)))
+                if o not in best or support > best[o].support:
+                    best[o] = CellMatch(support, location, match, context.key)
     return best
 
 

@@ -60,7 +60,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = f"28-{content_id(load_lexicon())[:8]}"
+    version = f"29-{content_id(load_lexicon())[:8]}"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]

@@ -1,10 +1,19 @@
 """Questions without options, and claims, on small plain tables: few answers are wrong, most right as measured."""
 
+import time
 from collections import Counter
 
 import pytest
 
 from bench.tables.measure_plain import RIGHT, WRONG, WRONG_LIST, grade_set
+from evidence_assets.reasoning.tables.open_questions import list_options
+from evidence_assets.reasoning.tables.table import TableView
+
+CUPS = TableView.of(
+    "",
+    ["Item", "Colour", "Price"],
+    [["steel cup", "red", "9"], ["glass bowl", "blue", "3"], ["tin cup", "blue", "8"], ["big cup", "blue", "7"]],
+)
 
 
 @pytest.mark.parametrize(
@@ -15,3 +24,31 @@ def test_most_answers_on_plain_tables_are_right_and_few_wrong(name: str, n_right
     verdicts = Counter(verdict for _, verdict, _ in grade_set(name))
     assert verdicts[RIGHT] >= n_right, verdicts
     assert verdicts[WRONG] + verdicts[WRONG_LIST] <= n_wrong, verdicts
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the cheapest cup?", "big cup"),
+        ("Which blue cup is the most expensive?", "tin cup"),
+        ("How many blue cups are there?", "2"),
+        ("What is the cheapest bowl?", "glass bowl"),
+    ],
+)
+def test_a_word_that_several_names_have_restricts_the_rows(question: str, answer: str) -> None:
+    assert list_options(CUPS, question)[0] == answer
+
+
+def test_a_word_of_the_caption_says_what_all_rows_are() -> None:
+    parks = TableView.of(
+        "Parks", ["Name", "Area"], [["Hyde Park", "142"], ["Green Park", "19"], ["Hampstead Heath", "320"]]
+    )
+    assert list_options(parks, "Which park is the largest?")[0] == "Hampstead Heath"
+
+
+def test_a_table_with_thousands_of_rows_takes_seconds() -> None:
+    rows = [[f"cup {n}", ("blue", "red", "green")[n % 3], str(9000 - n), str(n % 50)] for n in range(3000)]
+    table = TableView.of("", ["Item", "Colour", "Price", "Shelf"], rows)
+    started = time.perf_counter()
+    assert list_options(table, "What is the cheapest blue item?")[0] == "cup 2997"
+    assert time.perf_counter() - started < 20, "each option was compared with each cell, for more than ten minutes"
