@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import group_files
-from evidence_assets.benchmarks.records import QuestionRecord, question_rows
+from evidence_assets.benchmarks.records import ASKED_BENCHMARK, QuestionRecord, question_rows
 from evidence_assets.cli.ask import add_folder, select_variant
-from evidence_assets.experiment.ad_hoc_questions import BENCHMARK, QuestionSource
+from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.experiment.scores.metrics import normalise_answer, token_f1
 from evidence_assets.experiment.stage import StageContext
@@ -123,9 +123,9 @@ def run_stages(
 ) -> Iterator[tuple[AnswerableQuestion, list[dict[str, Any]]]]:
     """Run the stages of ``evidence ask`` up to a table for all questions; yields each with its rows of the table."""
     for corpus in dict.fromkeys(question.corpus for question in questions):
-        source, partition = QuestionSource(corpus=corpus), f"{BENCHMARK}|{corpus}"
+        source, partition = QuestionSource(corpus=corpus), f"{ASKED_BENCHMARK}|{corpus}"
         records = {
-            question: QuestionRecord(BENCHMARK, str(source), "test", "kgqa", " ".join(question.text.split()), ())
+            question: QuestionRecord(ASKED_BENCHMARK, str(source), "test", "kgqa", " ".join(question.text.split()), ())
             for question in questions
             if question.corpus == corpus
         }

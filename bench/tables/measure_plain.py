@@ -5,8 +5,8 @@
 A set is a folder of ``bench/tables/plain`` with tables and ``cases.jsonl``: a question has ``answers``, alternatives
 that are sets of cells (none if the table has no answer), a claim its ``label``. They were written for this project
 without looking at the solver. The rules were improved on ``first``, ``second``, ``third`` and every other table of
-``fourth``, then on these four; ``fifth`` chose nothing. Each case is answered from all cells; ``evidence ask --table``
-selects columns first.
+``fourth``, then on these four; ``fifth`` chose no rule, only the probability of an answer (``fit_asked_tables``). Each
+case is answered from all cells; ``evidence ask --table`` selects columns first.
 """
 
 from __future__ import annotations
@@ -56,16 +56,26 @@ def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
             return (REFUSED if case["answers"] else RIGHT), ""
         return (RIGHT if [reply] in case["answers"] else WRONG), reply
     try:
-        options = table_options(table, case["text"])
+        options, choice = answer_from_cells(table, case["text"])
     except BadInput as error:
         return (REFUSED if case["answers"] else RIGHT), str(error)
-    choice = answer(table, case["text"], "table_qa", options)
     cells = [options[int(label)] for label in choice.supported]
     if choice.status == "insufficient":
         return (REFUSED if case["answers"] else RIGHT), ""
-    if any(sorted(map(normalise, cells)) == sorted(map(normalise, alternative)) for alternative in case["answers"]):
+    if is_among(cells, case["answers"]):
         return RIGHT, ""
     return (WRONG if choice.status == "answered" else WRONG_LIST), "; ".join(cells)
+
+
+def answer_from_cells(table: Table, question: str) -> tuple[list[str], Choice]:
+    """The options of a question without any, and the choice among them."""
+    options = table_options(table, question)
+    return options, answer(table, question, "table_qa", options)
+
+
+def is_among(cells: Sequence[str], alternatives: Sequence[Sequence[str]]) -> bool:
+    """Whether cells are one of the right answers."""
+    return any(sorted(map(normalise, cells)) == sorted(map(normalise, each)) for each in alternatives)
 
 
 def normalise(text: str) -> str:

@@ -15,6 +15,8 @@ from evidence_assets.text.negation import asks_for_exception
 Task = Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search"]
 TASKS: tuple[Task, ...] = ("mcqa", "verification", "table_qa", "kgqa", "skb_search")
 _COPIED_FIELDS = ("question_id", "benchmark", "source_id", "split", "task", "text", "table_id")
+ASKED_BENCHMARK = "asked"
+"""Benchmark of the questions that are asked one by one."""
 CLAIM_LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks, declarations_of
 from evidence_assets.benchmarks.records import (
+    ASKED_BENCHMARK,
     CLAIM_LABELS,
     MAX_OPTIONS,
     QuestionRecord,
@@ -29,7 +30,6 @@ from evidence_assets.reasoning.tables.open_questions import is_statement, list_o
 from evidence_assets.reasoning.tables.questions import excludes_rows
 from evidence_assets.reasoning.tables.table import TableView
 
-BENCHMARK = "asked"
 ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
 """Tables of the stages to run; scores would need gold answers."""
 
@@ -47,7 +47,7 @@ class QuestionSource:
 
     def benchmark(self, task: Task) -> Benchmark:
         """The benchmark ``asked`` with this source."""
-        return Benchmark(name=BENCHMARK, task=task, corpus=self.corpus, graph=self.graph)
+        return Benchmark(name=ASKED_BENCHMARK, task=task, corpus=self.corpus, graph=self.graph)
 
 
 def build_question(
@@ -74,7 +74,7 @@ def build_question(
             negated = False if excludes_rows(parse_table(table), text) else None
     table_id = source.table or None
     return QuestionRecord(
-        BENCHMARK, str(source), "test", task, text, tuple(options), table_id=table_id, negated=negated
+        ASKED_BENCHMARK, str(source), "test", task, text, tuple(options), table_id=table_id, negated=negated
     )
 
 
@@ -94,7 +94,7 @@ def table_options(table: Table, question: str) -> list[str]:
 def with_content_id(table: Table) -> Table:
     """The table with a content hash in its id, so that files of the same name have different ids."""
     table_id = f"{table.table_id}@{table_content_id(table)[:12]}"
-    return replace(table, benchmark=BENCHMARK, caption=table.caption or table.table_id, table_id=table_id)
+    return replace(table, benchmark=ASKED_BENCHMARK, caption=table.caption or table.table_id, table_id=table_id)
 
 
 def list_corpora(lake: Lake) -> list[str]:
@@ -157,7 +157,7 @@ def check_corpus(lake: Lake, name: str) -> None:
 
 
 def store_question(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
-    partition, family = f"{BENCHMARK}|{question.question_id}", FAMILY_OF_TASK[question.task]
+    partition, family = f"{ASKED_BENCHMARK}|{question.question_id}", FAMILY_OF_TASK[question.task]
     if table is not None:
         lake.write("tables", partition, {"tables": table_rows([table])})
     lake.write(f"questions/{family}", partition, {"questions": question_rows([question], question.split, 0, 1)})
@@ -167,7 +167,7 @@ def answer_question(
     lake: Lake, question_id: str, task: Task, source: QuestionSource, stages: Iterable[Stage], inform: LogFunction
 ) -> dict[str, Any]:
     """The prediction of the answering stages for this question only; rows with unchanged inputs are reused."""
-    partition = f"{BENCHMARK}|{question_id}"
+    partition = f"{ASKED_BENCHMARK}|{question_id}"
 
     def run_stage(table: str, key: str, run: Callable[[StageContext], StageOutput]) -> None:
         context = StageContext(lake, table, key, partition, inform, inform, ad_hoc_benchmark=source.benchmark(task))
@@ -186,4 +186,4 @@ def answer_question(
 
 def find_ad_hoc_assets(lake: Lake) -> set[str]:
     """Assets with rows of single questions, including those that Dagster does not load."""
-    return {a for table, a in lake.assets() if BENCHMARK in child_names(lake.root / table / asset_folder(a))}
+    return {a for table, a in lake.assets() if ASKED_BENCHMARK in child_names(lake.root / table / asset_folder(a))}

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENCHMARK
+from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.atomic import mirror_of
@@ -142,7 +142,7 @@ class LakeReader:
         self.connection.create_function(
             "short_answer_is_right", _short_answer_is_right, ["VARCHAR", "VARCHAR[]", "VARCHAR[][]"], "BOOLEAN"
         )
-        self.connection.execute(IS_RIGHT.format(ad_hoc=AD_HOC_BENCHMARK))
+        self.connection.execute(IS_RIGHT.format(ad_hoc=ASKED_BENCHMARK))
         self.connection.execute(QUESTIONS.format(questions=scan_sql("questions", sorted(stamps["questions"]))))
         self.connection.execute(ANSWERS)
         self.connection.execute(changes_sql(times, self.last_run[0] if self.last_run else 0.0))

@@ -22,6 +22,8 @@ from evidence_assets.reasoning.tasks import Choice, ChooseAnswer
 
 Signals = Mapping[str, float]
 FAMILIES = ("options", "yes_no", "claims", "table_questions", "short_answers")
+ASKED_TABLES = "asked_tables"
+"""Family of the questions that are asked one by one about a table, with a packaged fit only."""
 PACKAGED_FILE = "confidence.yaml"
 RAW_SHARE = "raw share"
 FITTED = (("share", "answered"), ("verified", "answered"))

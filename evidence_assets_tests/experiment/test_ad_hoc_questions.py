@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, write_declarations
-from evidence_assets.benchmarks.records import Table
+from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.cli import app
 from evidence_assets.cli.ask import add_folder, select_clearest, select_variant
 from evidence_assets.experiment import ad_hoc_questions
@@ -64,7 +64,7 @@ def view_of(lake: Lake, answer: dict[str, Any]) -> AnswerView:
 
 def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
     answer = ask(lake, "Which animal purrs?", "Bee", "Cat")
-    assert (answer["answer"], answer["benchmark"]) == ("B", ad_hoc_questions.BENCHMARK)
+    assert (answer["answer"], answer["benchmark"]) == ("B", ad_hoc_questions.ASKED_BENCHMARK)
     with connect(lake.root) as connection:
         text = format_answer(view_answer(connection, answer["prediction_id"]))
         assert "“cats” (cats.txt, characters 0–32)" in text
@@ -190,6 +190,8 @@ def test_a_table_is_looked_up_counted_and_summed(
     table: Table, question: str, expected: str, status: str, lake: Lake
 ) -> None:
     answer = ask(lake, question, table=ad_hoc_questions.with_content_id(table))
+    expected_set = "tabfact_dev" if expected in CLAIM_LABELS else "plain_fifth"
+    assert expected_set in answer["confidence_basis"], "not calibrated on questions with four options"
     assert (view_of(lake, answer).answer_text, answer["status"]) == (expected, status)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.experiment.scores.metrics import calibration_error, order_by_confidence
 from evidence_assets.reasoning.confidence import (
+    ASKED_TABLES,
     FAMILIES,
     Fit,
     choice_signals,
@@ -91,9 +92,8 @@ def test_a_fit_applies_to_answers_with_its_signals() -> None:
 
 
 def test_the_packaged_fits_are_monotone_and_of_the_embedded_models() -> None:
-    assert (
-        {"options", "yes_no", "claims", "table_questions"} <= {family for family, _ in packaged_fits()} <= {*FAMILIES}
-    )
+    families = {family for family, _ in packaged_fits()}
+    assert {"options", "yes_no", "claims", "table_questions", ASKED_TABLES} <= families <= {*FAMILIES, ASKED_TABLES}
     for (family, model), fit in packaged_fits().items():
         assert "extractive" in model or model.startswith("table"), family
         assert all(weight >= 0 for name, weight in fit.weights.items() if name != "intercept"), family

@@ -9,13 +9,22 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
-from evidence_assets.reasoning.confidence import RAW_SHARE, Fit, Fits, Signals, confidence_family, packaged_fits
+from evidence_assets.reasoning.confidence import (
+    ASKED_TABLES,
+    RAW_SHARE,
+    Fit,
+    Fits,
+    Signals,
+    confidence_family,
+    packaged_fits,
+)
 from evidence_assets.reasoning.tasks import Omission, Reasoner, ReplyCost
 
 AnswerAgain = Callable[[Mapping[str, frozenset[str]]], Mapping[str, str]]
@@ -94,7 +103,9 @@ def prediction_rows(
     fits = packaged_fits() if fits is None else fits
 
     def find_fit(question: Question) -> Fit | None:
-        return fits.get((confidence_family(question.task, question.options), answerer.model_id))
+        is_asked = (question.benchmark, question.task) == (ASKED_BENCHMARK, "table_qa")
+        family = ASKED_TABLES if is_asked else confidence_family(question.task, question.options)
+        return fits.get((family, answerer.model_id))
 
     inputs = {
         prediction_id: content_id(

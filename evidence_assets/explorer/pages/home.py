@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as AD_HOC_BENCHMARK
+from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import Page
@@ -102,7 +102,7 @@ def read_overview(reader: LakeReader) -> dict[str, Any]:
 def home(reader: LakeReader, query: Mapping[str, str]) -> Page:
     run = reader.last_run
     times = run and [datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M") for time in run]
-    values = {**reader.cached(read_overview), "ad_hoc_benchmark": AD_HOC_BENCHMARK, "run_times": times}
+    values = {**reader.cached(read_overview), "ad_hoc_benchmark": ASKED_BENCHMARK, "run_times": times}
     return Page("home.html", "Overview", values)
 
 

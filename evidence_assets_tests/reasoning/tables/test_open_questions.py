@@ -5,7 +5,10 @@ from collections import Counter
 
 import pytest
 
+from bench.tables.fit_asked_tables import read_cases
 from bench.tables.measure_plain import RIGHT, WRONG, WRONG_LIST, grade_set
+from evidence_assets.experiment.scores.calibration import fit_answers
+from evidence_assets.reasoning.confidence import ASKED_TABLES, packaged_fits
 from evidence_assets.reasoning.tables.open_questions import list_options
 from evidence_assets.reasoning.tables.table import TableView
 
@@ -52,3 +55,9 @@ def test_a_table_with_thousands_of_rows_takes_seconds() -> None:
     started = time.perf_counter()
     assert list_options(table, "What is the cheapest blue item?")[0] == "cup 2997"
     assert time.perf_counter() - started < 20, "each option was compared with each cell, for more than ten minutes"
+
+
+def test_the_packaged_probability_is_the_fit_on_the_tables_that_chose_no_rule() -> None:
+    fit = fit_answers([case.answer for case in read_cases()])
+    assert packaged_fits()[ASKED_TABLES, "extractive"] == fit
+    assert fit.probability({"share": 10.0, "answered": 1.0}) < 0.9, "half of the answers were right, not nearly all"
