@@ -22,7 +22,7 @@ from typing import Any
 from bench.tables.measure_tables import choose
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
-from evidence_assets.experiment.ad_hoc_questions import table_options
+from evidence_assets.experiment.ad_hoc_questions import parse_table, table_options
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.reasoning.tables.claims import NOT_ENOUGH, REFUTES, SUPPORTS
 from evidence_assets.reasoning.tables.open_questions import is_statement
@@ -69,7 +69,7 @@ def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
 
 def answer_from_cells(table: Table, question: str) -> tuple[list[str], Choice]:
     """The options of a question without any, and the choice among them."""
-    options = table_options(table, question)
+    options = table_options(parse_table(table), question)
     return options, answer(table, question, "table_qa", options)
 
 

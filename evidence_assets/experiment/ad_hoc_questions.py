@@ -70,8 +70,9 @@ def build_question(
         if not options and is_statement(text):
             task, options = "verification", list(CLAIM_LABELS)
         else:
-            task, options = "table_qa", options or table_options(table, text)
-            negated = False if excludes_rows(parse_table(table), text) else None
+            view = parse_table(table)
+            task, options = "table_qa", options or table_options(view, text)
+            negated = False if excludes_rows(view, text) else None
     table_id = source.table or None
     return QuestionRecord(
         ASKED_BENCHMARK, str(source), "test", task, text, tuple(options), table_id=table_id, negated=negated
@@ -83,9 +84,9 @@ def parse_table(table: Table) -> TableView:
     return TableView.of(table.caption, table.header, table.rows)
 
 
-def table_options(table: Table, question: str) -> list[str]:
+def table_options(view: TableView, question: str) -> list[str]:
     """Options for a question without any, from the cells of a table."""
-    options = list_options(parse_table(table), question)[:MAX_OPTIONS]
+    options = list_options(view, question)[:MAX_OPTIONS]
     if len(options) < 2:
         raise BadInput("the table has fewer than two cells below its header: give options, or another table")
     return options

@@ -106,7 +106,7 @@ def trigrams(text: str) -> frozenset[str]:
 
 def split_alternatives(text: str) -> list[str]:
     """The text, and the alternatives in it, which semicolons separate."""
-    alternatives = [phrase for phrase in re.split(r"\s*;\s*", text) if phrase]
+    alternatives = [phrase for phrase in re.split(r"\s*;\s*", text) if phrase] if ";" in text else []
     return [text, *alternatives] if len(alternatives) > 1 else [text]
 
 

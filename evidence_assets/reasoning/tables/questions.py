@@ -37,14 +37,19 @@ def rate_match(option: str, cell: str) -> float:
     return max((_rate_alternative(option, text) for text in split_alternatives(cell)), default=0.0)
 
 
+@lru_cache(maxsize=1 << 16)
+def _read_phrase(text: str) -> tuple[CellValue | None, str, frozenset[str]]:
+    """The amount that a text is, if it is one, with the stem of its unit, and the words of the text."""
+    cell = parse_cell(text)
+    amount = cell.quantity if cell.is_one_amount else None
+    return amount, stem(amount.unit.casefold()) if amount and amount.unit else "", collect_words(text)
+
+
 def _rate_alternative(option: str, text: str) -> float:
-    amounts = [cell.quantity for cell in (parse_cell(option), parse_cell(text)) if cell.is_one_amount]
-    units = {stem(amount.unit.casefold()) for amount in amounts if amount and amount.unit}
-    a, b = amounts if len(amounts) == 2 and len(units) < 2 else (None, None)
-    if a and b and (a.value == b.value or a.scale == b.scale):
+    (a, unit, words), (b, other_unit, other) = _read_phrase(option), _read_phrase(text)
+    if a and b and (not (unit and other_unit) or unit == other_unit) and (a.value == b.value or a.scale == b.scale):
         has_same_bound = a.comparator.replace("≈", "") == b.comparator.replace("≈", "")
         return float(a.value == b.value) * (1.0 if has_same_bound else _OTHER_BOUND_MATCH)
-    words, other = collect_words(option), collect_words(text)
     n_similar = sum(any(is_same_word(x, y) for y in other - words) for x in words - other)
     n_shared = min(len(words & other) + n_similar * _SPELLING_MATCH, len(words), len(other))
     return 2 * n_shared / (len(words) + len(other)) if words and other else 0.0

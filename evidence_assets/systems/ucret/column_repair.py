@@ -168,7 +168,8 @@ def find_relevant_rows(
         for j, rows in _select_name_columns(named_rows, height).items():
             relevant |= dict.fromkeys(rows if j in distinguishing else (), "entity")
     for option in options:
-        matches = [max((rate_match(option, columns[j][i]) for j in distinguishing), default=0.0) for i in range(height)]
+        rates = {text: rate_match(option, text) for text in {text for j in distinguishing for text in columns[j]}}
+        matches = [max((rates[columns[j][i]] for j in distinguishing), default=0.0) for i in range(height)]
         highest = -1
         for match in sorted({match for match in matches if match}, reverse=True):
             counts = {i: n_shared[i] for i in range(height) if matches[i] == match}
