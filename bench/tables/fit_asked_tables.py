@@ -1,4 +1,4 @@
-"""Fit the probability of answers to questions about a table without options, on the set that chose no rule.
+"""Fit the probability of answers to questions about a table without options, on the set that chose hardly any rule.
 
     python -m bench.tables.fit_asked_tables [--write]
 

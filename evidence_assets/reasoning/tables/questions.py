@@ -94,6 +94,10 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     """
     if compute_outcome(view, question) is not None:
         return False
+    analysis = analyze_text(view, question, is_question=True)
+    named = {view.text_at(name) for mention in analysis.mentions for name in mention.names}
+    if best in named and len(analysis.rows) == 1:
+        return True  # "Who made the tin cup?" is not answered by "tin cup"
     offered, are_many = {*options}, len(options) >= _MANY_OPTIONS
     rows = ({text for j in view.columns if (text := view.text_at((i, j)))} for i in view.body)
     columns = ({text for i in view.body if (text := view.text_at((i, j)))} for j in view.columns)
@@ -105,7 +109,6 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     is_any_of_column = any(best in column and len(column) > 1 and column <= offered for column in columns)
     if not (is_any_cell or are_many or is_any_of_column):
         return False
-    analysis = analyze_text(view, question, is_question=True)
     numbers = {value.value for row in view.grid for cell in row for value in cell.values}
     is_computed = any(number.comparator or number.value not in numbers for number in analysis.numbers)
     return bool(analysis.degrees) or is_computed or analysis.has_phrase("difference")

@@ -11,6 +11,7 @@ from evidence_assets.experiment.scores.calibration import fit_answers
 from evidence_assets.reasoning.confidence import ASKED_TABLES, packaged_fits
 from evidence_assets.reasoning.tables.open_questions import list_options
 from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice
 
 CUPS = TableView.of(
     "",
@@ -40,6 +41,12 @@ def test_most_answers_on_plain_tables_are_right_and_few_wrong(name: str, n_right
 )
 def test_a_word_that_several_names_have_restricts_the_rows(question: str, answer: str) -> None:
     assert list_options(CUPS, question)[0] == answer
+
+
+def test_the_name_in_a_question_is_no_answer() -> None:
+    for question, status in (("Who made the tin cup?", "insufficient"), ("What colour is the tin cup?", "answered")):
+        options = list_options(CUPS, question)
+        assert answer_choice(CUPS, question, list(map(str, range(len(options)))), options).choice.status == status
 
 
 def test_a_word_of_the_caption_says_what_all_rows_are() -> None:
