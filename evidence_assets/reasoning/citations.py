@@ -46,12 +46,17 @@ def check_citations(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Cita
     ['misquoted', 'absent']
     """
     texts = {item.evidence_id: item.text for item in evidence}
+    words = {identifier: _words(text) for identifier, text in texts.items()}
     citations: list[Citation] = []
     for number, step in enumerate(chain.steps):
         cited = list(dict.fromkeys(step.cited))
         present = [id_ for id_ in cited if id_ in texts]
         quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
-        quotes_in = {id_: [quote for quote in quotes if contains_quote(quote, texts[id_])] for id_ in present}
+        quote_words = [(quote, _words(quote)) for quote in quotes]  # a step may quote and cite thousands of cells
+        quotes_in = {
+            id_: [quote for quote, each in quote_words if each <= words[id_] and contains_quote(quote, texts[id_])]
+            for id_ in present
+        }
         missing_quotes = [quote for quote in quotes if not any(quote in matches for matches in quotes_in.values())]
         fallback_id = next((id_ for id_ in present if not quotes_in[id_]), next(iter([*present, *cited]), ""))
         for quote in missing_quotes:
@@ -85,6 +90,11 @@ def _patterns(quote: str) -> tuple[re.Pattern[str], ...]:
             before = _NUMBER_BEFORE if words[:1].isdigit() else r"(?<!\w)"
             patterns.append(re.compile(before + re.escape(words) + r"(?!\w)(?![.,]\d)"))
     return tuple(patterns)
+
+
+@lru_cache(maxsize=16384)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", _plain(text)))
 
 
 @lru_cache(maxsize=16384)

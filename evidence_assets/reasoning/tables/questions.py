@@ -38,15 +38,18 @@ def rate_match(option: str, cell: str) -> float:
 
 
 @lru_cache(maxsize=1 << 16)
-def _read_phrase(text: str) -> tuple[CellValue | None, str, frozenset[str]]:
-    """The amount that a text is, if it is one, with the stem of its unit, and the words of the text."""
-    cell = parse_cell(text)
+def _read_phrase(text: str) -> tuple[CellValue | None, str, frozenset[str], frozenset[str]]:
+    """The amount that a text is, if it is one, with the stem of its unit; the words of the text and their initials."""
+    cell, words = parse_cell(text), collect_words(text)
     amount = cell.quantity if cell.is_one_amount else None
-    return amount, stem(amount.unit.casefold()) if amount and amount.unit else "", collect_words(text)
+    unit = stem(amount.unit.casefold()) if amount and amount.unit else ""
+    return amount, unit, words, frozenset(word[0] for word in words)
 
 
 def _rate_alternative(option: str, text: str) -> float:
-    (a, unit, words), (b, other_unit, other) = _read_phrase(option), _read_phrase(text)
+    (a, unit, words, initials), (b, other_unit, other, other_initials) = _read_phrase(option), _read_phrase(text)
+    if initials.isdisjoint(other_initials) and not (a and b):
+        return 0.0  # similar words begin with the same letter
     if a and b and (not (unit and other_unit) or unit == other_unit) and (a.value == b.value or a.scale == b.scale):
         has_same_bound = a.comparator.replace("≈", "") == b.comparator.replace("≈", "")
         return float(a.value == b.value) * (1.0 if has_same_bound else _OTHER_BOUND_MATCH)
