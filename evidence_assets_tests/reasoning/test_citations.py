@@ -57,6 +57,11 @@ def test_each_quotation_is_assigned_to_the_cited_row_that_contains_it() -> None:
 )
 def test_numbers_must_match_completely(quote: str, text: str, stands: bool) -> None:
     assert contains_quote(quote, text) is stands
+    checked = check_citations(Chain("A", (ChainStep("", ("e",), (quote,)),)), [EvidenceItem("e", "cell", "", "", text)])
+    expected = (
+        Citation(0, "e", quote, "verified" if stands else "misquoted") if quote else Citation(0, "e", "", "verified")
+    )
+    assert checked == [expected]
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,6}|[0-9]{1,4}", fullmatch=True), min_size=1, max_size=8), st.data())

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from bench.tables.fit_asked_tables import read_cases
-from bench.tables.measure_plain import RIGHT, WRONG, WRONG_LIST, grade_set
+from bench.tables.measure_plain import FOLDER, RIGHT, WRONG, WRONG_LIST, grade, grade_set, read_table
 from evidence_assets.experiment.scores.calibration import fit_answers
 from evidence_assets.reasoning.confidence import ASKED_TABLES, packaged_fits
 from evidence_assets.reasoning.tables.open_questions import list_options
@@ -47,6 +47,8 @@ def test_the_name_in_a_question_is_no_answer() -> None:
     for question, status in (("Who made the tin cup?", "insufficient"), ("What colour is the tin cup?", "answered")):
         options = list_options(CUPS, question)
         assert answer_choice(CUPS, question, list(map(str, range(len(options)))), options).choice.status == status
+    museum = read_table(FOLDER / "fifth" / "museum_rooms.csv")
+    assert grade(museum, {"text": "who curates the Whale Loft?", "answers": []}) == (RIGHT, "")
 
 
 def test_a_word_of_the_caption_says_what_all_rows_are() -> None:
