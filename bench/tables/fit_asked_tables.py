@@ -1,10 +1,10 @@
-"""Fit the probability of answers to questions about a table without options, on the set that chose hardly any rule.
+"""Fit the probability of answers to questions about a table without options, on the set that chose only one rule.
 
     python -m bench.tables.fit_asked_tables [--write]
 
-The fits of other table questions are of questions with four options. Printed are, for the answered questions of every
-other table: the calibration error of the fit on the rest, of the fit of questions with options, and the shares of right
-answers at each probability. ``--write`` puts the fit on all tables into the packaged file.
+The other fit of table questions is of questions with four options. For the answered questions of each half of the
+tables this prints the share of right answers, and the mean probability and calibration error of two fits: that of the
+other half, and that of questions with options. ``--write`` puts the fit on all tables into the packaged file.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class CellMatch(NamedTuple):
 
 
 class CellContext(NamedTuple):
-    """How the rest of a cell's row and its column fit a question, and ``key``, the cell that does most."""
+    """How the rest of a cell's row and its column fit a question, and ``key``, the cell that it names most of."""
 
     support: float
     key: CellLocation | None

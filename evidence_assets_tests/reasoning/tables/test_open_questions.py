@@ -66,7 +66,9 @@ def test_a_table_with_thousands_of_rows_takes_seconds() -> None:
     assert time.perf_counter() - started < 20, "each option was compared with each cell, for more than ten minutes"
 
 
-def test_the_packaged_probability_is_the_fit_on_the_tables_that_chose_no_rule() -> None:
+def test_the_packaged_probability_is_the_fit_on_the_fifth_set() -> None:
     fit = fit_answers([case.answer for case in read_cases()])
     assert packaged_fits()[ASKED_TABLES, "extractive"] == fit
-    assert fit.probability({"share": 10.0, "answered": 1.0}) < 0.9, "half of the answers were right, not nearly all"
+    assert fit.probability({"share": 10.0, "answered": 1.0}) < 0.9, (
+        "two thirds of the answers are right, not nearly all"
+    )
