@@ -2,14 +2,15 @@
 core each, code location, webserver and daemon.
 
     python -m tools.cluster --folder FOLDER [--benchmark sample_tables] [--variants bm25,…] [--drill postgres --drill
-    worker …]
+    worker … | --by-command]
 
 The whole sample, or a benchmark with all that it is made from, is materialized in ``s3://lake/main`` by backfills
-that the webserver is asked for and the daemon carries out with ``deploy/dagster.yaml``; each run is a Ray job. Then
-the lake is compared with one that `evidence demo`, or `evidence run`, makes in a folder: each Parquet file must hold
-the same bytes. Drills harm the work meanwhile: Postgres is restarted in mid-run; a Ray worker is killed in a run;
-the store is away for a minute; a run is cancelled and its backfill asked for again; two backfills of the same
-partitions are asked for at once; ten people ask for steps of one pool.
+that the webserver is asked for and the daemon carries out with ``deploy/dagster.yaml``; each run is a Ray job. With
+``--by-command``, `evidence demo` or `evidence run` does it in its own processes, beside the same services. Then the
+lake is compared with one that the command makes in a folder: each Parquet file must hold the same bytes. Drills harm
+the work meanwhile: Postgres is restarted in mid-run; a Ray worker is killed in a run; the store is away for a minute;
+a run is cancelled and its backfill asked for again; two backfills of the same partitions are asked for at once; ten
+people ask for steps of one pool.
 
 It needs Postgres' programs on this machine and the extras ``cloud``, ``deploy``, ``ray`` and ``dev``. What is started
 ends with it.
@@ -156,8 +157,11 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="new folder for all that is made")
     parser.add_argument("--benchmark", default="", help="a benchmark alone; the whole sample by default")
     parser.add_argument("--variants", default="", help="names with commas between; all that are loaded by default")
-    parser.add_argument("--drill", action="append", default=[], choices=DRILLS)
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--drill", action="append", default=[], choices=DRILLS)
+    way.add_argument("--by-command", action="store_true", help="without backfills")
     options = parser.parse_args()
+    command = ["run", options.benchmark, "--variants", options.variants] if options.benchmark else ["demo"]
     folder = options.folder.resolve()
     folder.mkdir(parents=True)
     cluster = Cluster(folder)
@@ -201,6 +205,10 @@ def main() -> int:
                 with log_seconds(f"drill: run {running[0]['runId'][:8]} was cancelled"):
                     cluster.ask(CANCEL, id=running[0]["runId"])
 
+        if options.by_command:
+            with log_seconds(f"`evidence {command[0]}` with the cluster's store and records"):
+                run_command(cluster, "command", command, {})
+            return compare_with_folder(cluster, command)
         names = [name for name in options.variants.split(",") if name]
         with log_seconds(f"backfilled: {options.benchmark or 'the whole sample'}"):
             assets = selection(options.benchmark, names) if options.benchmark else select_all(cluster, found_out=False)
@@ -233,18 +241,27 @@ def main() -> int:
             with log_seconds("drill: ten backfills at once"):
                 if not ten_at_once(cluster, selection(options.benchmark or "sample_mcqa", names, "gpu")[:1]):
                     return 1
-        command = ["run", options.benchmark, "--variants", options.variants] if options.benchmark else ["demo"]
-        with log_seconds(f"`evidence {command[0]}` in a folder"):
-            local = folder / "data_lake"
-            single = cluster.environment | {"EVIDENCE_LAKE": str(local), "DAGSTER_HOME": str(folder / "single")}
-            (folder / "single").mkdir()
-            with (folder / "single.log").open("wb") as log:
-                subprocess.run(
-                    cluster.python("evidence_assets.cli", *command), env=single, check=True, stdout=log, stderr=log
-                )
-        return compared(cluster, local)
+        return compare_with_folder(cluster, command)
     finally:
         cluster.stop()
+
+
+def run_command(cluster: Cluster, name: str, command: Sequence[str], settings: Mapping[str, str]) -> None:
+    """Run `evidence` as a machine of the cluster, but for these settings; what it says goes to a log."""
+    with (cluster.folder / f"{name}.log").open("wb") as log:
+        environment = cluster.environment | dict(settings)
+        subprocess.run(
+            cluster.python("evidence_assets.cli", *command), env=environment, check=True, stdout=log, stderr=log
+        )
+
+
+def compare_with_folder(cluster: Cluster, command: Sequence[str]) -> int:
+    """Run the command in a folder, and compare the lakes."""
+    local, home = cluster.folder / "data_lake", cluster.folder / "single"
+    home.mkdir()
+    with log_seconds(f"`evidence {command[0]}` in a folder"):
+        run_command(cluster, "single", command, {"EVIDENCE_LAKE": str(local), "DAGSTER_HOME": str(home)})
+    return compared(cluster, local)
 
 
 def compared(cluster: Cluster, local: Path) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 import dagster as dg
 
 from evidence_assets.assets.automation import request_stale_assets
-from evidence_assets.assets.change_sensors import keep_connected
+from evidence_assets.assets.change_sensors import reuse_instance
 from evidence_assets.assets.definitions import load_definitions
 from tools.cluster_processes import REPOSITORY, Cluster
 
@@ -51,7 +51,7 @@ def main() -> None:
             for is_kept in (False, True) * REPEATS:
                 with cluster.instance() as instance:
                     started = time.perf_counter()
-                    used = keep_connected(instance) if is_kept else instance
+                    used = reuse_instance(instance) if is_kept else instance
                     requested = request_stale_assets(repository, used, None).run_requests
                     seconds = time.perf_counter() - started
                 assert not requested, requested

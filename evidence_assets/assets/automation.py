@@ -7,7 +7,7 @@ materialization without a new data version makes nothing stale (see ``docs/decis
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import dagster as dg
 from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets import profiles
+from evidence_assets.assets.command_plans import read_plans
 from evidence_assets.assets.run_liveness import PREVIOUS_KILLS_TAG, UNFINISHED_STATUSES, awaits_retry, count_kills
 from evidence_assets.lake.ids import content_id
 
@@ -37,11 +38,13 @@ class AssetPartition(NamedTuple):
     partition: str | None
 
 
-def find_backfilled(graph: Any, instance: dg.DagsterInstance) -> set[AssetPartition]:
-    """All that unfinished backfills materialize, also where a run is not requested yet."""
+def find_planned(graph: Any, instance: dg.DagsterInstance) -> Callable[[AssetPartition], bool]:
+    """Whether an unfinished backfill or command is to materialize something, also where no run is requested yet."""
     backfills = instance.get_backfills(status=BulkActionStatus.REQUESTED)
     targets = [b.get_asset_backfill_data(graph).target_subset for b in backfills if b.is_asset_backfill]
-    return {AssetPartition(*asset) for target in targets for asset in target.iterate_asset_partitions()}
+    backfilled = {AssetPartition(*asset) for target in targets for asset in target.iterate_asset_partitions()}
+    commanded = {key for plan in read_plans(instance).values() for key in plan.keys}
+    return lambda asset: asset in backfilled or asset.key.to_user_string() in commanded
 
 
 class InstanceRecords:
@@ -59,7 +62,7 @@ class InstanceRecords:
         self.partitions, self.parents = cache(self._partitions), cache(self._parents)
         self.version, self.is_in_progress = cache(self._version), cache(self._is_in_progress)
         self.unfinished_runs = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))
-        self.backfilled = find_backfilled(self.graph, instance)
+        self.is_planned = find_planned(self.graph, instance)
 
     def _events(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Id of the latest materialization event of each partition."""
@@ -113,8 +116,8 @@ class InstanceRecords:
         return _event_tags(records[0]).get(DATA_VERSION, "") if records else ""
 
     def _is_in_progress(self, asset: AssetPartition) -> bool:
-        """Whether a queued or running run, or an unfinished backfill, will materialize this."""
-        if asset in self.backfilled:
+        """Whether a queued or running run, or an unfinished backfill or command, will materialize this."""
+        if self.is_planned(asset):
             return True
         planned = self.planned_events(asset.key).get(asset.partition, 0)
         if not self.unfinished_runs or planned <= self.events(asset.key).get(asset.partition, 0):

@@ -18,6 +18,7 @@ from evidence_assets.assets.run_liveness import (
     fail_killed_runs,
     hold_liveness_lock,
     is_interrupted,
+    keep_connected,
     speed_up_databases,
 )
 from evidence_assets.assets.seeds import RELATIONS, request_seed_runs
@@ -102,18 +103,17 @@ def _last_change(instance: dg.DagsterInstance, lake: Lake) -> float:
 _instances: dict[str, dg.DagsterInstance] = {}
 
 
-def keep_connected(instance: dg.DagsterInstance) -> dg.DagsterInstance:
-    """The same instance with a connection to its Postgres that is kept in this process.
+def reuse_instance(instance: dg.DagsterInstance) -> dg.DagsterInstance:
+    """The same instance with a connection that all ticks of this process use: to connect takes five sixths of a tick.
 
-    Dagster opens an instance for every tick, and it connects again for each query, which takes five sixths of a tick.
-    After Postgres has restarted, the next two ticks fail and the third connects again.
+    Dagster opens an instance for every tick. After Postgres has restarted, the next two ticks fail and the third
+    connects again.
     """
     if not instance.is_persistent:
         return instance
     settings = instance.get_ref()
     if str(settings) not in _instances:
-        connected = _instances[str(settings)] = dg.DagsterInstance.from_ref(settings)
-        connected.optimize_for_webserver(statement_timeout=60_000, pool_recycle=3_600, max_overflow=20)
+        _instances[str(settings)] = keep_connected(dg.DagsterInstance.from_ref(settings))
     return _instances[str(settings)]
 
 
@@ -171,4 +171,4 @@ def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
     set_pool_limits(context.instance)
     if _runs_on_this_machine(context.instance):
         return dg.SkipReason("runs start on this machine: follow_data requests one for all")
-    return _request_changes(context, keep_connected(context.instance), lake.open())
+    return _request_changes(context, reuse_instance(context.instance), lake.open())

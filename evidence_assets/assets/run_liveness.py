@@ -217,4 +217,10 @@ def open_uncaptured_instance(home: Path) -> dg.DagsterInstance:
     settings["compute_logs"] = {"module": module, "class": "NoOpComputeLogManager"}
     with replacing_file(home / "terminal.yaml") as file:
         file.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    return dg.DagsterInstance.from_config(str(home), "terminal.yaml")
+    return keep_connected(dg.DagsterInstance.from_config(str(home), "terminal.yaml"))
+
+
+def keep_connected(instance: dg.DagsterInstance) -> dg.DagsterInstance:
+    """The same instance, with a connection to its Postgres that is kept: Dagster connects again for each query."""
+    instance.optimize_for_webserver(statement_timeout=60_000, pool_recycle=3_600, max_overflow=20)
+    return instance

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import DATA_VERSION, AssetPartition, find_backfilled
+from evidence_assets.assets.automation import DATA_VERSION, AssetPartition, find_planned
 from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import is_interrupted
@@ -145,16 +145,16 @@ def request_seed_runs(
 ) -> tuple[list[dg.RunRequest], list[str]]:
     """Run requests for relations that changed since their last materialization, and partitions to add.
 
-    Requests nothing for a change whose run or backfill is unfinished.
+    Requests nothing for a change whose run, backfill or command is unfinished.
     """
-    files, backfilled = read_seeds(lake), find_backfilled(repository.asset_graph, instance)
+    files, is_planned = read_seeds(lake), find_planned(repository.asset_graph, instance)
     run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
         version, event = _last_version(instance, SEEDS, partition)
-        if version != relation.seed_hash and AssetPartition(SEEDS, partition) not in backfilled:
+        if version != relation.seed_hash and not is_planned(AssetPartition(SEEDS, partition)):
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
     _, event = _last_version(instance, SEED_FOLDER)
-    if files.present or event:
+    if (files.present or event) and not is_planned(AssetPartition(SEED_FOLDER, None)):
         retired = find_retired_partitions(files, lake, instance)
         if retired or _last_folder_state(instance) != files.state:
             run_requests += _request_run(instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired)}:{event}")

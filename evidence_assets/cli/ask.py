@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,10 @@ def ask(
     with report_errors():
         folder = _parse_folder(corpus)
         question_table = ad_hoc_questions.with_content_id(read_table_file(table)) if table else None
+        if question_table:
+            headers = Counter(name.strip() for name in question_table.header)
+            for name in (name for name, count in headers.items() if name and count > 1):
+                _print_hint(f"{headers[name]} columns are called {name!r}: an answer may come from any of them")
         opened_lake = _open_lake(lake, create=folder is not None or table is not None)
         if folder is not None:
             corpus = add_folder(opened_lake, folder)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from graphlib import TopologicalSorter
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from evidence_assets.assets.automation import AssetPartition
+from evidence_assets.assets.command_plans import announce_plan
 from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.resources import LakeResource, set_pool_limits
 from evidence_assets.assets.run_liveness import (
@@ -233,6 +235,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
         set_pool_limits(instance)
         if pool:
             planned_batches = [component for batch in planned_batches for component in split_independent(graph, batch)]
+        stack.enter_context(announce_plan(instance, chain.from_iterable(planned_batches)))
         run_queue = RunQueue(graph, planned_batches, selection, instance)
         if pool:
             run_queue.work(lambda unit: pool.submit(_run_in_child, unit, *tags.items()), processes)

@@ -288,3 +288,11 @@ def test_a_table_file_needs_no_lake_before_the_question(tmp_path: Path) -> None:
     options = ["--table", str(tmp_path / "cities.csv"), "--lake", str(tmp_path / "lake")]
     result = CliRunner().invoke(app, ["ask", "Which city has the most people?", *options])
     assert "answer: Rome (answered" in result.stdout, result.stderr
+
+
+def test_columns_with_the_same_header_are_named(tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text("City,People,People,,\nParis,2100,1,x,y\n", encoding="utf-8")
+    options = ["--table", str(tmp_path / "cities.csv"), "--lake", str(tmp_path / "lake")]
+    result = CliRunner().invoke(app, ["ask", "How many people are in Paris?", *options])
+    assert "2 columns are called 'People'" in result.stderr
+    assert result.stderr.count("columns are called") == 1, "empty headers are no name"

@@ -9,7 +9,7 @@ import pytest
 from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets.assets.automation import MAX_KILLED_RUNS, request_stale_assets
-from evidence_assets.assets.change_sensors import follow_apart, keep_connected, materialize_changes
+from evidence_assets.assets.change_sensors import follow_apart, materialize_changes, reuse_instance
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import LOCK_FILE_TAG, PREVIOUS_KILLS_TAG, fail_killed_runs
 from evidence_assets.lake.store import Lake
@@ -214,7 +214,7 @@ def test_the_profile_decides_whether_language_models_are_called(
 
 def test_ticks_on_a_server_share_an_instance() -> None:
     with dg.instance_for_test() as first, dg.DagsterInstance.from_ref(first.get_ref()) as second:
-        assert first is not second and keep_connected(first) is keep_connected(second)
+        assert first is not second and reuse_instance(first) is reuse_instance(second)
 
 
 def test_a_killed_run_is_retried_a_limited_number_of_times(tmp_path: Path) -> None:

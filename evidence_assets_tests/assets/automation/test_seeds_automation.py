@@ -5,13 +5,15 @@ The requested runs are queued and executed. Nothing is stubbed: the sample's mod
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus
 
-from evidence_assets.assets import seeds
+from evidence_assets.assets import command_plans, seeds
+from evidence_assets.assets.command_plans import announce_plan
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets_tests.assets.automation.automation_world import (
     COLLECTION,
@@ -91,6 +93,34 @@ def test_a_relation_of_an_unfinished_backfill_is_left_to_it(sensor_world: Sensor
     assert sensor_world.tick() == [(SEEDS, "listed_with")]
     sensor_world.instance.update_backfill(backfill.with_status(BulkActionStatus.COMPLETED_FAILED))
     assert (SEEDS, "leads_to") in sensor_world.tick()
+
+
+def test_what_a_command_materializes_is_left_to_it_while_it_lives(
+    sensor_world: SensorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = [dg.AssetKey(name.split("/")) for name in (SEEDS, HARVEST, "raw/seeds")]
+    sensor_world.seed("brings", [["febuxostat", "gout"]])
+    with announce_plan(sensor_world.instance, planned):
+        assert sensor_world.tick() == []
+        sensor_world.make("raw/seeds")
+        sensor_world.make(SEEDS, partition="brings")
+        assert sensor_world.tick() == [], "the command harvests it later"
+    assert sensor_world.tick() == [(HARVEST, "brings")]
+    sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]])
+    with monkeypatch.context() as patch:
+        patch.setattr(command_plans, "SECONDS_VALID", 0.0)
+        with announce_plan(sensor_world.instance, planned):
+            assert (SEEDS, "leads_to") in sensor_world.tick(), "a killed command does not renew its plan"
+
+
+def test_a_living_command_renews_its_plan(sensor_world: SensorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_plans, "SECONDS_BETWEEN_RENEWALS", 0.05)
+    with announce_plan(sensor_world.instance, []), announce_plan(sensor_world.instance, []):
+        first = command_plans.read_plans(sensor_world.instance)
+        time.sleep(1)
+        last = command_plans.read_plans(sensor_world.instance)
+        assert all(last[name].valid_until > plan.valid_until for name, plan in first.items()) and first
+    assert command_plans.read_plans(sensor_world.instance) == {}
 
 
 def test_a_new_timestamp_or_layout_requests_nothing(sensor_world: SensorWorld) -> None:

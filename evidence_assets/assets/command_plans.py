@@ -1,0 +1,59 @@
+"""What commands of `evidence` are going to materialize, for sensors on any machine, which must not request it as well.
+
+A command renews its plan while it lives, so that the plan of a killed one expires. Commands that write at the same
+moment can lose a plan until it is renewed; then something may be computed twice, with the same result.
+"""
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import dagster as dg
+from pydantic import BaseModel, TypeAdapter
+
+SECONDS_BETWEEN_RENEWALS, SECONDS_VALID = 20.0, 60.0
+_CURSOR = "evidence/command_plans"
+"""Name of the plans in Dagster's records."""
+
+
+class Plan(BaseModel):
+    """Names of assets, and the time until which the plan is valid, in seconds since the epoch."""
+
+    keys: list[str]
+    valid_until: float
+
+
+_PLANS = TypeAdapter(dict[str, Plan])
+
+
+def read_plans(instance: dg.DagsterInstance) -> dict[str, Plan]:
+    """The valid plans of all commands."""
+    text = instance.daemon_cursor_storage.get_cursor_values({_CURSOR}).get(_CURSOR)
+    plans = _PLANS.validate_json(text) if text else {}
+    return {name: plan for name, plan in plans.items() if plan.valid_until > time.time()}
+
+
+@contextmanager
+def announce_plan(instance: dg.DagsterInstance, keys: Iterable[dg.AssetKey]) -> Iterator[None]:
+    """Announce that this process materializes these assets in the context."""
+    name, names, is_done = str(uuid.uuid4()), sorted(key.to_user_string() for key in keys), Event()
+
+    def write(seconds: float) -> None:
+        plans = read_plans(instance) | {name: Plan(keys=names, valid_until=time.time() + seconds)}
+        instance.daemon_cursor_storage.set_cursor_values({_CURSOR: _PLANS.dump_json(plans).decode()})
+
+    def renew() -> None:
+        while not is_done.wait(SECONDS_BETWEEN_RENEWALS):
+            write(SECONDS_VALID)
+
+    write(SECONDS_VALID)
+    renewing = Thread(target=renew, daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        renewing.join()
+        write(0)
