@@ -1,7 +1,8 @@
 """What commands of `evidence` are going to materialize, for sensors on any machine, which must not request it as well.
 
-A command renews its plan while it lives, so that the plan of a killed one expires. Commands that write at the same
-moment can lose a plan until it is renewed; then something may be computed twice, with the same result.
+A command renews its plan while it lives, so that the plan of a killed one expires. Of commands that write at the same
+moment, a new one can lose its plan until it renews it, so that something is computed twice, with the same result; the
+plan of one that ends can stay until it expires.
 """
 
 import time

@@ -59,9 +59,9 @@ def ask(
         folder = _parse_folder(corpus)
         question_table = ad_hoc_questions.with_content_id(read_table_file(table)) if table else None
         if question_table:
-            headers = Counter(name.strip() for name in question_table.header)
-            for name in (name for name, count in headers.items() if name and count > 1):
-                _print_hint(f"{headers[name]} columns are called {name!r}: an answer may come from any of them")
+            for name, count in Counter(name.strip() for name in question_table.header).items():
+                if name and count > 1:
+                    _print_hint(f"{count} columns are called {name!r}: an answer may come from any of them")
         opened_lake = _open_lake(lake, create=folder is not None or table is not None)
         if folder is not None:
             corpus = add_folder(opened_lake, folder)

@@ -5,7 +5,6 @@ The requested runs are queued and executed. Nothing is stubbed: the sample's mod
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import dagster as dg
@@ -111,16 +110,6 @@ def test_what_a_command_materializes_is_left_to_it_while_it_lives(
         patch.setattr(command_plans, "SECONDS_VALID", 0.0)
         with announce_plan(sensor_world.instance, planned):
             assert (SEEDS, "leads_to") in sensor_world.tick(), "a killed command does not renew its plan"
-
-
-def test_a_living_command_renews_its_plan(sensor_world: SensorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_plans, "SECONDS_BETWEEN_RENEWALS", 0.05)
-    with announce_plan(sensor_world.instance, []), announce_plan(sensor_world.instance, []):
-        first = command_plans.read_plans(sensor_world.instance)
-        time.sleep(1)
-        last = command_plans.read_plans(sensor_world.instance)
-        assert all(last[name].valid_until > plan.valid_until for name, plan in first.items()) and first
-    assert command_plans.read_plans(sensor_world.instance) == {}
 
 
 def test_a_new_timestamp_or_layout_requests_nothing(sensor_world: SensorWorld) -> None:
