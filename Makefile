@@ -70,6 +70,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/plain_words.py
+	$(BIN)/python tools/reading_cost.py --run --check >/dev/null
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive evidence_assets tools

@@ -5,7 +5,7 @@
 Questions are halved by their ids. Printed are, for the second half of each benchmark, the accuracy of the stored
 predictions, of those that the evidence supports and of the surest quarter and half, beside baselines: the longest
 option, the option nearest to the question, the one whose nearest statement is nearest, and the most frequent label;
-with the paired difference to the best of them. ``--fit`` fits the weights of ``reasoning/extractive.py`` by
+with the paired difference to the best of them. ``--fit`` fits the weights of ``extractive/options.py`` by
 conditional logistic regression on the first halves, and those of its labels where the options are yes, no and maybe.
 """
 
@@ -24,10 +24,12 @@ from scipy.optimize import minimize
 
 from bench.differences import format_difference
 from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
+from evidence_assets.extractive import options as extractive
+from evidence_assets.extractive.options import length_feature
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
-from evidence_assets.reasoning import extractive
-from evidence_assets.reasoning.extractive import TEXT_KINDS, length_feature
+from evidence_assets.reasoning import statements
+from evidence_assets.reasoning.statements import TEXT_KINDS
 
 FEATURES = ("text", "fact", "association", "length")
 PENALTY = 0.0005
@@ -106,7 +108,7 @@ def fitted_findings(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
 
     The share is read back from what each chain was given: the odds of no against yes are linear in it.
     """
-    place = {label: number for number, label in enumerate(extractive.YES_NO_MAYBE)}
+    place = {label: number for number, label in enumerate(statements.YES_NO_MAYBE)}
     shares, gold = [], []
     for q in questions:
         support = dict(zip((option.casefold() for option in q["row"]["options"]), q["support"], strict=True))
@@ -182,7 +184,7 @@ def main() -> None:
         questions = questions_of(Lake(Path(place)), benchmark, variant)
         rows.append(format_row(f"{benchmark}:{variant}", questions))
         first = questions[: len(questions) // 2]
-        if all(extractive.is_yes_no_maybe(option) for q in first for option in q["row"]["options"]):
+        if all(statements.is_yes_no_maybe(option) for q in first for option in q["row"]["options"]):
             if options.fit:
                 print("no, maybe against yes:", fitted_findings(first).round(2).tolist())
         else:

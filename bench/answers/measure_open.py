@@ -29,9 +29,9 @@ from evidence_assets.experiment import ad_hoc_questions as asked
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.scores.metrics import accuracy, exact_match
 from evidence_assets.experiment.stages import build_stages
+from evidence_assets.extractive import short_answers
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning import short_answers
 from evidence_assets.text.negation import asks_for_exception
 
 MARGINS = (0.01, 0.03, 0.06, 0.10)

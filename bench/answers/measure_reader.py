@@ -30,6 +30,7 @@ from bench.differences import format_difference
 from evidence_assets.benchmarks.readers import read_passages
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
+from evidence_assets.extractive.options import ExtractiveSolver
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Encoder
@@ -43,7 +44,6 @@ from evidence_assets.models.reader.training import (
     train_reader,
 )
 from evidence_assets.models.vectors import encode_ends, softmax
-from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.systems.reader.training import choice_of_facts, extractive_weights, question_keys
 
 DATA = Path(os.environ.get("EVIDENCE_DEV_DATA", "."))

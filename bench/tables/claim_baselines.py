@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from bench.tables.claim_data import Claim, read_scitab
 from bench.tables.fit_claim_weights import N_FOLDS, N_REPEATS, Sample, build_samples, fit
 from evidence_assets.experiment.scores.metrics import accuracy
-from evidence_assets.reasoning.tables.claims import label_probabilities
+from evidence_assets.extractive.tables.claims import label_probabilities
 
 N_CUES = 20
 Judge = Callable[[Sequence[Sample], Sequence[Sample]], list[bool]]

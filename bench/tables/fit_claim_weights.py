@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bench.tables.claim_data import Claim, read_scitab, read_tabfact
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.reasoning.tables.claims import ClaimCheck, Weights, check_claim, label_probabilities
+from evidence_assets.extractive.tables.claims import ClaimCheck, Weights, check_claim, label_probabilities
 from evidence_assets.reasoning.tables.table import TableView
 
 # Sample weights of a SCITAB claim (truth) and a TabFact statement (NOT ENOUGH INFORMATION); 1 for the other benchmark.

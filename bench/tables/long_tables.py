@@ -12,8 +12,8 @@ import argparse
 import random
 import time
 
-from evidence_assets.reasoning.tables.open_questions import list_options
-from evidence_assets.reasoning.tables.questions import explain_options
+from evidence_assets.extractive.tables.open_questions import list_options
+from evidence_assets.extractive.tables.questions import explain_options
 from evidence_assets.reasoning.tables.table import TableView
 
 BASELINE_ROWS = 500

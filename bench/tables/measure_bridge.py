@@ -25,8 +25,8 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.readers import read_pairs, read_passages, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.scores.metrics import paired_bootstrap
+from evidence_assets.extractive.options import ExtractiveSolver
 from evidence_assets.models.registry import get_encoder
-from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tables.cell_text import collect_words
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems.ucret.system import collapse_tables

@@ -23,9 +23,9 @@ from bench.tables.measure_tables import choose
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.experiment.ad_hoc_questions import parse_table, table_options
+from evidence_assets.extractive.tables.claims import NOT_ENOUGH, REFUTES, SUPPORTS
+from evidence_assets.extractive.tables.open_questions import is_statement
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.reasoning.tables.claims import NOT_ENOUGH, REFUTES, SUPPORTS
-from evidence_assets.reasoning.tables.open_questions import is_statement
 from evidence_assets.reasoning.tasks import Choice, EvidenceItem
 
 FOLDER = Path(__file__).with_name("plain")

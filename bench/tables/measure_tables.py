@@ -26,9 +26,10 @@ from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.variants import variants_of
+from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_tokens, collect_words
-from evidence_assets.reasoning.tables.solver import TableSolver, parse_locator
+from evidence_assets.reasoning.tables.views import parse_locator
 from evidence_assets.reasoning.tasks import CAPTION, Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.columns import UcretSettings, split_column_text

@@ -184,9 +184,8 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
 def _answer(
     lake: Lake, text: str, options: Sequence[str], source: QuestionSource, table: Table | None, system: str
 ) -> AnswerView:
-    from evidence_assets.experiment import ad_hoc_questions
+    from evidence_assets.experiment import ad_hoc_questions, solvers
     from evidence_assets.experiment.stages import build_stages
-    from evidence_assets.reasoning.spans.questions import analyze_question
 
     question = ad_hoc_questions.build_question(text, options, source, table)
     name, _, model = system.partition("@")
@@ -200,7 +199,7 @@ def _answer(
         )
         for v in selected
     )
-    may_be_claim = question.task == "kgqa" and not text.rstrip().endswith("?") and analyze_question(text).wh < 0
+    may_be_claim = question.task == "kgqa" and not text.rstrip().endswith("?") and not solvers.has_question_word(text)
     if may_be_claim and answer["status"] != "answered":
         _print_hint("this is answered as a question; --table FILE checks a statement as a claim")
     with connect(lake.root, lazy=True) as connection:

@@ -21,13 +21,12 @@ from evidence_assets.benchmarks.records import (
     table_rows,
 )
 from evidence_assets.experiment.evidence.sources import build_subgraphs
+from evidence_assets.experiment.solvers import TABLE_SOLVER
 from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
-from evidence_assets.reasoning.tables.open_questions import is_statement, list_options
-from evidence_assets.reasoning.tables.questions import excludes_rows
 from evidence_assets.reasoning.tables.table import TableView
 
 ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
@@ -67,12 +66,12 @@ def build_question(
     task: Task = "mcqa" if options else "kgqa"
     negated = None
     if table is not None:
-        if not options and is_statement(text):
+        if not options and TABLE_SOLVER.is_statement(text):
             task, options = "verification", list(CLAIM_LABELS)
         else:
             view = parse_table(table)
             task, options = "table_qa", options or table_options(view, text)
-            negated = False if excludes_rows(view, text) else None
+            negated = False if TABLE_SOLVER.excludes_rows(view, text) else None
     table_id = source.table or None
     return QuestionRecord(
         ASKED_BENCHMARK, str(source), "test", task, text, tuple(options), table_id=table_id, negated=negated
@@ -86,7 +85,7 @@ def parse_table(table: Table) -> TableView:
 
 def table_options(view: TableView, question: str) -> list[str]:
     """Options for a question without any, from the cells of a table."""
-    options = list_options(view, question)[:MAX_OPTIONS]
+    options = TABLE_SOLVER.list_options(view, question)[:MAX_OPTIONS]
     if len(options) < 2:
         raise BadInput("the table has fewer than two cells below its header: give options, or another table")
     return options

@@ -7,31 +7,36 @@ from functools import lru_cache
 from typing import Any
 
 from evidence_assets.experiment.stage import StageContext
+from evidence_assets.extractive import options
+from evidence_assets.extractive.options import TOP_SCORE_VERSION, ExtractiveSolver, TopScoreSolver
+from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
+from evidence_assets.extractive.spans.choice import load_span_weights
+from evidence_assets.extractive.spans.questions import analyze_question
+from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, get_sequence_model, load_generator
 from evidence_assets.models.span_reader import SpanReader
 from evidence_assets.profiles import GeneratorSettings, Profile
-from evidence_assets.reasoning.extractive import TOP_SCORE_VERSION, ExtractiveSolver, TopScoreSolver
-from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSolver, PromptStyle
 from evidence_assets.reasoning.prompted_solver import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
     SHORT_ANSWER,
     SPAN_VERSION,
-    ExtractiveShortAnswers,
     PromptedShortAnswers,
     ShortAnswerSolver,
     SpanAnswers,
 )
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
-from evidence_assets.reasoning.spans.choice import load_span_weights
-from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
 from evidence_assets.retrieval.corpus import open_corpus
+
+EXTRACTIVE_VERSION = options.VERSION
+TABLE_SOLVER = TableSolver()
 
 load_cached_generator = lru_cache(load_generator)
 """Loads a language model once per process."""
@@ -112,10 +117,20 @@ def build_solver(
     if model := open_profile_model(context):
         return PromptedSolver(model, style)
     if family == "table":
-        return TableSolver()
+        return TABLE_SOLVER
     if not explained:
         return TopScoreSolver()
     return ExtractiveSolver(get_encoder(context.profile.encoder), documents=lambda chunks: _documents(context, chunks))
+
+
+def build_extractive_solver(encoder: Encoder) -> Solver:
+    """Build the solver of options from statements alone, for readers that add their weights to it."""
+    return ExtractiveSolver(encoder)
+
+
+def has_question_word(text: str) -> bool:
+    """Whether a text has a question word, such as "who"."""
+    return analyze_question(text).wh >= 0
 
 
 def open_profile_model(context: StageContext) -> LanguageModel | None:

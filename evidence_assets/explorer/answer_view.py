@@ -18,7 +18,7 @@ from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.row_locations import id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.confidence import RAW_SHARE
-from evidence_assets.reasoning.extractive import TEXT_KINDS
+from evidence_assets.reasoning.statements import TEXT_KINDS
 
 MAX_ALTERNATIVES = 5
 """Maximum further supported answers that are listed."""

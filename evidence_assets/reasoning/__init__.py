@@ -1,1 +1,1 @@
-"""Typed tasks, the prompted and the extractive solver, parsing of replies, and the citation check."""
+"""Typed tasks, the prompted solver, parsing of replies, and the citation check."""

@@ -17,7 +17,7 @@ import yaml
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.citations import check_citations
-from evidence_assets.reasoning.extractive import is_yes_no_maybe
+from evidence_assets.reasoning.statements import is_yes_no_maybe
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer
 
 Signals = Mapping[str, float]

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.tables.solver import build_view
 from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets.reasoning.tables.views import build_view
 from evidence_assets.reasoning.tasks import (
     CAPTION,
     TABLE_CELL_KINDS,

@@ -10,10 +10,10 @@ from evidence_assets.experiment import solvers
 from evidence_assets.experiment.stages import build_all_stages, build_stages
 from evidence_assets.experiment.system import model_combinations
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
+from evidence_assets.extractive.spans.choice import SpanWeights
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.model_calls import PromptedTask
-from evidence_assets.reasoning.spans.choice import SpanWeights
 from evidence_assets.systems import load
 
 MODELS = """\

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.span_reader import Span
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import (
-    ExtractiveShortAnswers,
     PromptedShortAnswers,
     ShortAnswer,
     ShortFact,

@@ -5,13 +5,13 @@ import json
 
 import pytest
 
+from evidence_assets.extractive.options import ExtractiveSolver, TopScoreSolver
+from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.citations import check_citations
-from evidence_assets.reasoning.extractive import ExtractiveSolver, TopScoreSolver
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
-from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, load_minilm, scripted_solver
 

@@ -12,8 +12,8 @@ from evidence_assets.experiment.answers.predictions import Answer, as_used_rows,
 from evidence_assets.experiment.evidence.selection import Question, is_sourced, selection_details
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import logit
-from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortFact, ShortTask
+from evidence_assets.reasoning.statements import TEXT_KINDS
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Omission
 
 

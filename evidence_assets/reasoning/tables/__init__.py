@@ -1,1 +1,1 @@
-"""The extractive table solver: claims and questions about one table, answered without a language model."""
+"""One table as a reader sees it: typed cells, units, headers and the words that name them."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from evidence_assets.experiment.solvers import build_extractive_solver
 from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import CustomStages, Method, System
 from evidence_assets.models.protocols import Encoder
@@ -13,7 +14,6 @@ from evidence_assets.models.reader.network import OptionInput
 from evidence_assets.models.reader.training import TrainedReader, TrainingSettings
 from evidence_assets.models.registry import get_encoder, get_trained_reader
 from evidence_assets.models.vectors import softmax
-from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -86,7 +86,7 @@ class ReaderSolver:
     name = "reader"
 
     def __init__(self, reader: TrainedReader, encoder: Encoder) -> None:
-        self._reader, self._extractive = reader, ExtractiveSolver(encoder)
+        self._reader, self._extractive = reader, build_extractive_solver(encoder)
         self.model_id = f"{reader.model_id}@{reader.weights_id}"
         self.version = f"{VERSION}-{reader.revision}-{self._extractive.version}"
 

@@ -21,6 +21,7 @@ from evidence_assets.experiment.evidence.sources import (
     open_benchmark_corpus,
     source_inputs,
 )
+from evidence_assets.experiment.solvers import EXTRACTIVE_VERSION, build_extractive_solver
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
@@ -39,9 +40,7 @@ from evidence_assets.models.reader.training import (
     train_reader,
 )
 from evidence_assets.models.registry import get_encoder, model_key
-from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
-from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, are_names
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Solver, are_names
 from evidence_assets.retrieval.bm25 import lowercase_words
 from evidence_assets.systems.reader import READER_ASSET, VERSION
 
@@ -113,7 +112,7 @@ def open_chunk_selector(context: StageContext, facts: int) -> Selector:
     return CosineChunks(open_benchmark_corpus(context), get_encoder(context.profile.encoder), facts, VERSION)
 
 
-def extractive_weights(solver: ExtractiveSolver, tasks: Sequence[ChooseAnswer]) -> list[Mapping[str, float]]:
+def extractive_weights(solver: Solver, tasks: Sequence[ChooseAnswer]) -> list[Mapping[str, float]]:
     """Weight of each label without the reader: the extractive solver's, from the evidence of the tasks."""
     explained = [
         ExplainOption(task.question, label, option, tuple(task.evidence.get(label, ())), names=are_names(task.options))
@@ -129,7 +128,7 @@ def build_training_questions(
     records: Sequence[QuestionRecord], selector: Selector, encoder: Encoder, progress: Callable[[int, int], None]
 ) -> list[TrainingQuestion]:
     """Graded questions with the facts and the extractive weight of each option, in the order of their ids."""
-    solver = ExtractiveSolver(encoder)
+    solver = build_extractive_solver(encoder)
     ordered = sorted(records, key=lambda record: record.question_id)
     questions = list[TrainingQuestion]()
     for start in range(0, len(ordered), BATCH):

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from evidence_assets.extractive.tables.questions import rate_match
 from evidence_assets.reasoning.tables.cell_text import (
     collect_words,
     split_alternatives,
@@ -18,7 +19,6 @@ from evidence_assets.reasoning.tables.cell_text import (
     trigrams,
 )
 from evidence_assets.reasoning.tables.cells import parse_cell, parse_values
-from evidence_assets.reasoning.tables.questions import rate_match
 from evidence_assets.systems.ucret.columns import KeptLine, Rule, Selection
 
 # An option column matches the options at least this well relative to the best column.

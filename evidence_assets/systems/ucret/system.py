@@ -18,12 +18,12 @@ from evidence_assets.experiment.evidence.selection import Parent, Question, Sele
 from evidence_assets.experiment.evidence.sources import read_tables
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
+from evidence_assets.extractive.tables.questions import find_operands
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_markup
-from evidence_assets.reasoning.tables.questions import find_operands
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION

@@ -14,12 +14,12 @@ from evidence_assets.lake.array_files import release_memory
 from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import top_positions
-from evidence_assets.reasoning.spans.passages import find_referent
 from evidence_assets.retrieval.token_cache import CachedText
 from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Passages, Pool, find_pools
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
+from evidence_assets.text.referents import find_referent
 from evidence_assets.text.sentences import starts_with_pronoun
 from evidence_assets.transport import TokenPool
 from evidence_assets.transport.search import MIN_FILTERED_TEXTS

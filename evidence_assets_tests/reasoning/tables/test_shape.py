@@ -1,7 +1,7 @@
 """Headers, row names and sections of irregular tables."""
 
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice, verify_claim
+from evidence_assets_tests.extractive.tables.solver_calls import answer_choice, verify_claim
 
 
 def test_a_table_can_lack_a_header() -> None:

@@ -21,6 +21,7 @@ from evidence_assets.experiment.evidence.selection import NoEvidence
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.system import is_answered_by_model
 from evidence_assets.experiment.variants import variants_of
+from evidence_assets.extractive.options import ExtractiveSolver
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import Node, trace
@@ -28,7 +29,6 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.reader.network import EncodedInput, OptionInput
 from evidence_assets.models.reader.training import TrainedReader
 from evidence_assets.reasoning.citations import check_citations
-from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems.reader import READER_ASSET
 from evidence_assets.systems.reader.system import ReaderSolver

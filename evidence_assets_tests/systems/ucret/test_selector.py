@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.extractive.tables.questions import rate_match
+from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.tables.cell_text import stem_content_words
-from evidence_assets.reasoning.tables.questions import rate_match
-from evidence_assets.reasoning.tables.solver import TableSolver, build_view
+from evidence_assets.reasoning.tables.views import build_view
 from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows

@@ -18,7 +18,7 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.columns import UcretSettings
 from evidence_assets.systems.ucret.system import SYSTEM, CollapsedTableSelector, TableEvidence, collapse_tables
-from evidence_assets_tests.reasoning.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
+from evidence_assets_tests.extractive.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 VARIANTS: dict[str, UcretSettings] = {

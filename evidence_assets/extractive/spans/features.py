@@ -11,20 +11,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.extractive.spans.candidates import candidate_kind, find_candidates
+from evidence_assets.extractive.spans.passages import Passage
+from evidence_assets.extractive.spans.questions import QuestionFocus, analyze_question, can_be_answer
 from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.reasoning.spans.candidates import (
-    AUXILIARIES,
-    DETERMINERS,
-    LISTS,
-    PREPOSITIONS,
-    Word,
-    candidate_kind,
-    find_candidates,
-    split_tokens,
-)
-from evidence_assets.reasoning.spans.passages import Passage
-from evidence_assets.reasoning.spans.questions import QuestionFocus, analyze_question, can_be_answer
+from evidence_assets.text.tokens import AUXILIARIES, DETERMINERS, LISTS, PREPOSITIONS, Word, split_tokens
 
 AGENT_REACH = 6
 """Maximum words between a verb and the "by" of its agent."""

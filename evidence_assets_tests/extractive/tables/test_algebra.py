@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from evidence_assets.extractive.tables.questions import rate_match
 from evidence_assets.reasoning.tables.lexicon import find_degree_words, load_adjectives, load_lexicon, pattern
-from evidence_assets.reasoning.tables.questions import rate_match
 
 
 def test_every_lexicon_pattern_compiles_and_every_adjective_has_degrees() -> None:

@@ -4,55 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from math import log
 
+from evidence_assets.extractive.tables import claims, open_questions, questions
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.tables import claims, questions
 from evidence_assets.reasoning.tables.lexicon import load_lexicon
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableView
-from evidence_assets.reasoning.tasks import (
-    CAPTION,
-    TABLE_KINDS,
-    Chain,
-    ChainStep,
-    Choice,
-    ChooseAnswer,
-    EvidenceItem,
-    ExplainOption,
-    Failure,
-)
+from evidence_assets.reasoning.tables.views import build_view
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure
 
 _MIN_PROBABILITY = 1e-6  # of a label, so that its logarithm is finite
-
-
-def parse_locator(locator: str) -> CellLocation:
-    """``(row, column)`` of a locator such as ``r3c1``."""
-    row, column = locator.removeprefix("r").split("c")
-    return int(row), int(column)
-
-
-def build_view(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[CellLocation, str]]:
-    """The table given by cells, columns and a caption of evidence, and the evidence id of each cell."""
-    items = [item for item in evidence if item.kind in TABLE_KINDS]
-    caption = next((item.text for item in items if item.kind == CAPTION), "")
-    cells = [item for item in items if item.kind != CAPTION]
-    ids = {cell: item.evidence_id for item in cells for cell in _parse_item(item.locator, item.text)}
-    return _parse_items(tuple((item.locator, item.text) for item in cells), caption), ids
-
-
-@lru_cache(maxsize=8)  # the options of a question have the same cells as evidence
-def _parse_items(items: tuple[tuple[str, str], ...], caption: str) -> TableView:
-    cells = {cell: text for item in items for cell, text in _parse_item(*item).items()}
-    return TableView.from_cells(cells, caption)
-
-
-def _parse_item(locator: str, text: str) -> dict[CellLocation, str]:
-    """The cells in an evidence item: a single cell, or the non-empty lines of a column."""
-    if not locator.startswith("c"):
-        return {parse_locator(locator): text}
-    column = int(locator.removeprefix("c"))
-    return {(i, column): line for i, line in enumerate(text.split("\n")) if line}
 
 
 class TableSolver:
@@ -61,6 +22,18 @@ class TableSolver:
     name = "extractive"
     model_id = "extractive"
     version = f"29-{content_id(load_lexicon())[:8]}"
+
+    def is_statement(self, text: str) -> bool:
+        """Whether a text is a claim to verify instead of a question."""
+        return open_questions.is_statement(text)
+
+    def list_options(self, view: TableView, question: str) -> list[str]:
+        """Options for a question without any, the best first."""
+        return open_questions.list_options(view, question)
+
+    def excludes_rows(self, view: TableView, question: str) -> bool:
+        """Whether a negation in the question excludes rows, such as "not in Spain"."""
+        return questions.excludes_rows(view, question)
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables.claims import (
+from evidence_assets.extractive.tables.claims import (
     NOT_ENOUGH,
     REFUTES,
     SUPPORTS,
@@ -12,9 +12,9 @@ from evidence_assets.reasoning.tables.claims import (
     is_settled,
     label_probabilities,
 )
+from evidence_assets.extractive.tables.text_analysis import analyze_text
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tables.text_analysis import analyze_text
-from evidence_assets_tests.reasoning.tables.solver_calls import verify_claim
+from evidence_assets_tests.extractive.tables.solver_calls import verify_claim
 
 SCORES = TableView.of(
     "F1 scores",

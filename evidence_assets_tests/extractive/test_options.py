@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.lake.ids import content_id
-from evidence_assets.models.registry import CachingEncoder
-from evidence_assets.reasoning.citations import check_citations
-from evidence_assets.reasoning.extractive import (
+from evidence_assets.extractive.options import (
     ASSOCIATION_WEIGHT,
     FACT_WEIGHT,
     LENGTH_WEIGHT,
@@ -18,8 +15,11 @@ from evidence_assets.reasoning.extractive import (
     STATEMENT_WEIGHT,
     VERSION,
     ExtractiveSolver,
-    split_statements,
 )
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.registry import CachingEncoder
+from evidence_assets.reasoning.citations import check_citations
+from evidence_assets.reasoning.statements import split_statements
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, are_names
 from evidence_assets_tests.conftest import SMALL_SAMPLE
 from evidence_assets_tests.systems.small_models import load_minilm

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from evidence_assets.extractive.tables.mentions import find_named_column
+from evidence_assets.extractive.tables.operations import Outcome, apply_operations, cite_names
+from evidence_assets.extractive.tables.text_analysis import analyze_text
 from evidence_assets.reasoning.tables.cell_text import collect_words, is_same_word, split_alternatives, stem, trigrams
 from evidence_assets.reasoning.tables.cells import CellValue, parse_cell
 from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
-from evidence_assets.reasoning.tables.mentions import find_named_column
-from evidence_assets.reasoning.tables.operations import Outcome, apply_operations, cite_names
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.text_analysis import analyze_text
 
 # Weights of the features of a cell, each in [0, 1], tuned on the first half of the TabMCQ subset.
 _MATCH_WEIGHT, _OPTION_SPELLING_WEIGHT = 1.0, 0.1  # the cell has the option's words; its trigrams

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evidence_assets.reasoning.spans.candidates import (
+from evidence_assets.extractive.spans.candidates import CANDIDATE_KINDS, candidate_kind
+from evidence_assets.text.tokens import (
     AUXILIARIES,
-    CANDIDATE_KINDS,
     DETERMINERS,
     LISTS,
     PREPOSITIONS,
     SYMBOLS,
     Word,
-    candidate_kind,
     is_verb_form,
     split_tokens,
 )

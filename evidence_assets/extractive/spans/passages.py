@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evidence_assets.reasoning.spans.candidates import AUXILIARIES, is_verb_form, split_tokens
 from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets.text.referents import find_referent
 from evidence_assets.text.sentences import sentence_spans, starts_with_pronoun
+from evidence_assets.text.tokens import AUXILIARIES, is_verb_form, split_tokens
 
 # A possessive quantifier: backtracking over a line of spaces would take quadratic time.
 _ITEM = re.compile(r"[ \t]*+(?:[-*•|#>]|\d+[.)]\s|[A-Z][^.:\n]{0,30}:|[^\n]*\S {3,}\S)")
@@ -79,26 +80,3 @@ def is_heading(sentence: str) -> bool:
     return sentence.startswith("#") or not (
         words[-1].is_mark or any(word.text == ":" or word.lower in AUXILIARIES or is_verb_form(word) for word in words)
     )
-
-
-def find_subject(sentence: str) -> str:
-    """The first words of a sentence, to the end of its first name or noun.
-
-    >>> find_subject("The payroll system of our team was bought in 2015."), find_subject("Maria Lopez founded it.")
-    ('The payroll system', 'Maria Lopez')
-    """
-    last, has_name = None, False
-    for word in split_tokens(sentence):
-        if not word.is_content or word.is_number or is_verb_form(word) or (has_name and not word.is_capital):
-            if last:
-                break
-            continue
-        has_name = word.is_capital
-        last = word
-    return sentence[: last.end] if last else ""
-
-
-def find_referent(text: str, start: int) -> str:
-    """The subject of the last sentence before ``start`` that begins with no pronoun; empty if there is none."""
-    sentences = [text[a:b] for a, b in sentence_spans(text[:start])]
-    return next((find_subject(sentence) for sentence in reversed(sentences) if not starts_with_pronoun(sentence)), "")

@@ -1,6 +1,7 @@
 """Typed tasks with cells: only the evidence is used and cited."""
 
-from evidence_assets.reasoning.tables.solver import TableSolver, build_view
+from evidence_assets.extractive.tables.solver import TableSolver
+from evidence_assets.reasoning.tables.views import build_view
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 
 CELLS = {

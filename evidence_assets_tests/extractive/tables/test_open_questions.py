@@ -8,10 +8,10 @@ import pytest
 from bench.tables.fit_asked_tables import read_cases
 from bench.tables.measure_plain import FOLDER, RIGHT, WRONG, WRONG_LIST, grade, grade_set, read_table
 from evidence_assets.experiment.scores.calibration import fit_answers
+from evidence_assets.extractive.tables.open_questions import list_options
 from evidence_assets.reasoning.confidence import ASKED_TABLES, packaged_fits
-from evidence_assets.reasoning.tables.open_questions import list_options
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice
+from evidence_assets_tests.extractive.tables.solver_calls import answer_choice
 
 CUPS = TableView.of(
     "",

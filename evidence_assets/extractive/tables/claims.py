@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import exp, fsum
 
+from evidence_assets.extractive.tables.operations import Outcome, apply_operations, cite_names
+from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit, stem, tokenize
-from evidence_assets.reasoning.tables.operations import Outcome, apply_operations, cite_names
 from evidence_assets.reasoning.tables.table import TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.text_analysis import TextAnalysis, analyze_text
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
 # Probability of a settled claim's label: the share of settled claims with the right label on TabFact.

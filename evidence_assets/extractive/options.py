@@ -1,20 +1,17 @@
-"""Reasoners without a language model, by the most similar statement or the best retrieval score of each option.
-
-``tables`` answers questions about tables.
-"""
+"""Solvers of questions with options: the most similar statement, or the best retrieval score, of each option."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
+from evidence_assets.extractive.spans.choice import load_span_weights, span_f1
+from evidence_assets.extractive.spans.features import find_spans
+from evidence_assets.extractive.spans.passages import Passage, split_passages
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import encode_ends
-from evidence_assets.reasoning.spans.choice import load_span_weights, span_f1
-from evidence_assets.reasoning.spans.features import find_spans
-from evidence_assets.reasoning.spans.passages import Passage, split_passages
+from evidence_assets.reasoning.statements import TEXT_KINDS, YES_NO_MAYBE, Statement, is_yes_no_maybe, split_statements
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -26,10 +23,8 @@ from evidence_assets.reasoning.tasks import (
     are_names,
 )
 from evidence_assets.text.negation import asks_for_exception, is_denial
-from evidence_assets.text.sentences import sentence_spans, split_clauses, starts_with_pronoun
 from evidence_assets.text.words import stems
 
-YES_NO_MAYBE = ("yes", "no", "maybe")
 _FINDING = re.compile(
     r"\d\s*%|\bp\s*[<=>≤≥]|significan|\b(?:show|found|observ|conclu|suggest|indicat|correlat|associat|higher|lower"
     r"|increas|decreas|differen|similar|predict|improv)",
@@ -50,40 +45,6 @@ LOG_ODDS_OFFSETS = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
 LOG_ODDS_SLOPES = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
 MIN_SHARE = 0.50
 """Minimum probability of a supported label."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A clause of an evidence row; ``quote`` is its sentence, with the previous one if it starts with a pronoun."""
-
-    evidence_id: str
-    text: str
-    quote: str
-    is_denial: bool
-
-
-def split_statements(item: EvidenceItem) -> Iterator[Statement]:
-    """Statements of an evidence row: the clauses of its sentences; a triple, path or table part is one statement."""
-    if item.kind in ("triple", "path", "cell", "column", "row"):
-        yield Statement(item.evidence_id, item.text, item.text, is_denial(item.text))
-        return
-    spans = sentence_spans(item.text)
-    for number, (start, end) in enumerate(spans):
-        if number and starts_with_pronoun(item.text, start):
-            start = spans[number - 1][0]
-            yield _statement(item, start, end, item.text[start:end])
-            continue
-        for clause in split_clauses(item.text[start:end]):
-            yield _statement(item, start, end, clause)
-
-
-def _statement(item: EvidenceItem, start: int, end: int, clause: str) -> Statement:
-    return Statement(item.evidence_id, clause, item.text[start:end], is_denial(clause))
-
-
-def is_yes_no_maybe(option: str) -> bool:
-    """Whether an option is yes, no or maybe."""
-    return option.strip().casefold() in YES_NO_MAYBE
 
 
 def explain_yes_no_maybe(
@@ -129,8 +90,6 @@ def choose_yes_no_maybe(task: ChooseAnswer, support: Mapping[str, float]) -> Cho
 
 VERSION = "14"
 """Bump when equal input gives other chains or choices."""
-
-TEXT_KINDS = ("chunk", "sentence")
 
 # Log odds, fitted on the first halves by id of OpenBookQA, ARC and CommonsenseQA by measure_answers.py --fit.
 STATEMENT_WEIGHT = 3.2

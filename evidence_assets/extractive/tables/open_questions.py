@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, header_noun, stem, tokenize
-from evidence_assets.reasoning.tables.mentions import find_named_column, find_related_columns
-from evidence_assets.reasoning.tables.operations import Outcome, format_number
-from evidence_assets.reasoning.tables.questions import (
+from evidence_assets.extractive.tables.mentions import find_named_column, find_related_columns
+from evidence_assets.extractive.tables.operations import Outcome, format_number
+from evidence_assets.extractive.tables.questions import (
     asks_for_number,
     compute_outcome,
     find_value_column,
     rate_contexts,
 )
+from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, header_noun, stem, tokenize
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tables.text_analysis import TextAnalysis, analyze_text
 from evidence_assets.text.words import split_words
 
 _QUESTION = re.compile(r"(?:which|what|who|whom|whose|when|where|how)\b", re.IGNORECASE)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
+from evidence_assets.extractive.tables.mentions import Mention, find_mentions
 from evidence_assets.reasoning.tables.cell_text import (
     NUMBER_WORDS,
     collect_words,
@@ -19,7 +20,6 @@ from evidence_assets.reasoning.tables.cell_text import (
 )
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
 from evidence_assets.reasoning.tables.lexicon import DegreeKind, DegreeWord, find_degree_words, is_lower_better, pattern
-from evidence_assets.reasoning.tables.mentions import Mention, find_mentions
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
 # "One" is rarely a number.

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from evidence_assets.extractive.tables.text_analysis import Condition, TextAnalysis
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableStep, TableView
-from evidence_assets.reasoning.tables.text_analysis import Condition, TextAnalysis
 
 _MAX_NAMED_ROWS = 3  # in a sentence; the step cites all rows
 _MOVEMENTS = {1: "rises", -1: "falls", 0: "stays the same", 2: "moves up and down"}

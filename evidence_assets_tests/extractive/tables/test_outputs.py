@@ -6,11 +6,11 @@ from pathlib import Path
 import evidence_assets
 from evidence_assets.benchmarks import user_benchmark
 from evidence_assets.benchmarks.records import QuestionRecord
+from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.conftest import run_python
-from evidence_assets_tests.reasoning.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
+from evidence_assets_tests.extractive.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 
 SAMPLE = Path(evidence_assets.__file__).parent / "sample" / "full"
 
@@ -73,5 +73,5 @@ def test_outputs_change_only_with_the_version() -> None:
 
 def test_output_is_equal_across_hash_seeds() -> None:
     """Iteration order of sets differs between processes; outputs must not."""
-    code = "from evidence_assets_tests.reasoning.tables.test_outputs import digest; print(digest())"
+    code = "from evidence_assets_tests.extractive.tables.test_outputs import digest; print(digest())"
     assert len({run_python("-c", code, env={"PYTHONHASHSEED": str(seed)}) for seed in range(2)}) == 1

@@ -7,13 +7,15 @@ import pytest
 
 from bench.answers.measure_pages import FALSE, RIGHT, WRONG, grade_questions, read_set
 from evidence_assets import profiles
+from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
+from evidence_assets.extractive.spans.passages import split_passages
+from evidence_assets.extractive.spans.questions import analyze_question, is_whole_answer
 from evidence_assets.models.registry import get_encoder
-from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, ShortAnswer, ShortTask
-from evidence_assets.reasoning.spans.candidates import split_tokens
-from evidence_assets.reasoning.spans.passages import find_referent, split_passages
-from evidence_assets.reasoning.spans.questions import analyze_question, is_whole_answer
+from evidence_assets.reasoning.short_answers import ShortAnswer, ShortTask
 from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets.text.referents import find_referent
 from evidence_assets.text.sentences import sentence_spans, starts_with_pronoun
+from evidence_assets.text.tokens import split_tokens
 
 NOTES = {
     "bread.md": "# Rye bread\n\nMix 500 grams of rye flour with 400 millilitres of water. Leave the dough in a warm"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.reasoning.tables.claims import explain_claim
-from evidence_assets.reasoning.tables.questions import explain_options
-from evidence_assets.reasoning.tables.solver import TableSolver
+from evidence_assets.extractive.tables.claims import explain_claim
+from evidence_assets.extractive.tables.questions import explain_options
+from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableChain, TableView
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem
 

@@ -1,7 +1,7 @@
 """Multiple-choice questions about small tables: answers, citations and insufficient questions."""
 
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice
+from evidence_assets_tests.extractive.tables.solver_calls import answer_choice
 
 DIET = TableView.of(
     "",

@@ -12,17 +12,17 @@ from importlib import resources
 
 import numpy as np
 
-from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.spans.features import (
+from evidence_assets.extractive.spans.features import (
     MISSING_NAMES,
     OTHER_THING,
     UNKNOWN_WORDS,
     SpanCandidate,
     find_spans,
 )
-from evidence_assets.reasoning.spans.passages import Passage
-from evidence_assets.reasoning.spans.questions import analyze_question
+from evidence_assets.extractive.spans.passages import Passage
+from evidence_assets.extractive.spans.questions import analyze_question
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder, FloatArray
 
 WEIGHTS_FILE = "weights.json"
 MAX_COMPARED = 25

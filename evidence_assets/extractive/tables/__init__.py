@@ -1,0 +1,1 @@
+"""Claims and questions about one table, answered without a language model."""
