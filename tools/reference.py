@@ -117,8 +117,8 @@ def settings() -> str:
     for name in systems.list_systems():
         lines += [f"## {name}", ""]
         by_class: dict[type, list[str]] = {}
-        for method_name, method in systems.load(name).methods.items():
-            by_class.setdefault(method.settings, []).append(method_name)
+        for method_name, method in systems.method_classes(name).items():
+            by_class.setdefault(method.settings_class, []).append(method_name)
         for settings_class, method_names in by_class.items():
             heading = ", ".join(f"`{method_name}`" for method_name in method_names)
             lines += [f"### {heading}", "", _docstring(settings_class), ""]

@@ -47,7 +47,7 @@ def ask(lake: Lake, text: str, source: QuestionSource) -> dict[str, Any]:
             question.question_id,
             question.task,
             source,
-            build_stages(systems.load(v.system), v),
+            build_stages(systems.open_method(v)),
             lambda message: None,
         )
         for v in select_variants("graph", source, "", "")

@@ -132,7 +132,7 @@ def run_stages(
         lake.write("questions/graph", partition, {"questions": question_rows(list(records.values()), "test", 0, 1)})
         variant = select_variant("graph", source, "", "")
         rows_of: dict[str, list[dict[str, Any]]] = {}
-        for stage in build_stages(systems.load(variant.system), variant):
+        for stage in build_stages(systems.open_method(variant)):
             if stage.table not in ("evidence", table):
                 continue
             context = StageContext(

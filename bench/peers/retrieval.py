@@ -31,17 +31,17 @@ from bench.peers.measuring import Used, in_new_process, measured, missing, versi
 from bench.retrieval.retrieval_collections import COLLECTIONS
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.evidence.selection import build_questions
+from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.scores.measurement import paired_differences
 from evidence_assets.experiment.scores.retrieval_scores import passage_values
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.retrieval.corpus import open_corpus
-from evidence_assets.systems import load
+from evidence_assets.systems import open_method
 
 K, DIMENSIONS = 100, 384
 OURS = ("uscrake", "bm25", "cosine")
@@ -238,8 +238,8 @@ def run_peer(peer: Peer, data: Texts, queries: Sequence[str]) -> tuple[Rankings,
 def run_ours(name: str, lake: Lake, collection: str, questions: pl.DataFrame) -> tuple[list[list[str]], Used, Used]:
     """Chunk ids by question as a variant selects them from the lake, and what opening and selecting used."""
     variant = next(v for v in variants() if v.key == f"retrieval/{name}")
-    method = load(variant.system).method_of(variant)
-    assert isinstance(method, Method)
+    method = open_method(variant)
+    assert isinstance(method, SelectionMethod)
     context = StageContext(
         lake,
         "evidence",
@@ -247,7 +247,7 @@ def run_ours(name: str, lake: Lake, collection: str, questions: pl.DataFrame) ->
         ad_hoc_benchmark=QuestionSource(corpus=collection).benchmark("mcqa"),
     )
     get_encoder(context.profile.encoder).encode_sentences(["warm up"])
-    selector, opening = measured(method.open_selector, context, method.settings_of(variant))
+    selector, opening = measured(method.open_selector, context)
     question_list = build_questions(questions)
     list(selector.select(question_list[:1]))
     selected, selecting = measured(lambda: list(selector.select(question_list)))

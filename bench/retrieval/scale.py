@@ -151,9 +151,8 @@ def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
     from evidence_assets.experiment.ad_hoc_questions import QuestionSource
     from evidence_assets.experiment.evidence.selection import Question
-    from evidence_assets.experiment.system import Method
-    from evidence_assets.systems.uscrake.settings import UscrakeSettings
-    from evidence_assets.systems.uscrake.system import SYSTEM
+    from evidence_assets.experiment.variants import Variant
+    from evidence_assets.systems.uscrake.system import Uscrake
 
     results: dict[str, Any] = {}
     texts = [
@@ -168,9 +167,9 @@ def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
             "asked|scale",
             ad_hoc_benchmark=QuestionSource(NAME).benchmark("mcqa"),
         )
-        method = SYSTEM.methods["uscrake"]
-        assert isinstance(method, Method)
-        selector = method.open_selector(step, UscrakeSettings(R=size, parts="chunks"))
+        parameters = {"R": size, "parts": "chunks"}
+        variant = Variant(system="uscrake", family="mcqa", name="scale", parameters=parameters)
+        selector = Uscrake(variant).open_selector(step)
         first_seconds: list[float] = []
         second_seconds: list[float] = []
         for times in (first_seconds, second_seconds):

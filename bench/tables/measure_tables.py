@@ -31,9 +31,8 @@ from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_tokens, collect_words
 from evidence_assets.reasoning.tables.views import parse_locator
 from evidence_assets.reasoning.tasks import CAPTION, Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.columns import UcretSettings, split_column_text
-from evidence_assets.systems.ucret.system import TableEvidence, collapse_tables
+from evidence_assets.systems.ucret.system import TableEvidence, Ucret, collapse_tables
 from evidence_assets.transport.divergence import jensen_shannon
 from tools.sample_world.render import render
 
@@ -179,7 +178,7 @@ MCQ_HEADER = (
 
 
 VARIANTS: dict[str, UcretSettings] = {
-    variant.name: load_settings(variant.key)
+    variant.name: Ucret(variant).settings
     for variant in variants_of("ucret")
     if variant.explain and not variant.method and not any("grids" in preset for preset in variant.presets)
 }

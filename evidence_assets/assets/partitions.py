@@ -50,7 +50,7 @@ def list_encoders(key: str) -> list[str]:
         for variant in variants()  # filters first, so that other systems are not imported
         if variant.is_loaded and "encoder" in models_to_combine(variant.models, variant.presets, enabled_presets())
     ]
-    keys = {r.key for v in selected for stage in build_all_stages(systems.load(v.system), v) for r in stage.inputs}
+    keys = {r.key for v in selected for stage in build_all_stages(systems.open_method(v)) for r in stage.inputs}
     return ["", *(name for name in names if key_for_model(key, name) in keys)]
 
 

@@ -11,6 +11,8 @@ import pyarrow as pa
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
+from evidence_assets.experiment.answering import Answering
+from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Key, figures_of
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
@@ -52,22 +54,20 @@ def benchmark_size(benchmark: Benchmark, lake: Lake) -> tuple[int, int]:
 
 def list_steps(variant: Variant) -> list[str]:
     """The assets that compute a variant's answers."""
-    method = systems.load(variant.system).method_of(variant)
-    kinds = method.resolve_model_kinds(method.settings_of(variant))
-    evidence = variant.with_models(f"evidence/{variant.family}/{variant.selector}", kinds)
-    return [evidence, *([f"chains/{variant.key}"] if _has_explanations(variant) else []), f"predictions/{variant.key}"]
-
-
-def _has_explanations(variant: Variant) -> bool:
-    return variant.explain and variant.family in ("mcqa", "table")
+    method = systems.open_method(variant)
+    evidence = variant.with_models(f"evidence/{variant.family}/{variant.selector}", method.model_kinds)
+    has_chains = isinstance(method, SelectionMethod) and Answering(method).writes_chains
+    chains = [f"chains/{variant.key}"] if has_chains else []
+    return [evidence, *chains, f"predictions/{variant.key}"]
 
 
 def _model_calls(variant: Variant, questions: int, options: int) -> int | None:
     """Requests to the profile's language model; None if their number depends on its replies."""
     if variant.profile.generator.backend == "extractive" or variant.method == RECORDED_ANSWERS:
         return 0
-    if variant.family in ("mcqa", "table"):
-        return questions + (options if _has_explanations(variant) else 0)
+    method = systems.open_method(variant)
+    if isinstance(method, SelectionMethod) and Answering(method).has_options:
+        return questions + (options if Answering(method).explains_options else 0)
     if variant.family == "graph":
         return None if variant.parameters.get("recall") else questions
     return None if variant.parameters.get("triplets") or variant.parameters.get("rerank") else 0

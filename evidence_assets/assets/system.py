@@ -47,7 +47,7 @@ def build_variant_defs(variant: Variant) -> dg.Definitions:
     """Assets and checks of one variant with all its models."""
     tags = {f"{PRESET_TAG}{name}": "" for name in variant.presets}
     assets, checks = [], []
-    for stage in build_all_stages(systems.load(variant.system), variant):
+    for stage in build_all_stages(systems.open_method(variant)):
         models = list(stage.models.values())
         asset = table_asset(
             stage.key,
@@ -74,7 +74,7 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
         definitions = []
         for variant in variants():
             # Variants that are not loaded are validated, too.
-            systems.load(variant.system).method_of(variant).settings_of(variant)
+            systems.open_method(variant)
             if variant.prompt_settings != PACKAGED:
                 variant.prompt_settings.check(systems.load_templates())
             if variant.is_loaded:
@@ -96,7 +96,7 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
     """``report/scoreboard``: the published figures."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        stages = (stage for v in variants() if v.is_loaded for stage in build_all_stages(systems.load(v.system), v))
+        stages = (stage for v in variants() if v.is_loaded for stage in build_all_stages(systems.open_method(v)))
         scored = {stage.key: stage.partitions for stage in stages if stage.table == "scores"}
         scoreboard = files_asset(
             SCOREBOARD,

@@ -195,7 +195,7 @@ def _answer(
     ad_hoc_questions.store_question(lake, question, table)
     answer = select_clearest(
         ad_hoc_questions.answer_question(
-            lake, question.question_id, question.task, source, build_stages(systems.load(v.system), v), _print_hint
+            lake, question.question_id, question.task, source, build_stages(systems.open_method(v)), _print_hint
         )
         for v in selected
     )

@@ -71,7 +71,7 @@ class BenchmarkRows:
         lake = LakeResource().open()
         tables: dict[str, VariantTables] = {}
         for variant in variants:
-            stages = {stage.table: stage for stage in build_stages(systems.load(variant.system), variant)}
+            stages = {stage.table: stage for stage in build_stages(systems.open_method(variant))}
             if _read(lake, "scores", f"scores/{variant.key}", benchmark.name).height:
                 tables[variant.label] = _read_tables(lake, stages, benchmark)
         questions = _read(lake, "questions", f"questions/{benchmark.family}", benchmark.name)

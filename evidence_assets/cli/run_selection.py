@@ -15,7 +15,7 @@ from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.experiment.evidence.sources import missing_source_reason
-from evidence_assets.experiment.system import model_combinations
+from evidence_assets.experiment.methods import combine_models
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, enabled_presets, variants
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
@@ -49,12 +49,15 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     """
     family_variants = [v for v in variants() if v.family == benchmark.family and not v.only_ad_hoc]
     loaded_by_label = {
-        c.label: c for v in family_variants if v.is_loaded for c in model_combinations(systems.load(v.system), v)
+        c.variant.label: c.variant
+        for v in family_variants
+        if v.is_loaded
+        for c in combine_models(systems.open_method(v))
     }
     combinations = (
-        c
+        method.variant
         for v in family_variants
-        for c in model_combinations(systems.load(v.system), v, enabled_presets().union(v.presets))
+        for method in combine_models(systems.open_method(v), enabled_presets().union(v.presets))
     )
     by_label = {c.label: c for c in combinations} | loaded_by_label
     for name in names:
@@ -64,12 +67,12 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
                 f"`evidence run {benchmark.name} --plan` lists the loaded variants, `evidence presets` the others"
             )
     selected = [by_label[name] for name in names] or [
-        v
-        for v in loaded_by_label.values()
-        if not missing_source_reason(systems.load(v.system).method_of(v).sources, benchmark)
+        v for v in loaded_by_label.values() if not missing_source_reason(systems.open_method(v).sources, benchmark)
     ]
     # A variant with a named model may get it from any of its presets; others need one preset only.
-    presets = {p for v in selected if v.label not in loaded_by_label for p in (v.presets if v.using else v.presets[:1])}
+    presets = {
+        p for v in selected if v.label not in loaded_by_label for p in (v.presets if v.active_models else v.presets[:1])
+    }
     enable_presets(presets)
     return selected
 

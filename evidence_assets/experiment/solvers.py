@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Any
 
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.extractive import options
@@ -20,7 +19,7 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, get_sequence_model, load_generator
 from evidence_assets.models.span_reader import SpanReader
 from evidence_assets.profiles import GeneratorSettings, Profile
-from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptVersion
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSolver, PromptStyle
 from evidence_assets.reasoning.prompted_solver import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
@@ -50,12 +49,12 @@ def open_language_model(context: StageContext, settings: GeneratorSettings) -> L
     return model
 
 
-def has_model(context: StageContext) -> bool:
-    """Whether the stage has a language model."""
-    return context.profile.generator.backend != "extractive"
+def has_model(profile: Profile) -> bool:
+    """Whether the profile has a language model."""
+    return profile.generator.backend != "extractive"
 
 
-def prompts_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], prompts: Prompts = PACKAGED) -> str:
+def prompts_version(settings: GeneratorSettings, *tasks: PromptVersion, prompts: Prompts = PACKAGED) -> str:
     """Hash of model settings and prompts for a code version, without loading the model.
 
     Empty if the profile has no language model.
@@ -73,7 +72,12 @@ def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator"
     return "gpu" if set(kinds) - {"generator"} else None
 
 
-def reasoning_version(
+def encoder_version(profile: Profile) -> str:
+    """Name and revision of the profile's first encoder."""
+    return f"{profile.encoder.name}@{profile.encoder.revision}"
+
+
+def solver_version(
     family: str,
     profile: Profile,
     style: PromptStyle = DEFAULT_STYLE,
@@ -83,7 +87,7 @@ def reasoning_version(
 ) -> str:
     """Version of the solver of a task family, for the code version of chains and predictions."""
     settings = profile.generator
-    scoring = f"{load_span_weights().version[:8]}:{profile.encoder.name}@{profile.encoder.revision}"
+    scoring = f"{load_span_weights().version[:8]}:{encoder_version(profile)}"
     if reader:
         return f"{SPAN_VERSION}:{profile.reader.name}@{profile.reader.revision}" if profile.reader else ""
     if family == "graph":
@@ -135,7 +139,7 @@ def has_question_word(text: str) -> bool:
 
 def open_profile_model(context: StageContext) -> LanguageModel | None:
     """Open the profile's language model; None if it has none."""
-    return open_language_model(context, context.profile.generator) if has_model(context) else None
+    return open_language_model(context, context.profile.generator) if has_model(context.profile) else None
 
 
 def build_short_answer_solver(context: StageContext, *, reader: bool = False) -> ShortAnswerSolver:

@@ -13,29 +13,23 @@ from typing import Any, cast
 import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Family, benchmarks_of_family
-from evidence_assets.experiment import solvers
 from evidence_assets.experiment.answers.chains import (
     answer_citation_rows,
-    chain_rows,
     citation_rows,
     ids_cited_by_chains,
     ids_used_by_answers,
 )
-from evidence_assets.experiment.answers.one_call import OneCallAnswerer
-from evidence_assets.experiment.answers.options import OptionAnswerer
-from evidence_assets.experiment.answers.predictions import Answerer, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.answers.short_answers import ShortAnswerer
-from evidence_assets.experiment.evidence.selection import NoEvidence, Question, build_questions, evidence_rows
+from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
+from evidence_assets.experiment.evidence.selection import NoEvidence, build_questions, evidence_rows
 from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
+from evidence_assets.experiment.methods import AnyMethod, SelectionMethod, StagesMethod, combine_models
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
 from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import Estimate, mean
-from evidence_assets.experiment.stage import PreviousOutput, Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
-from evidence_assets.experiment.variant_plan import Plan
-from evidence_assets.experiment.variants import Variant
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.variant_plan import VariantPlan
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.models.registry import get_encoder
@@ -49,9 +43,9 @@ LEAST_RECALL_LIMIT = 0.95
 # Evidence -----------------------------------------------------------------------------------------------------------
 
 
-def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
+def select_evidence(plan: VariantPlan, context: StageContext) -> StageOutput:
     missing_source = missing_source_reason(plan.method.sources, context.benchmark)
-    selector = NoEvidence(missing_source) if missing_source else plan.method.open_selector(context, plan.settings)
+    selector = NoEvidence(missing_source) if missing_source else plan.method.open_selector(context)
     questions, progress = build_questions(context.read_input("questions")), context.progress("questions")
     return evidence_rows(plan.selector, selector, questions, context.previous_output, progress, record_encoder(context))
 
@@ -59,103 +53,57 @@ def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
 # Answers ------------------------------------------------------------------------------------------------------------
 
 
-def _is_prompted(plan: Plan, context: StageContext) -> bool:
-    """Whether a language model answers the questions with options."""
-    return is_answered_by_model(plan.variant) and solvers.has_model(context)
-
-
-def _build_one_call(
-    plan: Plan, context: StageContext, evidence: pl.DataFrame, chains: pl.DataFrame | None = None
-) -> OneCallAnswerer | None:
-    """Build the one-call answerer, if the prompt style has one and a language model answers."""
-    if plan.style.answer is None or not _is_prompted(plan, context):
-        return None
-    model = solvers.open_language_model(context, context.profile.generator)
-    return OneCallAnswerer(model, plan.style.answer, evidence, chains)
-
-
-def _explain(
-    plan: Plan,
-    context: StageContext,
-    questions: Sequence[Question],
-    evidence: pl.DataFrame,
-    previous: PreviousOutput | None = None,
-) -> StageOutput:
-    """Chains of questions with options from this evidence; none if the variant or its prompts have no explanation."""
-    if one_call := _build_one_call(plan, context, evidence):
-        return one_call.chains(plan.selector, questions, previous)
-    if not plan.variant.explain or (_is_prompted(plan, context) and plan.style.explain is None):
-        return StageOutput([])
-    if plan.method.open_solver:
-        solver = plan.method.open_solver(context, plan.settings)
-    else:
-        solver = solvers.build_solver(plan.variant.family, context, plan.style)
-    return chain_rows(solver, plan.selector, questions, evidence, previous)
-
-
-def explain_options(plan: Plan, context: StageContext) -> StageOutput:
+def explain_options(plan: VariantPlan, context: StageContext) -> StageOutput:
     questions = build_questions(context.read_input("questions"))
-    return _explain(plan, context, questions, context.read_input("evidence"), context.previous_output)
+    return plan.answering.explain(context, questions, context.read_input("evidence"), context.previous_output)
 
 
-def build_answerer(plan: Plan, context: StageContext, evidence: pl.DataFrame, chains: pl.DataFrame) -> Answerer:
-    """Build the answerer from this evidence and, for questions with options, its chains."""
-    variant, method = plan.variant, plan.method
-    if plan.explains_options:
-        if one_call := _build_one_call(plan, context, evidence, chains):
-            return one_call
-        if method.open_solver:
-            return OptionAnswerer(method.open_solver(context, plan.settings), evidence, chains)
-        # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
-        solver = solvers.build_solver(variant.family, context, plan.style, explained=variant.explain)
-        return OptionAnswerer(solver, evidence, chains)
-    if method.open_answerer:
-        return method.open_answerer(context, plan.settings, evidence)
-    problems = method.preparation_problems(context, plan.settings) if method.preparation_problems else None
-    return ShortAnswerer(solvers.build_short_answer_solver(context, reader=variant.reader), evidence, problems)
+def _read_chains(plan: VariantPlan, context: StageContext) -> pl.DataFrame:
+    return context.read_input("chains") if plan.answering.has_options else pl.DataFrame()
 
 
-def _read_chains(plan: Plan, context: StageContext) -> pl.DataFrame:
-    return context.read_input("chains") if plan.explains_options else pl.DataFrame()
-
-
-def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
+def answer_questions(plan: VariantPlan, context: StageContext) -> StageOutput:
     questions = build_questions(context.read_input("questions"))
-    answerer = build_answerer(plan, context, context.read_input("evidence"), _read_chains(plan, context))
+    evidence = context.read_input("evidence")
+    chains = _read_chains(plan, context)
+    answerer = plan.answering.open_answerer(context, evidence, chains)
     return prediction_rows(answerer, plan.selector, questions, context.previous_output, read_fits(context.lake))
 
 
-def answer_counterfactuals(plan: Plan, context: StageContext) -> StageOutput:
+def answer_counterfactuals(plan: VariantPlan, context: StageContext) -> StageOutput:
     """Explains and answers the questions again, from parts of the evidence."""
     questions = {q.question_id: q for q in build_questions(context.read_input("questions"))}
-    evidence, chains = context.read_input("evidence"), _read_chains(plan, context)
+    evidence = context.read_input("evidence")
+    chains = _read_chains(plan, context)
     predictions = context.read_input("predictions")
-    if plan.explains_options:
+    answering = plan.answering
+    if answering.has_options:
         cited_ids = ids_cited_by_chains(predictions, chains, {q for q, each in questions.items() if each.negated})
     else:
         cited_ids = ids_used_by_answers(context.read_input("predictions", "lineage_edges"), evidence)
 
     def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
         is_part = [fact in facts.get(q, ()) for q, fact in evidence.select("question_id", "content_hash").iter_rows()]
-        part, selected = evidence.filter(pl.Series(is_part, dtype=pl.Boolean)), [questions[q] for q in facts]
-        explained = _explain(plan, context, selected, part).rows if plan.explains_options else []
+        part = evidence.filter(pl.Series(is_part, dtype=pl.Boolean))
+        selected = [questions[question_id] for question_id in facts]
+        explained = answering.explain(context, selected, part).rows if answering.has_options else []
         chains_again = pl.DataFrame(prepare_rows("chains", explained))
-        answers = build_answerer(plan, context, part, chains_again).answer(selected)
+        answers = answering.open_answerer(context, part, chains_again).answer(selected)
         return {
             q: a.answer if a.answer and a.status != "insufficient" else a.status
             for q, a in zip(facts, answers, strict=True)
         }
 
-    version = build_answerer(plan, context, evidence, chains).version
+    version = answering.open_answerer(context, evidence, chains).version
     return counterfactual_rows(predictions, evidence, cited_ids, answer_again, version, context.previous_output)
 
 
-def check_chains(plan: Plan, context: StageContext) -> StageOutput:
-    whole_question = _is_prompted(plan, context) and plan.style.answer is not None
-    return citation_rows(context.read_input("chains"), context.read_input("evidence"), whole_question=whole_question)
+def check_chains(plan: VariantPlan, context: StageContext) -> StageOutput:
+    chains = context.read_input("chains")
+    return citation_rows(chains, context.read_input("evidence"), whole_question=plan.answering.is_one_call)
 
 
-def check_answers(plan: Plan, context: StageContext) -> StageOutput:
+def check_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
     predictions, lineage = context.read_input("predictions"), context.read_input("predictions", "lineage_edges")
     names: dict[str, str] = {}
     if plan.variant.family == "search":
@@ -168,7 +116,7 @@ def check_answers(plan: Plan, context: StageContext) -> StageOutput:
 # Scores -------------------------------------------------------------------------------------------------------------
 
 
-def score_answers(plan: Plan, context: StageContext) -> StageOutput:
+def score_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
     variant, benchmark = plan.variant, context.benchmark_name
     tables = {table: context.read_input(table) for table in plan.scored_tables}
     questions, predictions, evidence = tables["questions"], tables["predictions"], tables["evidence"]
@@ -189,14 +137,14 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
 
 
 def _triple_metrics(
-    plan: Plan, context: StageContext, questions: pl.DataFrame, evidence: pl.DataFrame
+    plan: VariantPlan, context: StageContext, questions: pl.DataFrame, evidence: pl.DataFrame
 ) -> dict[str, Estimate]:
     """Scores of the evidence triples, for questions on a graph and variants with ``scores_triples``."""
     is_graph = plan.variant.family == "graph"
     if not is_graph and not plan.variant.scores_triples:
         return {}
     tokens = get_encoder(context.profile.token_encoder) if is_graph else None
-    with_recalled = is_graph and bool(plan.method.extra_inputs(plan.variant, plan.settings))
+    with_recalled = is_graph and bool(plan.method.extra_inputs)
     ordered = questions.sort("question_id").to_dicts()
     return retrieval_scores.triple_metrics(ordered, evidence, tokens, recalled=with_recalled)
 
@@ -215,7 +163,7 @@ def _recall_limit(
     return {"evidence_recall_limit": mean(shares)} if shares else {}
 
 
-def score_passages(plan: Plan, context: StageContext) -> StageOutput:
+def score_passages(plan: VariantPlan, context: StageContext) -> StageOutput:
     questions, evidence = context.read_input("questions"), context.read_input("evidence")
     # A lazy scan: the evidence references few chunks of a large corpus.
     chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{context.benchmark.corpus}/chunks"))
@@ -271,9 +219,9 @@ def check_recall_limit(rows: pl.DataFrame) -> list[str]:
 
 
 def build_stage(
-    plan: Plan,
+    plan: VariantPlan,
     table: str,
-    compute: Callable[[Plan, StageContext], StageOutput],
+    compute: Callable[[VariantPlan, StageContext], StageOutput],
     description: str,
     inputs: Sequence[StageInput],
     **options: Any,
@@ -289,13 +237,13 @@ def build_stage(
         plan.version(table),
         family=variant.family,
         pool=plan.pool(table),
-        models=plan.evidence_models if table == "evidence" else variant.using,
+        models=plan.answering.evidence_models if table == "evidence" else variant.active_models,
         prompt_settings=variant.prompt_settings,
         **options,
     )
 
 
-def family_stages(plan: Plan) -> Iterator[Stage]:
+def family_stages(plan: VariantPlan) -> Iterator[Stage]:
     """The stages of a variant that selects evidence, in order.
 
     Options are explained in chains, then one is chosen; questions on a graph get short answers; searches of a knowledge
@@ -313,10 +261,11 @@ def family_stages(plan: Plan) -> Iterator[Stage]:
         inputs = plan.read("questions", "evidence", partitions="benchmark") + chunks
         yield build_stage(plan, "scores", score_passages, "Gold documents found", inputs, **scored)
         return
-    answer_inputs = questions + evidence + plan.answer_sources
-    if plan.explains_options:
+    extra_inputs = plan.answering.extra_inputs(plan.sources)
+    answer_inputs = questions + evidence + extra_inputs
+    if plan.answering.has_options:
         yield build_stage(plan, "chains", explain_options, "One reasoning chain per option", answer_inputs)
-        answer_inputs = questions + evidence + read("chains") + plan.answer_sources
+        answer_inputs = questions + evidence + read("chains") + extra_inputs
         check, cited = check_chains, read("chains") + evidence
     else:
         graphs = sorted({b.graph for b in searched} - {""}) if variant.family == "search" else []
@@ -332,22 +281,24 @@ def family_stages(plan: Plan) -> Iterator[Stage]:
         yield build_stage(plan, "counterfactuals", answer_counterfactuals, description, inputs)
 
 
-def build_stages(system: System, variant: Variant) -> list[Stage]:
-    """The stages of a variant, in order."""
-    method = system.method_of(variant)
-    settings = method.settings_of(variant)
-    if isinstance(method, CustomStages):
-        stages = method.stages(variant, settings)
-        return [replace(stage, models=variant.using, prompt_settings=variant.prompt_settings) for stage in stages]
+def build_stages(method: AnyMethod) -> list[Stage]:
+    """The stages of a method with the settings of its variant, in order."""
+    variant = method.variant
+    if isinstance(method, StagesMethod):
+        return [
+            replace(stage, models=variant.active_models, prompt_settings=variant.prompt_settings)
+            for stage in method.build_stages()
+        ]
     if variant.counterfactual and not variant.explain:
         raise BadInput(f"variant {variant.key} has no chains and so no citations: remove `counterfactual` or `explain`")
-    return list(family_stages(Plan(system, variant, method, settings)))
+    assert isinstance(method, SelectionMethod)
+    return list(family_stages(VariantPlan(method)))
 
 
-def build_all_stages(system: System, variant: Variant) -> list[Stage]:
-    """The stages of a variant with all its model combinations, in order, without duplicates."""
+def build_all_stages(method: AnyMethod) -> list[Stage]:
+    """The stages of a method with all its model combinations, in order, without duplicates."""
     stages_by_key: dict[str, Stage] = {}
-    for combination in model_combinations(system, variant):
-        for stage in build_stages(system, combination):
+    for combination in combine_models(method):
+        for stage in build_stages(combination):
             stages_by_key.setdefault(stage.key, stage)
     return list(stages_by_key.values())

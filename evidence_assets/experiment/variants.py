@@ -143,7 +143,7 @@ class Variant(StrictModel):
     """Presets of the variant; without presets it is always loaded."""
     models: ModelSelection = Field(default_factory=dict)
     """Models to combine it with, by kind; overrides its presets. See ``system.model_combinations``."""
-    using: dict[ModelKind, str] = Field(default_factory=dict)
+    active_models: dict[ModelKind, str] = Field(default_factory=dict)
     """Models of a combination, by kind, where they differ from the profile's first; not a YAML field."""
     always: bool = False
     """Load the variant even if none of its presets is enabled."""
@@ -154,7 +154,7 @@ class Variant(StrictModel):
 
     def with_models(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), separator: str = "/") -> str:
         """Append the variant's models of these kinds, unless first in the profile, to a key or name."""
-        return separator.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
+        return separator.join([key, *(name for kind, name in self.active_models.items() if kind in kinds)])
 
     @property
     def key(self) -> str:
@@ -180,7 +180,7 @@ class Variant(StrictModel):
     @property
     def profile(self) -> profiles.Profile:
         """The active profile, with the variant's models first."""
-        return profiles.load().with_models(self.using)
+        return profiles.load().with_models(self.active_models)
 
     @property
     def selector(self) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
@@ -212,6 +212,12 @@ def find_cut(reply: ReplyCost | None, part: str) -> tuple[Omission, ...]:
     if reply is None or reply.finish_reason != REACHED_LIMIT:
         return ()
     return (Omission("cut", part, f"the reply ends after {reply.tokens_out} tokens"),)
+
+
+class PromptVersion(Protocol):
+    """What versions need of a prompted task."""
+
+    def version_with(self, prompts: Prompts = PACKAGED) -> str: ...
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,15 @@ from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.benchmarks.dataset_info import load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, all_raw_files, declarations_of
 from evidence_assets.experiment.evidence.sources import missing_source_reason
+from evidence_assets.experiment.methods import (
+    AnyMethod,
+    ScoreTarget,
+    StagesMethod,
+    combine_models,
+    is_answered_by_model,
+)
 from evidence_assets.experiment.scores import published_figures
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedName, part_of
-from evidence_assets.experiment.system import CustomStages, ScoreTarget, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
 
@@ -103,18 +109,18 @@ def find_cell_sources() -> list[CellSource]:
     sources = []
     for variant in variants():
         if variant.published and not (variant.reader and profiles.load().reader is None):
-            for crossed in model_combinations(systems.load(variant.system), variant, frozenset(presets())):
-                sources += _sources_of_variant(crossed)
+            for method in combine_models(systems.open_method(variant), frozenset(presets())):
+                sources += _sources_of_method(method)
     return sources
 
 
-def _sources_of_variant(variant: Variant) -> list[CellSource]:
-    method = systems.load(variant.system).method_of(variant)
-    settings, generator = method.settings_of(variant), variant.profile.generator
-    if isinstance(method, CustomStages):
+def _sources_of_method(method: AnyMethod) -> list[CellSource]:
+    variant = method.variant
+    generator = variant.profile.generator
+    if isinstance(method, StagesMethod):
         model = variant.profile.masked_model.name
-        return [CellSource(variant, scope.name, model, scope) for scope in method.score_targets(settings)]
-    is_prompted = is_answered_by_model(variant) or "generator" in method.resolve_model_kinds(settings)
+        return [CellSource(variant, scope.name, model, scope) for scope in method.score_targets]
+    is_prompted = is_answered_by_model(variant) or "generator" in method.model_kinds
     model = generator.name if is_prompted and generator.backend != "extractive" else ""
     benchmarks = [benchmark for benchmark in _profile_benchmarks() if benchmark.family == variant.family]
     return [CellSource(variant, b.name, model) for b in benchmarks if not missing_source_reason(method.sources, b)]

@@ -6,12 +6,12 @@ from itertools import product
 
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.experiment.variants import variants_of
-from evidence_assets.systems import load_settings
+from evidence_assets.systems import find_method
 
 
 def test_the_full_system_has_every_published_stage() -> None:
     for key, vectors in (("mcqa/a2q_full", "text+numberbatch"), ("graph/a2q_full", "text+graph")):
-        full = load_settings(key)
+        full = find_method(key).settings
         assert (full.classifier, full.embedding, full.score) == ("tuned", vectors, "softmax")
         assert (full.passes, full.final_score, full.bridges) == ("each", "attention", "triples")
         assert full.paths and full.options and full.taxonomy
@@ -19,8 +19,10 @@ def test_the_full_system_has_every_published_stage() -> None:
 
 
 def test_each_penalty_of_a_step_is_swept_with_each_depth_and_the_triples_alone() -> None:
-    full = load_settings("mcqa/a2q_full")
-    sweep = [load_settings(v.key) for v in variants_of("a2q") if "a2q_sweeps" in v.presets and v.family == "mcqa"]
+    full = find_method("mcqa/a2q_full").settings
+    sweep = [
+        find_method(v.key).settings for v in variants_of("a2q") if "a2q_sweeps" in v.presets and v.family == "mcqa"
+    ]
     grid = [replace(full, penalty=penalty, theta=theta) for penalty, theta in product((0.1, 0.2, 0.3), (2, 3, 5))]
     singles = [replace(full, theta_counts="nodes"), replace(full, top_n=5), replace(full, top_n=20)]
     assert Counter(sweep) == Counter(grid + singles)

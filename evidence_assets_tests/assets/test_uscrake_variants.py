@@ -1,6 +1,6 @@
 """The declared variants of USCRaKE: published settings, sweeps and sources."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,10 +12,10 @@ from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.evidence.sources import missing_source_reason, source_inputs
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import open_corpus
+from evidence_assets.systems.uscrake.system import Uscrake
 from evidence_assets_tests.conftest import World
 
 ALL = {v.name: v for v in variants_of("uscrake") if v.family == "mcqa"}
@@ -24,7 +24,7 @@ WIDEST = "uscrake_k20_s20"
 
 
 def settings_of(variant: Variant) -> dict[str, Any]:
-    return asdict(systems.load("uscrake").method_of(variant).settings_of(variant))
+    return asdict(systems.open_method(variant).settings)
 
 
 def test_published_variants_are_as_printed() -> None:
@@ -47,7 +47,7 @@ def test_the_grid_of_k_and_s_is_selected_from_one_ranking(other_settings: pytest
     other_settings.setenv(PRESETS_VARIABLE, "uscrake_sweeps")
     inputs = {}
     for variant in [v for v in ALL.values() if not v.evidence]:
-        stage = build_stages(systems.load("uscrake"), variant)[0]
+        stage = build_stages(systems.open_method(variant))[0]
         inputs[variant.name] = [each.key for each in stage.inputs if each.key.startswith("evidence/")]
     assert {name for name, keys in inputs.items() if keys} == GRID.keys() - {WIDEST}
     assert all(inputs[name] == [f"evidence/mcqa/{WIDEST}"] for name in GRID.keys() - {WIDEST})
@@ -55,15 +55,18 @@ def test_the_grid_of_k_and_s_is_selected_from_one_ranking(other_settings: pytest
 
 @pytest.mark.long
 def test_each_size_of_the_pool_ranks_so_many_chunks_of_each_option(made_world: World) -> None:
-    lake, method = Lake(made_world.root / "data_lake"), systems.load("uscrake").methods["uscrake"]
-    assert isinstance(method, Method)
-    stage = build_stages(systems.load("uscrake"), ALL["uscrake_published"])[0]
+    lake = Lake(made_world.root / "data_lake")
+    published = ALL["uscrake_published"]
+    stage = build_stages(systems.open_method(published))[0]
     context = stage.prepare(StageContext(lake, "evidence", stage.key, "sample_mcqa|0"))
     questions, chunks = build_questions(context.read_input("questions")), len(open_corpus(lake, "sample"))
-    of_variants = [method.settings_of(ALL[f"uscrake_r{R}"]) for R in (15_000, 20_000)]
-    assert [settings.R for settings in of_variants] == [15_000, 20_000] and chunks > 20
-    for settings in (replace(of_variants[0], R=9), replace(of_variants[0], R=20), *of_variants):
-        selector = method.open_selector(context, settings)
+    large = [ALL[f"uscrake_r{R}"] for R in (15_000, 20_000)]
+    assert [Uscrake(variant).settings.R for variant in large] == [15_000, 20_000] and chunks > 20
+    small = [large[0].model_copy(update={"parameters": large[0].parameters | {"R": R}}) for R in (9, 20)]
+    for variant in (*small, *large):
+        method = Uscrake(variant)
+        settings = method.settings
+        selector = method.open_selector(context)
         rows = [row for rows in selector.select(questions) for row in rows]
         n_hypotheses = sum(len(question.hypotheses) for question in questions)
         assert sum(row.kind == "chunk" for row in rows) == n_hypotheses * settings.k
@@ -75,8 +78,7 @@ def test_only_methods_that_join_graph_and_corpus_read_a_background_graph() -> No
     assert declared.background_graph == "sample" and not declared.graph
     graphs = {source.key.split("/")[1] for source in source_inputs("mcqa", ("joined_graph",))}
     assert "sample" in graphs
-    methods = (systems.load(name).methods[name] for name in ("uscrake", "ugat"))
-    uscrake, ugat = (method.sources for method in methods if isinstance(method, Method))
+    uscrake, ugat = (systems.method_classes(name)[name].sources for name in ("uscrake", "ugat"))
     assert not missing_source_reason(uscrake, declared)
     assert missing_source_reason(ugat, declared) == "benchmark sample_mcqa names no graph"
     neither = Benchmark(name="x", task="mcqa")

@@ -53,7 +53,7 @@ def ask(lake: Lake, text: str, *options: str, table: Table | None = None, system
     question = ad_hoc_questions.build_question(text, options, source, table)
     variant = select_variant(FAMILY_OF_TASK[question.task], source, system, "")
     ad_hoc_questions.store_question(lake, question, table)
-    stages = build_stages(systems.load(variant.system), variant)
+    stages = build_stages(systems.open_method(variant))
     return ad_hoc_questions.answer_question(lake, question.question_id, question.task, source, stages, discard)
 
 

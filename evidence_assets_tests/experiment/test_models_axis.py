@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evidence_assets import profiles
+from evidence_assets import profiles, systems
 from evidence_assets.experiment import solvers
+from evidence_assets.experiment.methods import combine_models
 from evidence_assets.experiment.stages import build_all_stages, build_stages
-from evidence_assets.experiment.system import model_combinations
 from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
 from evidence_assets.extractive.spans.choice import SpanWeights
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.model_calls import PromptedTask
-from evidence_assets.systems import load
 
 MODELS = """\
 extends: embedded
@@ -36,7 +35,7 @@ def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def keys(variant: Variant) -> list[str]:
-    return [stage.key for stage in build_all_stages(load(variant.system), variant)]
+    return [stage.key for stage in build_all_stages(systems.open_method(variant))]
 
 
 def preset_variant(**fields: object) -> Variant:
@@ -53,26 +52,25 @@ def test_keys_name_models_only_with_an_enabled_preset(monkeypatch: pytest.Monkey
 
 
 def test_models_of_a_variant_override_its_presets() -> None:
-    assert [
-        v.label for v in model_combinations(load("baselines"), preset_variant(models={"generator": ("qwen",)}))
-    ] == ["z@qwen"]
+    method = systems.open_method(preset_variant(models={"generator": ("qwen",)}))
+    assert [combination.variant.label for combination in combine_models(method)] == ["z@qwen"]
     assert keys(preset_variant(models={"generator": ("qwen",)}))[:2] == ["evidence/mcqa/z", "chains/mcqa/z/qwen"]
     with pytest.raises(BadInput, match="no generator 'gwen'"):
-        model_combinations(load("baselines"), preset_variant(models={"generator": ("gwen",)}))
+        combine_models(systems.open_method(preset_variant(models={"generator": ("gwen",)})))
 
 
 def test_another_encoder_has_its_own_vectors_and_shares_all_other_inputs() -> None:
     table = Variant(system="ucret", family="table", name="z", method="ucret", models={"encoder": "all"})
     assert {"evidence/table/z", "evidence/table/z/mpnet", "scores/table/z/mpnet"} <= set(keys(table))
     text = Variant(system="uscrake", family="mcqa", name="z", method="uscrake", models={"encoder": "all"})
-    stages = {stage.key: {item.key for item in stage.inputs} for stage in build_all_stages(load("uscrake"), text)}
+    stages = {stage.key: {item.key for item in stage.inputs} for stage in build_all_stages(systems.open_method(text))}
     plain, other = stages["evidence/mcqa/z"], stages["evidence/mcqa/z/mpnet"]
     vector_keys = {key for key in plain if key.endswith(("/index", "/node_vectors"))}
     assert {"corpus/sample/index", "knowledge/sample/node_vectors"} <= vector_keys
     assert other - plain == {f"{key}/mpnet" for key in vector_keys} and plain - other == vector_keys
     background = Variant(system="background", family="graph", name="z", method="background", models={"encoder": "all"})
     stages = {
-        stage.key: {item.key for item in stage.inputs} for stage in build_all_stages(load("background"), background)
+        stage.key: {item.key for item in stage.inputs} for stage in build_all_stages(systems.open_method(background))
     }
     assert stages["evidence/graph/z/mpnet"] == stages["evidence/graph/z"], "its encoder meets no stored vectors"
 
@@ -80,10 +78,9 @@ def test_another_encoder_has_its_own_vectors_and_shares_all_other_inputs() -> No
 def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the sample's own model leaves out the similarity to the seeds."""
     harvest = next(variant for variant in variants_of("kbloom") if variant.key == "knowledge/kbloom")
-    method = load("kbloom").method_of(harvest)
 
     def ranked_by(variant: Variant) -> tuple[str, str]:
-        settings = method.settings_of(variant)
+        settings = systems.open_method(variant).settings
         return settings.fluency, settings.final
 
     assert ranked_by(harvest) == ("corrected", "printed"), "of a profile that extends the embedded one"
@@ -94,7 +91,10 @@ def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch:
     own_model.write_text(MODELS.replace("{bert: {name: bert}", "{own: {name: sample-masked-lm}"))
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(own_model))
     assert ranked_by(harvest) == ("probability", "fluency")
-    assert ranked_by(harvest.model_copy(update={"using": {"masked_model": "roberta"}})) == ("corrected", "printed")
+    assert ranked_by(harvest.model_copy(update={"active_models": {"masked_model": "roberta"}})) == (
+        "corrected",
+        "printed",
+    )
 
 
 def test_the_tables_with_several_models_are_combined_with_them() -> None:
@@ -108,14 +108,15 @@ def test_the_tables_with_several_models_are_combined_with_them() -> None:
 
 def test_an_encoder_of_the_paper_is_used_where_the_profile_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
-    system = load("background")
     monkeypatch.setenv("EVIDENCE_PROFILE", "embedded")
-    assert [combination.key for combination in model_combinations(system, variant, frozenset())] == ["graph/kg_both"]
+    assert [m.variant.key for m in combine_models(systems.open_method(variant), frozenset())] == ["graph/kg_both"]
     monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
-    (combination,) = model_combinations(system, variant, frozenset())
+    (method,) = combine_models(systems.open_method(variant), frozenset())
+    combination = method.variant
     assert combination.key == "graph/kg_both/mpnet" and combination.profile.encoder.name.endswith("all-mpnet-base-v2")
     with pytest.raises(BadInput, match="has no encoder 'mpnett'"):
-        model_combinations(system, variant.model_copy(update={"models": {"encoder": ("mpnett",)}}), frozenset())
+        unknown = variant.model_copy(update={"models": {"encoder": ("mpnett",)}})
+        combine_models(systems.open_method(unknown), frozenset())
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def versions(family: str, folder: Path, patch: pytest.MonkeyPatch, **changes: ob
     path.write_text(yaml.safe_dump(profile))
     patch.setenv(PROFILE_VARIABLE, str(path))
     variant = next(v for v in variants_of(CASES[family]) if v.family == family and not v.evidence and v.explain)
-    return {stage.table: stage.version for stage in build_stages(load(CASES[family]), variant)}
+    return {stage.table: stage.version for stage in build_stages(systems.open_method(variant))}
 
 
 @pytest.mark.parametrize("family", CASES)
@@ -171,6 +172,6 @@ def test_code_versions_contain_model_and_prompts(family: str, tmp_path: Path, mo
 @pytest.mark.parametrize("family", ["mcqa", "graph"])
 def test_refitted_weights_change_the_version_of_answers(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROFILE_VARIABLE, "embedded")
-    before = solvers.reasoning_version(family, profiles.load())
+    before = solvers.solver_version(family, profiles.load())
     monkeypatch.setattr(solvers, "load_span_weights", lambda: SpanWeights(0.0, {}, {}))
-    assert solvers.reasoning_version(family, profiles.load()) != before
+    assert solvers.solver_version(family, profiles.load()) != before

@@ -94,17 +94,16 @@ TABLES, ABLATIONS, SEVERAL_STEPS = yaml.safe_load(Path(__file__).with_name("abla
 
 def changed_settings(base: Variant, ablation: Variant) -> set[str]:
     """Names of the settings of evidence, prompts and answers that differ between two variants."""
-    methods = [systems.load(variant.system).method_of(variant) for variant in (base, ablation)]
+    methods = [systems.open_method(variant) for variant in (base, ablation)]
     answer_fields = ("explain", "uses_published_prompts", "reader")
     fields = (*answer_fields, "temperature") if not (base.reader or ablation.reader) else answer_fields
     changed = {name for name in fields if getattr(base, name) != getattr(ablation, name)}
-    if methods[0] is not methods[1]:
+    if type(methods[0]) is not type(methods[1]):
         changed.add("method")
-    if methods[0].settings is not methods[1].settings:
+    if methods[0].settings_class is not methods[1].settings_class:
         return changed
-    settings = [method.settings_of(variant) for method, variant in zip(methods, (base, ablation), strict=True)]
-    values: list[dict[str, Any]] = [asdict(each) for each in settings]
-    used_kinds = [set(method.resolve_model_kinds(each)) for method, each in zip(methods, settings, strict=True)]
+    values: list[dict[str, Any]] = [asdict(method.settings) for method in methods]
+    used_kinds = [set(method.model_kinds) for method in methods]
     kinds = used_kinds[0] & used_kinds[1]
     models = [{k: v for k, v in variant.models.items() if k in kinds} for variant in (base, ablation)]
     return (

@@ -203,9 +203,8 @@ def test_variants_that_are_compared_with_printed_figures_use_printed_prompts() -
         assert styles[place], place
     assert not styles["mcqa/uscrake"] and not styles["table/ucret"] and not styles["mcqa/ugat"]
     for name in ("uscrake", "ucret", "ugat"):
-        system = systems.load(name)
         for variant in variants_of(name):
-            method = system.method_of(variant)
+            method = systems.open_method(variant)
             assert getattr(method, "published_style", "") in STYLES and getattr(method, "published_style", ""), (
                 variant.key
             )

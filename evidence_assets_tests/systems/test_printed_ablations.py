@@ -1,34 +1,30 @@
 """Models and inputs of printed ablations, and scores of recorded answers."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from evidence_assets import profiles, systems
+from evidence_assets import profiles
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning import published_prompts
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem
 from evidence_assets.systems.baselines.recorded_answers import recorded_stages
+from evidence_assets.systems.ugat.system import ClosedBook, Ugat
 from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 from evidence_assets_tests.lake_rows import question
-
-METHODS: Mapping[str, Any] = systems.load("ugat").methods
 
 
 def test_the_closed_book_reads_question_and_options_alone() -> None:
     evidence = (EvidenceItem("e1", "path", "g", "+1", "Aspirin may treat pain."),)
     task = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), (), {"A": evidence, "B": ()})
-    style = published_prompts.STYLES[METHODS["closed_book"].published_style]
+    style = published_prompts.STYLES[ClosedBook.published_style]
     assert style.choose is not None and style.explain is None and style.answer is None
     request = style.choose.build_request(task, published_prompts.PACKAGED)
     assert "may treat" not in request.user and "What treats pain?" in request.user and "A) aspirin" in request.user
-    with_passages = published_prompts.STYLES[METHODS["ugat"].published_style].answer
+    with_passages = published_prompts.STYLES[Ugat.published_style].answer
     assert with_passages is not None
     assert "may treat" in with_passages.build_request(task, published_prompts.PACKAGED).user
 
@@ -58,7 +54,7 @@ def score_files(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, s
     write_files(
         lake.raw_path(f"recorded/{BENCHMARK}"), {f"{name}.jsonl": json_lines(*rows) for name, rows in files.items()}
     )
-    (stage,) = recorded_stages(Variant(system="baselines", family="mcqa", name="recorded"), NoSettings())
+    (stage,) = recorded_stages(Variant(system="baselines", family="mcqa", name="recorded"))
     score_rows = stage.run(StageContext(lake, "scores", stage.key, BENCHMARK)).rows
     assert isinstance(score_rows, list) and {row["reasoner"] for row in score_rows} <= {"recorded"}
     return {(row["selector"], row["model_id"], row["metric"]): (row["value"], row["n"]) for row in score_rows}

@@ -1,7 +1,6 @@
 """The contract of selectors, tested for every method of every system. New methods are included automatically."""
 
 import math
-from typing import Any
 
 import pytest
 
@@ -9,9 +8,9 @@ from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, benchmarks_of_family
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, Selector, build_questions
 from evidence_assets.experiment.evidence.sources import missing_source_reason
+from evidence_assets.experiment.methods import AnySelectionMethod, SelectionMethod, read_settings
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.system import Method, read_settings
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -28,14 +27,14 @@ NEEDS_A_PRESET = ("first_rows",)
 QUESTIONS_PER_CASE = 3
 
 
-def find_cases() -> dict[str, tuple[Variant, Method[Any], str]]:
+def find_cases() -> dict[str, tuple[Variant, AnySelectionMethod, str]]:
     """The first variant of each method and family, with its method and a benchmark that has its sources."""
-    cases: dict[str, tuple[Variant, Method[Any], str]] = {}
+    cases: dict[str, tuple[Variant, AnySelectionMethod, str]] = {}
     for variant in variants():
         if variant.family not in FAMILIES or variant.evidence or variant.name in NEEDS_A_MODEL:
             continue
-        method = systems.load(variant.system).method_of(variant)
-        if variant.method in NEEDS_A_PRESET or not isinstance(method, Method):
+        method = systems.open_method(variant)
+        if variant.method in NEEDS_A_PRESET or not isinstance(method, SelectionMethod):
             continue
         for benchmark in benchmarks_of_family(variant.family):
             if not missing_source_reason(method.sources, benchmark):
@@ -57,15 +56,14 @@ class TestSelectorContract:
     @pytest.fixture
     def context(self, case: str, made_world: World) -> StageContext:
         variant, _, benchmark = CASES[case]
-        stage = build_stages(systems.load(variant.system), variant)[0]
+        stage = build_stages(systems.open_method(variant))[0]
         lake = Lake(made_world.root / "data_lake")
         return stage.prepare(StageContext(lake, "evidence", stage.key, f"{benchmark}|0"))
 
     @pytest.fixture
     def selector(self, case: str, context: StageContext) -> Selector:
-        variant, method, _ = CASES[case]
-        selector: Selector = method.open_selector(context, method.settings_of(variant))
-        return selector
+        _, method, _ = CASES[case]
+        return method.open_selector(context)
 
     @pytest.fixture
     def questions(self, case: str, context: StageContext) -> list[Question]:
@@ -94,8 +92,8 @@ class TestSelectorContract:
     def test_a_reopened_selector_has_the_same_version(
         self, case: str, selector: Selector, context: StageContext
     ) -> None:
-        variant, method, _ = CASES[case]
-        assert method.open_selector(context, method.settings_of(variant)).version == selector.version
+        _, method, _ = CASES[case]
+        assert method.open_selector(context).version == selector.version
 
 
 LIMITS = {A2QSettings: "top_n", TripleSettings: "top_n", PathSettings: "top_n", ClassifierSettings: "triples"}

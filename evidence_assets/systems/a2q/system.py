@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, all_raw_files
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_benchmark_graph
-from evidence_assets.experiment.stage import StageContext, StageInput
-from evidence_assets.experiment.system import CustomStages, Method, System
-from evidence_assets.experiment.variants import Variant
+from evidence_assets.experiment.methods import SelectionMethod, StagesMethod
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import extract_definitions
 from evidence_assets.models.protocols import FloatArray, Reranker
@@ -32,23 +30,6 @@ def _open_classifier(context: StageContext, settings: A2QSettings) -> Reranker |
     if settings.classifier == "tuned":
         return get_tuned_classifier(context.lake)
     return get_reranker(context.profile.reranker, context.profile.token_encoder)
-
-
-def _a2q_inputs(variant: Variant, settings: A2QSettings) -> Sequence[StageInput]:
-    names = [name for name in settings.embedding.split("+") if name not in ("text", "graph")]
-    files = [StageInput(f"raw/embeddings/{name}") for name in names]
-    return [*files, *([StageInput(RELEVANCE_CLASSIFIER_ASSET)] if settings.classifier == "tuned" else [])]
-
-
-def _classifier_defaults(profile: Profile) -> Mapping[str, Any]:
-    """Settings of the classifier tuning: the train split of CSQA, or the sample's questions without CSQA."""
-    if all_benchmarks()["csqa"].is_in_profile():
-        return {"benchmark": "csqa", "split": "train"}
-    return {"benchmark": "sample_kgqa", "epochs": 4, "rate": 5e-5}
-
-
-def _model_kinds(settings: A2QSettings) -> tuple[ModelKind, ...]:
-    return ("encoder", "reranker") if settings.classifier == "reranker" else ("encoder",)
 
 
 def _open_a2q(context: StageContext, settings: A2QSettings) -> Selector:
@@ -78,39 +59,72 @@ def _open_vectors(context: StageContext, graph: KnowledgeGraph, kind: str) -> tu
     return words, words.encode_sentences(graph.names.to_list())
 
 
-def _open_nearest_triples(context: StageContext, settings: TripleSettings) -> Selector:
-    nearest = NearestTriples(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
-    return ExternallyLinkedSelector(nearest, context, settings.links) if settings.links else nearest
+class Attention2Query(SelectionMethod[A2QSettings]):
+    """Attention2Query: nodes relevant to the question, and their triples."""
+
+    name = "a2q"
+    version = VERSION
+    settings_class = A2QSettings
+    sources = ("graph", "graph_passages", "taxonomy")
+
+    @property
+    def model_kinds(self) -> Sequence[ModelKind]:
+        return ("encoder", "reranker") if self.settings.classifier == "reranker" else ("encoder",)
+
+    @property
+    def extra_inputs(self) -> Sequence[StageInput]:
+        names = [name for name in self.settings.embedding.split("+") if name not in ("text", "graph")]
+        files = [StageInput(f"raw/embeddings/{name}") for name in names]
+        return [*files, *([StageInput(RELEVANCE_CLASSIFIER_ASSET)] if self.settings.classifier == "tuned" else [])]
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return _open_a2q(context, self.settings)
 
 
-SYSTEM = System(
-    "a2q",
-    VERSION,
-    {
-        "a2q": Method(
-            settings=A2QSettings,
-            open_selector=_open_a2q,
-            sources=("graph", "graph_passages", "taxonomy"),
-            extra_inputs=_a2q_inputs,
-            model_kinds=_model_kinds,
-        ),
-        "nearest_triples": Method(
-            settings=TripleSettings,
-            open_selector=_open_nearest_triples,
-            sources=("graph", "graph_passages"),
-            extra_inputs=lambda variant, settings: [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else [],
-            model_kinds=("encoder",),
-        ),
-        "linked_paths": Method(
-            settings=PathSettings,
-            open_selector=lambda context, settings: LinkedPaths(
-                open_benchmark_graph(context), get_encoder(context.profile.encoder), settings
-            ),
-            sources=("graph", "graph_passages"),
-            model_kinds=("encoder",),
-        ),
-        "tuned_classifier": CustomStages(
-            settings=ClassifierSettings, stages=classifier_stages, defaults=_classifier_defaults
-        ),
-    },
-)
+class NearestTriplesMethod(SelectionMethod[TripleSettings]):
+    """The triples nearest to the question."""
+
+    name = "nearest_triples"
+    version = VERSION
+    settings_class = TripleSettings
+    sources = ("graph", "graph_passages")
+    model_kinds = ("encoder",)
+
+    @property
+    def extra_inputs(self) -> Sequence[StageInput]:
+        return [StageInput(f"raw/{EXTERNAL_LINKS}")] if self.settings.links else []
+
+    def open_selector(self, context: StageContext) -> Selector:
+        nearest = NearestTriples(open_benchmark_graph(context), get_encoder(context.profile.encoder), self.settings)
+        return ExternallyLinkedSelector(nearest, context, self.settings.links) if self.settings.links else nearest
+
+
+class LinkedPathsMethod(SelectionMethod[PathSettings]):
+    """Paths from the linked names of the question."""
+
+    name = "linked_paths"
+    version = VERSION
+    settings_class = PathSettings
+    sources = ("graph", "graph_passages")
+    model_kinds = ("encoder",)
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return LinkedPaths(open_benchmark_graph(context), get_encoder(context.profile.encoder), self.settings)
+
+
+class ClassifierTuning(StagesMethod[ClassifierSettings]):
+    """Tunes the relevance classifier."""
+
+    name = "tuned_classifier"
+    version = VERSION
+    settings_class = ClassifierSettings
+
+    @classmethod
+    def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
+        """The train split of CSQA, or the sample's questions without CSQA."""
+        if all_benchmarks()["csqa"].is_in_profile():
+            return {"benchmark": "csqa", "split": "train"}
+        return {"benchmark": "sample_kgqa", "epochs": 4, "rate": 5e-5}
+
+    def build_stages(self) -> list[Stage]:
+        return classifier_stages(self.variant, self.settings)

@@ -22,9 +22,9 @@ from evidence_assets.experiment.evidence.selection import (
     edge_evidence,
 )
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_graph
+from evidence_assets.experiment.methods import NoSettings, PreparedMethod, StagesMethod
 from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
 from evidence_assets.experiment.variants import Variant, available_models
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.errors import BadInput
@@ -156,7 +156,7 @@ def _extra_inputs(variant: Variant, settings: BackgroundSettings) -> Sequence[St
     links = [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
     if not settings.recall:
         return links
-    model = variant.using.get("generator", "")
+    model = variant.active_models.get("generator", "")
     if settings.recalled_by:
         first, *_ = names = profiles.load().model_names("generator")
         name = (available_models(profiles.load(), "generator", [settings.recalled_by]) or names)[0]
@@ -166,11 +166,7 @@ def _extra_inputs(variant: Variant, settings: BackgroundSettings) -> Sequence[St
     ]
 
 
-def _model_kinds(settings: BackgroundSettings) -> tuple[ModelKind, ...]:
-    return ("generator", "encoder") if settings.recall and not settings.recalled_by else ("encoder",)
-
-
-def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
+def _recall_stages(variant: Variant) -> list[Stage]:
     """The stages ``chains/graph/<name>`` (recall) and ``triples/graph/<name>`` (origin ``background``)."""
     chains = f"chains/{variant.key}"
     prompt_version = prompts_version(
@@ -202,19 +198,38 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     ]
 
 
-SYSTEM = System(
-    "background",
-    VERSION,
-    {
-        "background": Method(
-            settings=BackgroundSettings,
-            open_selector=_open_selector,
-            sources=("graph",),
-            has_own_encoder=True,
-            extra_inputs=_extra_inputs,
-            preparation_problems=_find_recall_problems,
-            model_kinds=_model_kinds,
-        ),
-        "recall": CustomStages(settings=NoSettings, stages=_recall_stages, model_kinds=("generator",)),
-    },
-)
+class Background(PreparedMethod[BackgroundSettings]):
+    """Triples of the graph, of the model, or both."""
+
+    name = "background"
+    version = VERSION
+    settings_class = BackgroundSettings
+    sources = ("graph",)
+    reads_default_vectors = True
+
+    @property
+    def model_kinds(self) -> Sequence[ModelKind]:
+        settings = self.settings
+        return ("generator", "encoder") if settings.recall and not settings.recalled_by else ("encoder",)
+
+    @property
+    def extra_inputs(self) -> Sequence[StageInput]:
+        return _extra_inputs(self.variant, self.settings)
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return _open_selector(context, self.settings)
+
+    def find_problems(self, context: StageContext) -> PreparationProblems:
+        return _find_recall_problems(context, self.settings)
+
+
+class Recall(StagesMethod[NoSettings]):
+    """Facts that a language model recalls."""
+
+    name = "recall"
+    version = VERSION
+    settings_class = NoSettings
+    model_kinds = ("generator",)
+
+    def build_stages(self) -> list[Stage]:
+        return _recall_stages(self.variant)

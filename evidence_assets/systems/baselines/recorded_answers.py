@@ -26,7 +26,6 @@ from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.registry import get_encoder
@@ -36,7 +35,7 @@ FOLDER = "recorded"
 Rows = Sequence[dict[str, Any]]
 
 
-def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
+def recorded_stages(variant: Variant) -> list[Stage]:
     """The stage that scores all recorded answers for the benchmarks of a family."""
     questions_asset = f"questions/{variant.family}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,9 @@ from evidence_assets.experiment.evidence.selection import (
     Selector,
 )
 from evidence_assets.experiment.evidence.sources import Bm25Chunks, CosineChunks, open_benchmark_corpus, read_tables
+from evidence_assets.experiment.methods import NoSettings, SelectionMethod, StagesMethod
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
-from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
+from evidence_assets.experiment.stage import Stage, StageContext
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import CachingEncoder, get_encoder
 from evidence_assets.models.vectors import top_positions
@@ -134,50 +133,72 @@ def _hypotheses(question: Question) -> list[tuple[str, str]]:
 # Methods ------------------------------------------------------------------------------------------------------------
 
 
-def _default_k(profile: Profile) -> Mapping[str, Any]:
-    return {"k": profile.retrieval.k}
-
-
 def _open_cosine_cells(context: StageContext, settings: BaselineSettings) -> Selector:
     model = get_encoder(context.profile.encoder)
     version = f"cosine:{model.model_id}:{model.revision}"
     return CellSelector(read_tables(context), cosine_cell_scorer(model), settings.k, version)
 
 
-SYSTEM = System(
-    "baselines",
-    VERSION,
-    {
-        "bm25": Method(
-            settings=BaselineSettings,
-            open_selector=lambda context, settings: Bm25Chunks(open_benchmark_corpus(context), settings.k, VERSION),
-            sources=("corpus",),
-            defaults=_default_k,
-        ),
-        "cosine": Method(
-            settings=BaselineSettings,
-            open_selector=lambda context, settings: CosineChunks(
-                open_benchmark_corpus(context), get_encoder(context.profile.encoder), settings.k, VERSION
-            ),
-            sources=("corpus",),
-            defaults=_default_k,
-            model_kinds=("encoder",),
-        ),
-        "bm25_cells": Method(
-            settings=BaselineSettings,
-            open_selector=lambda context, settings: CellSelector(
-                read_tables(context), score_cells_by_bm25, settings.k, "bm25"
-            ),
-            sources=("tables",),
-            defaults=_default_k,
-        ),
-        "cosine_cells": Method(
-            settings=BaselineSettings,
-            open_selector=_open_cosine_cells,
-            sources=("tables",),
-            defaults=_default_k,
-            model_kinds=("encoder",),
-        ),
-        RECORDED_ANSWERS: CustomStages(settings=NoSettings, stages=recorded_stages),
-    },
-)
+class _Baseline(SelectionMethod[BaselineSettings]):
+    """A baseline with ``k`` pieces of evidence, by default the profile's."""
+
+    version = VERSION
+    settings_class = BaselineSettings
+
+    @classmethod
+    def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
+        return {"k": profile.retrieval.k}
+
+
+class Bm25(_Baseline):
+    """The chunks with the best BM25 scores."""
+
+    name = "bm25"
+    sources = ("corpus",)
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return Bm25Chunks(open_benchmark_corpus(context), self.settings.k, VERSION)
+
+
+class Cosine(_Baseline):
+    """The chunks with the nearest embeddings."""
+
+    name = "cosine"
+    sources = ("corpus",)
+    model_kinds = ("encoder",)
+
+    def open_selector(self, context: StageContext) -> Selector:
+        encoder = get_encoder(context.profile.encoder)
+        return CosineChunks(open_benchmark_corpus(context), encoder, self.settings.k, VERSION)
+
+
+class Bm25Cells(_Baseline):
+    """The cells with the best BM25 scores."""
+
+    name = "bm25_cells"
+    sources = ("tables",)
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return CellSelector(read_tables(context), score_cells_by_bm25, self.settings.k, "bm25")
+
+
+class CosineCells(_Baseline):
+    """The cells with the nearest embeddings."""
+
+    name = "cosine_cells"
+    sources = ("tables",)
+    model_kinds = ("encoder",)
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return _open_cosine_cells(context, self.settings)
+
+
+class RecordedAnswers(StagesMethod[NoSettings]):
+    """Answers of other systems, read from files."""
+
+    name = RECORDED_ANSWERS
+    version = VERSION
+    settings_class = NoSettings
+
+    def build_stages(self) -> list[Stage]:
+        return recorded_stages(self.variant)

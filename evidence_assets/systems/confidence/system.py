@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from evidence_assets.experiment.methods import NoSettings, StagesMethod
 from evidence_assets.experiment.scores.calibration import (
     CONFIDENCE_ASSET,
     GradedAnswer,
@@ -14,7 +15,6 @@ from evidence_assets.experiment.scores.calibration import (
     read_graded_answers,
 )
 from evidence_assets.experiment.stage import Stage, StageContext, StageOutput
-from evidence_assets.experiment.system import CustomStages, NoSettings, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import FAMILIES, Fit
@@ -24,7 +24,7 @@ MIN_ANSWERS = 100
 """Fewer graded questions give no fit."""
 
 
-def _stages(variant: Variant, settings: NoSettings) -> list[Stage]:
+def _stages(variant: Variant) -> list[Stage]:
     about = (
         "Fits the confidence of {}, by model, on graded answers of the lake: the first half of each benchmark "
         "by question id. The metadata has the calibration error on the second half, with each benchmark in the fit and "
@@ -83,4 +83,12 @@ def _row(family: str, model: str, fit: Fit, answers: list[GradedAnswer]) -> dict
     }
 
 
-SYSTEM = System("confidence", VERSION, {"training": CustomStages(settings=NoSettings, stages=_stages)})
+class ConfidenceTraining(StagesMethod[NoSettings]):
+    """Fits the probabilities of predictions."""
+
+    name = "training"
+    version = VERSION
+    settings_class = NoSettings
+
+    def build_stages(self) -> list[Stage]:
+        return _stages(self.variant)

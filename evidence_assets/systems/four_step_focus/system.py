@@ -10,9 +10,9 @@ from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, find_knowl
 from evidence_assets.experiment.answers.predictions import Answer, Answerer, UsedRow, as_used_rows, evidence_by_question
 from evidence_assets.experiment.evidence.selection import Question, selection_details
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
+from evidence_assets.experiment.methods import AnsweringMethod
 from evidence_assets.experiment.solvers import open_profile_model
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import get_encoder, get_reranker, model_key
@@ -73,10 +73,6 @@ def _open_selector(context: StageContext, settings: FocusSettings) -> FourStepFo
     )
 
 
-def _open_answerer(context: StageContext, settings: FocusSettings, evidence: pl.DataFrame) -> Answerer:
-    return NodeAnswerer(_open_selector(context, settings), *_reasoner_and_model(context, settings), evidence)
-
-
 def _reasoner_and_model(context: StageContext, settings: FocusSettings) -> tuple[str, str]:
     """The columns ``reasoner`` and ``model_id``: the model that reads the question and the one that ranks."""
     model, key = open_profile_model(context), model_key(get_encoder(context.profile.encoder))
@@ -106,22 +102,24 @@ def _open_grader(context: StageContext, settings: FocusSettings) -> Grader:
     )
 
 
-def _model_kinds(settings: FocusSettings) -> tuple[ModelKind, ...]:
-    kinds: tuple[ModelKind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
-    return (*kinds, "encoder", *(("reranker",) if settings.rerank else ()))
+class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
+    """4StepFocus: triplets of the question, candidates that satisfy them, and a ranking."""
 
+    name = "four_step_focus"
+    version = VERSION
+    settings_class = FocusSettings
+    sources = ("knowledge_base",)
+    prompted_tasks = (TRIPLETS, GRADE)
 
-SYSTEM = System(
-    "four_step_focus",
-    VERSION,
-    {
-        "four_step_focus": Method(
-            settings=FocusSettings,
-            open_selector=_open_selector,
-            sources=("knowledge_base",),
-            open_answerer=_open_answerer,
-            model_kinds=_model_kinds,
-            prompted_tasks=(TRIPLETS, GRADE),
-        )
-    },
-)
+    @property
+    def model_kinds(self) -> Sequence[ModelKind]:
+        settings = self.settings
+        kinds: tuple[ModelKind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
+        return (*kinds, "encoder", *(("reranker",) if settings.rerank else ()))
+
+    def open_selector(self, context: StageContext) -> FourStepFocus:
+        return _open_selector(context, self.settings)
+
+    def open_answerer(self, context: StageContext, evidence: pl.DataFrame) -> Answerer:
+        system = _open_selector(context, self.settings)
+        return NodeAnswerer(system, *_reasoner_and_model(context, self.settings), evidence)

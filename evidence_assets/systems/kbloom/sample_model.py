@@ -9,7 +9,6 @@ from pathlib import Path
 import polars as pl
 
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.triple_metrics import list_entities
 from evidence_assets.lake.errors import StaleInput
@@ -29,7 +28,7 @@ def read_entity_names(paths: Sequence[Path]) -> set[str]:
     return list_entities((head, tail) for path in paths for head, _, tail in read_facts(path))
 
 
-def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
+def masked_model_stages(variant: Variant) -> list[Stage]:
     """The stage of the masked language model: trained on the sample corpus, or a Hugging Face model."""
     harvesting, masked = variant.profile.harvesting, variant.profile.masked_model
     is_trained = masked.name == SAMPLE_MASKED_LM

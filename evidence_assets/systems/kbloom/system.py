@@ -6,16 +6,16 @@ K-Bloom's only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal
 
 from evidence_assets import profiles
+from evidence_assets.experiment.methods import NoSettings, ScoreTarget, StagesMethod
 from evidence_assets.experiment.scores.published_figures import add_published_figures
 from evidence_assets.experiment.solvers import find_pool, open_language_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.system import CustomStages, NoSettings, ScoreTarget, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.models.registry import (
@@ -307,17 +307,33 @@ def list_scopes(settings: HarvestSettings) -> list[ScoreTarget]:
     ]
 
 
-SYSTEM = System(
-    "kbloom",
-    VERSION,
-    {
-        "kbloom": CustomStages(
-            settings=HarvestSettings,
-            stages=lambda variant, settings: _Stages(variant, settings).build(),
-            defaults=_defaults,
-            model_kinds=("masked_model",),
-            score_targets=list_scopes,
-        ),
-        "masked_model": CustomStages(settings=NoSettings, stages=masked_model_stages, model_kinds=("masked_model",)),
-    },
-)
+class KBloom(StagesMethod[HarvestSettings]):
+    """K-Bloom and, beside it, BertNet's way: triples harvested from a masked language model."""
+
+    name = "kbloom"
+    version = VERSION
+    settings_class = HarvestSettings
+    model_kinds = ("masked_model",)
+
+    @classmethod
+    def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
+        return _defaults(profile)
+
+    def build_stages(self) -> list[Stage]:
+        return _Stages(self.variant, self.settings).build()
+
+    @property
+    def score_targets(self) -> Sequence[ScoreTarget]:
+        return list_scopes(self.settings)
+
+
+class MaskedModelTraining(StagesMethod[NoSettings]):
+    """Trains the sample's masked language model."""
+
+    name = "masked_model"
+    version = VERSION
+    settings_class = NoSettings
+    model_kinds = ("masked_model",)
+
+    def build_stages(self) -> list[Stage]:
+        return masked_model_stages(self.variant)

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from evidence_assets.experiment.evidence.selection import Selector
+from evidence_assets.experiment.methods import SolvingMethod, StagesMethod
 from evidence_assets.experiment.solvers import build_extractive_solver
-from evidence_assets.experiment.stage import StageContext, StageInput
-from evidence_assets.experiment.system import CustomStages, Method, System
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.reader.network import OptionInput
 from evidence_assets.models.reader.training import TrainedReader, TrainingSettings
@@ -43,7 +44,7 @@ class ReaderSettings:
     facts: int = TrainingSettings.facts
 
 
-def _open_solver(context: StageContext, settings: ReaderSettings) -> Solver:
+def _open_solver(context: StageContext) -> Solver:
     """The reader of the partition's benchmark; refused if it has seen one of the questions."""
     benchmark = context.benchmark
     reader = get_trained_reader(reader_folder(context.lake, benchmark.name), benchmark.name)
@@ -52,20 +53,35 @@ def _open_solver(context: StageContext, settings: ReaderSettings) -> Solver:
     return ReaderSolver(reader, get_encoder(context.profile.encoder))
 
 
-SYSTEM = System(
-    "reader",
-    VERSION,
-    {
-        "training": CustomStages(settings=TrainingSettings, stages=reader_stages, model_kinds=("encoder",)),
-        "reader": Method(
-            settings=ReaderSettings,
-            open_selector=lambda context, settings: open_chunk_selector(context, settings.facts),
-            open_solver=_open_solver,
-            solver_inputs=lambda variant, settings: [StageInput(READER_ASSET, "benchmark")],
-            sources=("corpus",),
-        ),
-    },
-)
+class ReaderTraining(StagesMethod[TrainingSettings]):
+    """Trains a reader for each benchmark with training questions."""
+
+    name = "training"
+    version = VERSION
+    settings_class = TrainingSettings
+    model_kinds = ("encoder",)
+
+    def build_stages(self) -> list[Stage]:
+        return reader_stages(self.variant, self.settings)
+
+
+class ReaderMethod(SolvingMethod[ReaderSettings]):
+    """The nearest chunks, read by the trained reader."""
+
+    name = "reader"
+    version = VERSION
+    settings_class = ReaderSettings
+    sources = ("corpus",)
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return open_chunk_selector(context, self.settings.facts)
+
+    def open_solver(self, context: StageContext) -> Solver:
+        return _open_solver(context)
+
+    @property
+    def solver_inputs(self) -> Sequence[StageInput]:
+        return [StageInput(READER_ASSET, "benchmark")]
 
 
 # Answers questions with options by a trained reader; its explanation is the facts that the reader was given

@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import cast
 
 import numpy as np
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
 from evidence_assets.experiment.evidence.sources import read_tables
+from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.system import Method, System
 from evidence_assets.extractive.tables.questions import find_operands
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, LocalEncoder
@@ -189,11 +189,22 @@ def _open_collapsed(context: StageContext, settings: UcretSettings) -> Collapsed
     return CollapsedTableSelector(read_tables(context), settings, get_encoder(context.profile.encoder))
 
 
-_UCRET = Method(
-    settings=UcretSettings,
-    open_selector=_open_collapsed,
-    sources=("tables",),
-    model_kinds=("encoder",),
-    published_style="cases",
-)
-SYSTEM = System("ucret", VERSION, {"ucret": _UCRET, "ucret_several": replace(_UCRET, published_style="cases_several")})
+class Ucret(SelectionMethod[UcretSettings]):
+    """UCRET and UCRET-JS: columns and cells of a table, by their distance to the question."""
+
+    name = "ucret"
+    version = VERSION
+    settings_class = UcretSettings
+    sources = ("tables",)
+    model_kinds = ("encoder",)
+    published_style = "cases"
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return _open_collapsed(context, self.settings)
+
+
+class UcretSeveral(Ucret):
+    """UCRET with a published prompt for several options."""
+
+    name = "ucret_several"
+    published_style = "cases_several"

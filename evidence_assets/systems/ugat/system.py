@@ -30,11 +30,12 @@ from evidence_assets.experiment.evidence.selection import (
     Parent,
     Question,
     SelectedEvidence,
+    Selector,
     build_questions,
 )
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
+from evidence_assets.experiment.methods import NoSettings, SelectionMethod
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
 from evidence_assets.graphs.attention.scorer import (
     TUNED_SETTINGS,
@@ -48,6 +49,7 @@ from evidence_assets.graphs.paths import GraphPath, shortest_paths
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 
@@ -330,22 +332,31 @@ def gate_concepts(
     }
 
 
-SYSTEM = System(
-    "ugat",
-    VERSION,
-    {
-        "ugat": Method(
-            settings=UgatSettings,
-            open_selector=_open,
-            sources=("graph", "subgraphs"),
-            defaults=lambda profile: profile.ugat.model_dump(exclude={"cap", "max_nodes"}),
-            model_kinds=("encoder",),
-            published_style="passages",
-        ),
-        "closed_book": Method(
-            settings=NoSettings,
-            open_selector=lambda context, settings: NoEvidence("closed book: the model answers without evidence"),
-            published_style="question",
-        ),
-    },
-)
+class Ugat(SelectionMethod[UgatSettings]):
+    """UGAT-MedQA: paths through the relevant nodes of a question's subgraph."""
+
+    name = "ugat"
+    version = VERSION
+    settings_class = UgatSettings
+    sources = ("graph", "subgraphs")
+    model_kinds = ("encoder",)
+    published_style = "passages"
+
+    @classmethod
+    def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
+        return profile.ugat.model_dump(exclude={"cap", "max_nodes"})
+
+    def open_selector(self, context: StageContext) -> PathSelector:
+        return _open(context, self.settings)
+
+
+class ClosedBook(SelectionMethod[NoSettings]):
+    """No evidence: the model answers from what it knows."""
+
+    name = "closed_book"
+    version = VERSION
+    settings_class = NoSettings
+    published_style = "question"
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return NoEvidence("closed book: the model answers without evidence")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from evidence_assets.benchmarks.graphs import relations
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import open_benchmark_corpus, open_graph
+from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.stage import StageContext, StageInput
-from evidence_assets.experiment.system import Method, System
-from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.models.registry import get_encoder, get_reranker, model_key
 from evidence_assets.models.rerankers import MAXSIM
-from evidence_assets.profiles import ModelKind, ModelSettings
+from evidence_assets.profiles import ModelKind, ModelSettings, Profile
 from evidence_assets.retrieval import token_store
 from evidence_assets.retrieval.corpus import chunks_version
 from evidence_assets.retrieval.token_cache import token_cache_folder
@@ -56,31 +55,38 @@ def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
     return UscrakeSelector(settings, passages, get_encoder(profile.encoder), token_encoder, judge, triples)
 
 
-# One ranking for a grid of k and s ----------------------------------------------------------------------------------
+class Uscrake(SelectionMethod[UscrakeSettings]):
+    """USCRaKE: passages by optimal transport, and triples of the graph."""
+
+    name = "uscrake"
+    version = VERSION
+    settings_class = UscrakeSettings
+    sources = ("corpus", "token_store", "joined_graph")
+    model_kinds = MODEL_KINDS
+    published_style = "chains"
+
+    @classmethod
+    def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
+        return profile.retrieval.model_dump(include={"R", "k", "s"})
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return _open(context, self.settings)
 
 
-def _ranked_evidence(variant: Variant, settings: FirstRowsSettings) -> Sequence[StageInput]:
-    return [StageInput(variant.with_models(f"evidence/{variant.family}/{settings.ranking}", MODEL_KINDS))]
+class RankedRows(SelectionMethod[FirstRowsSettings]):
+    """The first rows of another variant's ranking: one ranking serves a grid of k and s."""
 
+    name = "first_rows"
+    version = VERSION
+    settings_class = FirstRowsSettings
+    model_kinds = MODEL_KINDS
+    published_style = "chains"
 
-SYSTEM = System(
-    "uscrake",
-    VERSION,
-    {
-        "uscrake": Method(
-            settings=UscrakeSettings,
-            open_selector=_open,
-            sources=("corpus", "token_store", "joined_graph"),
-            defaults=lambda profile: profile.retrieval.model_dump(include={"R", "k", "s"}),
-            model_kinds=MODEL_KINDS,
-            published_style="chains",
-        ),
-        "first_rows": Method(
-            settings=FirstRowsSettings,
-            open_selector=lambda context, settings: FirstRows(context.read_input("evidence"), settings),
-            extra_inputs=_ranked_evidence,
-            model_kinds=MODEL_KINDS,
-            published_style="chains",
-        ),
-    },
-)
+    @property
+    def extra_inputs(self) -> Sequence[StageInput]:
+        variant = self.variant
+        ranking = f"evidence/{variant.family}/{self.settings.ranking}"
+        return [StageInput(variant.with_models(ranking, MODEL_KINDS))]
+
+    def open_selector(self, context: StageContext) -> Selector:
+        return FirstRows(context.read_input("evidence"), self.settings)

@@ -10,7 +10,6 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, all_raw_files
 from evidence_assets.experiment import stage
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.graph_store import open_graph
 from evidence_assets.graphs.passages import fact_passages, passage_table
@@ -48,11 +47,9 @@ def csqa_lake(lake: Lake) -> Lake:
 
 def open_variant(name: str, lake: Lake) -> A2Q:
     """Open the selector as an evidence stage of CommonsenseQA does."""
-    method = system.SYSTEM.methods["a2q"]
-    assert isinstance(method, Method)
     (variant,) = (each for each in variants_of("a2q") if (each.family, each.name) == ("mcqa", name))
     context = StageContext(lake, "evidence", f"evidence/mcqa/{name}", "csqa|0")
-    selector = method.open_selector(context, method.settings_of(variant))
+    selector = system.Attention2Query(variant).open_selector(context)
     assert isinstance(selector, A2Q)
     return selector
 

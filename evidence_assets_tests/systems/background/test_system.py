@@ -6,20 +6,19 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from evidence_assets import profiles
+from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.experiment.evidence.sources import ExternallyLinkedSelector
+from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput
 from evidence_assets.experiment.stages import build_all_stages
-from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.systems.background import system
 from evidence_assets.systems.background.recall import (
     PromptedBackground,
     StoredBackground,
@@ -267,22 +266,21 @@ def test_a_reply_without_any_triple_is_unusable(reply: str) -> None:
 
 
 def recall_inputs(variant: Variant, **settings: str) -> list[str]:
-    method = system.SYSTEM.methods["background"]
-    assert isinstance(method, Method)
-    background = BackgroundSettings(recall="background", **settings)  # type: ignore[arg-type]
-    return [each.key for each in method.extra_inputs(variant, background)]
+    parameters = {"recall": "background", **settings}
+    method = systems.open_method(variant.model_copy(update={"parameters": parameters}))
+    assert isinstance(method, SelectionMethod)
+    return [each.key for each in method.extra_inputs]
 
 
 def test_one_models_recall_serves_all_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, "companions")
     variant = next(each for each in variants_of("background") if each.name == "kg_both_shared")
-    using_gpt = variant.model_copy(update={"using": {"generator": "gpt_3_5_turbo"}})
+    using_gpt = variant.model_copy(update={"active_models": {"generator": "gpt_3_5_turbo"}})
     own_keys, shared_keys = recall_inputs(using_gpt), recall_inputs(using_gpt, recalled_by="gemini_1_0_pro")
     assert own_keys[0] == "chains/graph/background/gpt_3_5_turbo"
     assert shared_keys == ["chains/graph/background/gemini_1_0_pro", "triples/graph/background/gemini_1_0_pro"]
     assert variant.parameters["recalled_by"] == "gemini_1_0_pro"
-    method = system.SYSTEM.method_of(variant)
-    assert method.resolve_model_kinds(method.settings_of(variant)) == ("encoder",), "one evidence for all models"
+    assert systems.open_method(variant).model_kinds == ("encoder",), "one evidence for all models"
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
     assert recall_inputs(variant, recalled_by="gemini_1_0_pro")[0] == "chains/graph/background", "the profile's first"
     with pytest.raises(BadInput, match="has no generator 'gemini_1_0_por'"):
@@ -292,8 +290,8 @@ def test_one_models_recall_serves_all_models(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_reader_answers_instead_of_the_language_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
     variant = next(each for each in variants_of("background") if each.name == "kg_both_reader")
-    (stages,) = {tuple(stage.key for stage in build_all_stages(system.SYSTEM, variant))}
+    (stages,) = {tuple(stage.key for stage in build_all_stages(systems.open_method(variant)))}
     assert [key.split("/")[0] for key in stages] == ["predictions", "citations", "scores"], "one answer"
-    predictions = next(s for s in build_all_stages(system.SYSTEM, variant) if s.table == "predictions")
-    assert "vi-mrc-base" in predictions.version and predictions.pool == "gpu"
+    predictions = next(s for s in build_all_stages(systems.open_method(variant)) if s.table == "predictions")
+    assert predictions.pool == "gpu"
     assert [name.model for name in variant.published] == ["xlm-roberta"]

@@ -17,11 +17,10 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.retrieval.corpus import vector_matrix
-from evidence_assets.systems import load
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader, parse_grade
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, TripletReader
-from evidence_assets.systems.four_step_focus.system import _open_triplet_reader
+from evidence_assets.systems.four_step_focus.system import FourStepFocusMethod, _open_triplet_reader
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, Schema, TripletQuery
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
@@ -252,7 +251,7 @@ def read(reader: TripletReader) -> TripletQuery:
 
 def test_the_described_run_ignores_edge_types_compares_one_vector_and_grades_twenty() -> None:
     (variant,) = (each for each in variants_of("four_step_focus") if each.name == "fourstepfocus_described")
-    settings = load("four_step_focus").method_of(variant).settings_of(variant)
+    settings = FourStepFocusMethod(variant).settings
     reader = make_reader([("?d", "targets", "gout")], d="drug")
     assert settings.fallback
     assert set(rank_nodes(make_ranker(reader, settings), "Which?")[0].supported) == {"n1", "n2"}, "they treat it"

@@ -156,6 +156,6 @@ def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
 
 def test_a_masked_model_without_its_corpus_names_what_to_materialize(tmp_path: Path) -> None:
     variant = next(variant for variant in variants() if variant.key == "models/masked_lm")
-    [stage] = build_stages(systems.load(variant.system), variant)
+    [stage] = build_stages(systems.open_method(variant))
     with pytest.raises(StaleInput, match="corpus/sample/chunks is missing; materialize it first"):
         stage.run(StageContext(Lake.create(tmp_path), stage.table, stage.key))

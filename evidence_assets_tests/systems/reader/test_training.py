@@ -18,8 +18,8 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark, declaratio
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.cli import app
 from evidence_assets.experiment.evidence.selection import NoEvidence
+from evidence_assets.experiment.methods import is_answered_by_model
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.system import is_answered_by_model
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.extractive.options import ExtractiveSolver
 from evidence_assets.lake import connect
@@ -289,9 +289,7 @@ def test_training_questions_have_the_extractive_weights_of_their_options() -> No
 def test_a_reader_answers_instead_of_a_language_model_and_only_its_answers_depend_on_training() -> None:
     (variant,) = [v for v in variants_of("reader") if v.key == "mcqa/reader"]
     assert not is_answered_by_model(variant)
-    inputs = {
-        stage.table: {each.key for each in stage.inputs} for stage in build_stages(systems.load("reader"), variant)
-    }
+    inputs = {stage.table: {each.key for each in stage.inputs} for stage in build_stages(systems.open_method(variant))}
     dependent = {table for table, keys in inputs.items() if READER_ASSET in keys}
     assert dependent == {"chains", "predictions", "counterfactuals"}
 

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.variants import variants_of
-from evidence_assets.systems import load_settings
+from evidence_assets.systems import find_method
 from evidence_assets.systems.ucret.column_repair import TableWords, restore_columns, score_option_columns
 from evidence_assets.systems.ucret.columns import KeptLine, Lines, Selection, UcretSettings, select_lines
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
-PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{n}") for n in ("ucret_published", "ucret_js_published"))
+PUBLISHED, PUBLISHED_JS = (find_method(f"table/{n}").settings for n in ("ucret_published", "ucret_js_published"))
 LOOSE = UcretSettings(tau=0.2, theta=0.1)
 SHARP_JS = UcretSettings("jsd", tau=0.2, eta=0.3, temperature=0.2)
-RAW_JS, DISTANCE_JS = (load_settings(f"table/ucret_js_{name}") for name in ("raw", "distance"))
+RAW_JS, DISTANCE_JS = (find_method(f"table/ucret_js_{name}").settings for name in ("raw", "distance"))
 SHARP_DISTANCE = replace(SHARP_JS, eta_bounds="distance")
 
 
@@ -103,7 +103,7 @@ def test_the_grids_of_figures_3_4_and_3_5_select_with_the_printed_values() -> No
                 continue
             values = {key: float(value) for key, value in (part.split("=") for part in name.variant.split(";"))}
             k, theta, tau = int(values.get("k", 2)), values.get("theta", 0.60), values.get("tau", 0.25)
-            column_settings = load_settings(variant.key)
+            column_settings = find_method(variant.key).settings
             assert column_settings == UcretSettings("cosine", tau, k, theta), variant.name
             expected = [
                 naive_select(tokens, vector.tolist(), lines.tokens, lines.vectors.tolist(), column_settings)

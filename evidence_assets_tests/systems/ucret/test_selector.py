@@ -14,7 +14,7 @@ from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.tables.cell_text import stem_content_words
 from evidence_assets.reasoning.tables.views import build_view
 from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
-from evidence_assets.systems import load_settings
+from evidence_assets.systems import find_method
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows
 from evidence_assets.systems.ucret.system import CollapsedTableSelector, collapse_tables
 from evidence_assets_tests.systems.ucret.test_system import HashedWords
@@ -28,7 +28,9 @@ def _items(evidence: Sequence[SelectedEvidence]) -> tuple[EvidenceItem, ...]:
 
 
 def _select_evidence(question: Question, table: Table, variant: str = "keep_all") -> list[SelectedEvidence]:
-    selector = CollapsedTableSelector({table.table_id: (table, "1")}, load_settings(f"table/{variant}"), HashedWords())
+    selector = CollapsedTableSelector(
+        {table.table_id: (table, "1")}, find_method(f"table/{variant}").settings, HashedWords()
+    )
     return next(iter(selector.select([question])))
 
 
@@ -40,7 +42,9 @@ def test_each_cell_is_in_exactly_one_evidence_row(rows: list[list[str]], text: s
         evidence = _select_evidence(Question("q", "b", task, text, options, "t"), table)
         view, ids = build_view(_items(evidence))
         question = Question("q", "b", task, text, options, "t")
-        collapsed = next(collapse_tables([question], {"t": table}, load_settings("table/keep_all"), HashedWords()))
+        collapsed = next(
+            collapse_tables([question], {"t": table}, find_method("table/keep_all").settings, HashedWords())
+        )
         assert {location: view.text_at(location) for location in ids} == collapsed.cells
         assert sum(len(p.text.split("\n")) - p.text.split("\n").count("") for p in evidence) == len(collapsed.cells)
         assert len([p for p in evidence if p.kind == "column"]) <= 3

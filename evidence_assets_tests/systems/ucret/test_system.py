@@ -15,14 +15,14 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.systems import load_settings
+from evidence_assets.systems import find_method
 from evidence_assets.systems.ucret.columns import UcretSettings
-from evidence_assets.systems.ucret.system import SYSTEM, CollapsedTableSelector, TableEvidence, collapse_tables
+from evidence_assets.systems.ucret.system import CollapsedTableSelector, TableEvidence, Ucret, collapse_tables
 from evidence_assets_tests.extractive.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 VARIANTS: dict[str, UcretSettings] = {
-    variant.name: load_settings(variant.key)
+    variant.name: find_method(variant.key).settings
     for variant in variants_of("ucret")
     if variant.explain and not variant.method and not any("grids" in preset for preset in variant.presets)
 }
@@ -148,7 +148,7 @@ def test_a_column_is_split_only_if_it_exceeds_the_encoder_limit() -> None:
 def test_invalid_settings_are_rejected(parameters: dict[str, Any], message: str) -> None:
     variant = Variant(system="ucret", family="table", name="x", parameters=parameters)
     with pytest.raises(BadInput, match=message):
-        SYSTEM.method_of(variant).settings_of(variant)
+        Ucret(variant)
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))

@@ -23,14 +23,14 @@ from evidence_assets.experiment.evidence.question_concepts import (
     subgraph_rows,
 )
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.methods import read_settings
 from evidence_assets.experiment.stage import PreviousOutput
-from evidence_assets.experiment.system import read_settings
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.attention.scorer import AttentionSettings, relevant_nodes
 from evidence_assets.graphs.keyphrases import Concept
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.paths import parse_path_locator
-from evidence_assets.systems import load_settings
+from evidence_assets.systems import find_method
 from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings, gate_concepts
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import as_stored
@@ -174,14 +174,16 @@ def test_a_whole_subgraph_is_all_within_d_steps_as_networkx_finds_it(D: int) -> 
     assert len(bounded.subgraph.dropped), "omitted nodes are recorded"
 
 
-PUBLISHED: UgatSettings = replace(load_settings("mcqa/ugat_published"), steps=1, D=3, path_length=3, most_nodes=300)
+PUBLISHED: UgatSettings = replace(
+    find_method("mcqa/ugat_published").settings, steps=1, D=3, path_length=3, most_nodes=300
+)
 
 
 def test_the_published_variants_threshold_as_printed() -> None:
     """Line 18 of algorithm 6.1: V = {v | S_v > θ_0}, also where training has moved all nodes to the query."""
     collapsed = np.array([0.91, 0.92, 0.91, 0.90, 0.2] + [0.91] * 60, np.float32)
     for name in ("ugat_published", "ugat_gcn", "ugat_published_1_hop", "ugat_published_whole_graph"):
-        attention = load_settings(f"mcqa/{name}").attention
+        attention = find_method(f"mcqa/{name}").settings.attention
         assert attention is not None and attention.variant == ("gcn" if name == "ugat_gcn" else "gat")
         nodes, spread, rule = relevant_nodes(collapsed, attention)
         assert spread > 0 and rule == "threshold" and set(nodes.tolist()) == set(range(65)) - {4}, name
@@ -302,8 +304,8 @@ def test_key_phrases_gate_the_concepts_of_published_variants(
     assert [each.phrase for each in gated["q"].links.concepts] == ["metformin"]
     assert gated["q"].links.options == stored["q"].links.options
     for name in ("ugat_published", "ugat_gcn", "ugat_unfiltered", "ugat_published_2_hops"):
-        assert load_settings(f"mcqa/{name}").concepts == "key_phrases"
-    assert load_settings("mcqa/ugat").concepts == "names_and_phrases"
+        assert find_method(f"mcqa/{name}").settings.concepts == "key_phrases"
+    assert find_method("mcqa/ugat").settings.concepts == "names_and_phrases"
 
 
 @pytest.mark.parametrize(

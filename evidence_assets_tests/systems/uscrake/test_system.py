@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
-from evidence_assets.experiment.system import read_settings
+from evidence_assets.experiment.methods import read_settings
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.retrieval.maxsim import maxsim_scores

@@ -1,0 +1,157 @@
+"""Who explains and who answers the questions of a variant: one object, which every stage asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from evidence_assets.experiment import solvers
+from evidence_assets.experiment.answers.chains import chain_rows
+from evidence_assets.experiment.answers.one_call import OneCallAnswerer
+from evidence_assets.experiment.answers.options import OptionAnswerer
+from evidence_assets.experiment.answers.predictions import Answerer
+from evidence_assets.experiment.answers.short_answers import ShortAnswerer
+from evidence_assets.experiment.evidence.selection import Question
+from evidence_assets.experiment.methods import (
+    AnsweringMethod,
+    AnySelectionMethod,
+    PreparedMethod,
+    SolvingMethod,
+    is_answered_by_model,
+)
+from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.profiles import ModelKind
+from evidence_assets.reasoning.prompted_solver import PromptStyle
+from evidence_assets.reasoning.published_prompts import STYLES
+from evidence_assets.reasoning.tasks import Solver
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Who explains and who answers the questions of a variant.
+
+    Options are explained in chains, then one is chosen; a published prompt may do both in one call. Questions without
+    options get short answers, unless the method answers itself.
+    """
+
+    method: AnySelectionMethod
+
+    @property
+    def variant(self) -> Variant:
+        return self.method.variant
+
+    @property
+    def has_options(self) -> bool:
+        """Whether the questions have options, so that there is an asset of chains."""
+        return self.variant.family in ("mcqa", "table")
+
+    @cached_property
+    def style(self) -> PromptStyle:
+        """Prompt style of the language model."""
+        return STYLES[self.method.published_style if self.variant.uses_published_prompts else ""]
+
+    @cached_property
+    def is_prompted(self) -> bool:
+        """Whether a language model answers."""
+        return is_answered_by_model(self.variant) and solvers.has_model(self.variant.profile)
+
+    @property
+    def is_one_call(self) -> bool:
+        """Whether the model explains and answers in one call per question."""
+        return self.has_options and self.is_prompted and self.style.answer is not None
+
+    @property
+    def explains_options(self) -> bool:
+        """Whether each option is explained before one is chosen."""
+        is_silent_style = self.is_prompted and self.style.explain is None
+        return self.has_options and self.variant.explain and not is_silent_style
+
+    @property
+    def writes_chains(self) -> bool:
+        """Whether chains have rows."""
+        return self.is_one_call or self.explains_options
+
+    # Work -----------------------------------------------------------------------------------------------------------
+
+    def explain(
+        self,
+        context: StageContext,
+        questions: Sequence[Question],
+        evidence: pl.DataFrame,
+        previous: PreviousOutput | None = None,
+    ) -> StageOutput:
+        """Chains of questions with options from this evidence; none if nobody explains."""
+        selector = self.selector
+        if self.is_one_call:
+            return self._open_one_call(context, evidence).chains(selector, questions, previous)
+        if not self.explains_options:
+            return StageOutput([])
+        return chain_rows(self._open_solver(context, explained=True), selector, questions, evidence, previous)
+
+    def open_answerer(self, context: StageContext, evidence: pl.DataFrame, chains: pl.DataFrame) -> Answerer:
+        """Open the answerer from this evidence and, for questions with options, its chains."""
+        if self.is_one_call:
+            return self._open_one_call(context, evidence, chains)
+        if self.has_options:
+            # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
+            return OptionAnswerer(self._open_solver(context, explained=self.variant.explain), evidence, chains)
+        if isinstance(self.method, AnsweringMethod):
+            return self.method.open_answerer(context, evidence)
+        problems = self.method.find_problems(context) if isinstance(self.method, PreparedMethod) else None
+        solver = solvers.build_short_answer_solver(context, reader=self.variant.reader)
+        return ShortAnswerer(solver, evidence, problems)
+
+    def _open_one_call(
+        self, context: StageContext, evidence: pl.DataFrame, chains: pl.DataFrame | None = None
+    ) -> OneCallAnswerer:
+        assert self.style.answer is not None
+        model = solvers.open_language_model(context, context.profile.generator)
+        return OneCallAnswerer(model, self.style.answer, evidence, chains)
+
+    def _open_solver(self, context: StageContext, *, explained: bool) -> Solver:
+        if isinstance(self.method, SolvingMethod):
+            return self.method.open_solver(context)
+        return solvers.build_solver(self.variant.family, context, self.style, explained=explained)
+
+    # Plan -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def selector(self) -> str:
+        """Name of the selector in rows, with the models that select."""
+        return self.variant.with_models(self.variant.selector, self.evidence_models, "@")
+
+    @cached_property
+    def evidence_models(self) -> dict[ModelKind, str]:
+        """Names of the models that select evidence, by kind, where they differ from the profile's first."""
+        kinds = self.method.model_kinds
+        return {kind: name for kind, name in self.variant.active_models.items() if kind in kinds}
+
+    def extra_inputs(self, sources: Sequence[StageInput]) -> list[StageInput]:
+        """Input assets of answers, beside questions, evidence and chains; ``sources`` are those of the evidence."""
+        if self.has_options:
+            return list(self.method.solver_inputs) if isinstance(self.method, SolvingMethod) else []
+        if isinstance(self.method, AnsweringMethod):
+            return list(sources)
+        return list(self.method.extra_inputs) if isinstance(self.method, PreparedMethod) else []
+
+    @property
+    def model_kinds(self) -> Sequence[ModelKind]:
+        """Kinds of models that answer."""
+        if isinstance(self.method, AnsweringMethod):
+            return self.method.model_kinds
+        if not is_answered_by_model(self.variant):
+            return ("encoder",)
+        return ("generator",) if self.variant.family == "table" else ("generator", "encoder")
+
+    @property
+    def version(self) -> str:
+        """Version of the solver, its prompts and models."""
+        profile = self.variant.profile
+        if isinstance(self.method, SolvingMethod):  # the solver is part of the method's version
+            return solvers.encoder_version(profile)
+        prompts = self.variant.prompt_settings
+        return solvers.solver_version(self.variant.family, profile, self.style, prompts, reader=self.variant.reader)
