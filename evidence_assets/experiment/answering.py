@@ -1,4 +1,4 @@
-"""Who explains and who answers the questions of a variant: one object, which every stage asks."""
+"""The explanations and answers of a variant: one object chooses the model or solver, and every stage uses it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from evidence_assets.reasoning.tasks import Solver
 
 @dataclass(frozen=True)
 class Answering:
-    """Who explains and who answers the questions of a variant.
+    """The model or solver that explains and answers the questions of a variant.
 
     Options are explained in chains, then one is chosen; a published prompt may do both in one call. Questions without
     options get short answers, unless the method answers itself.

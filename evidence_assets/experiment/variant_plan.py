@@ -27,7 +27,7 @@ SCORES_VERSION = "4"
 
 @dataclass(frozen=True)
 class VariantPlan:
-    """A method with its settings, who answers from its evidence, and what the stages share."""
+    """A method with its settings, the solver of its evidence, and what the stages share."""
 
     method: AnySelectionMethod
 
