@@ -35,7 +35,7 @@ $(VENV)/.dev: $(VENV)/.runtime pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-$(DAGSTER_HOME)/dagster.yaml: evidence_assets/project_template/dot_dagster/dagster.yaml
+$(DAGSTER_HOME)/dagster.yaml: dagster.yaml
 	@mkdir -p $(DAGSTER_HOME)
 	@cp $< $@
 

@@ -27,7 +27,7 @@ sample: small
 harvesting: {training_steps: 300, n: 20, prompts: 2}
 """
 REPOSITORY = Path(__file__).resolve().parent.parent
-DAGSTER_SETTINGS = REPOSITORY / "evidence_assets" / "project_template" / "dot_dagster" / "dagster.yaml"
+DAGSTER_SETTINGS = REPOSITORY / "dagster.yaml"
 SMALL_SAMPLE = REPOSITORY / "evidence_assets" / "sample" / "small"
 # A developer's own lake may declare assets; tests see a folder that does not exist.
 os.environ["EVIDENCE_LAKE"] = str(REPOSITORY.parent / "no_lake")

@@ -42,7 +42,8 @@ def test_a_project_declares_a_corpus_and_a_benchmark(project: Path) -> None:
 
 def test_the_history_of_dagster_and_its_settings_are_in_the_project(project: Path) -> None:
     settings = (project / ".dagster" / "dagster.yaml").read_bytes()
-    assert dagster_home() == project / ".dagster" and settings == DAGSTER_SETTINGS.read_bytes()
+    assert dagster_home() == project / ".dagster"
+    assert settings == DAGSTER_SETTINGS.read_bytes(), "copy dagster.yaml to project_template/dot_dagster"
     assert 'name = "my-project"' in (project / "pyproject.toml").read_text()
     assert "DAGSTER_HOME=${PWD}/.dagster" in (project / ".env").read_text()
 
