@@ -1,5 +1,6 @@
 """What Dagster loads: a snapshot of every asset's specification, and rules that all of them keep."""
 
+import ast
 import json
 import os
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.seeds import MAX_RELATIONS
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets_tests.conftest import run_python
+from evidence_assets_tests.conftest import REPOSITORY, run_python
 
 SNAPSHOT = Path(__file__).parent / "asset_specs.json"
 
@@ -102,3 +103,17 @@ def test_no_edge_fans_in_more_than_64_partitions(
                     subset, node.partitions_def, upstream
                 )
                 assert len(result.partitions_subset) <= 64, (key, parent)
+
+
+def test_only_public_names_of_libraries_are_imported() -> None:
+    """What begins with an underscore may change in any release, such as ``dagster._core``."""
+    private = []
+    for file in sorted((REPOSITORY / "evidence_assets").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{name}" for name in names]
+            parts = [part for name in names for part in name.split(".") if name.split(".")[0] != "__future__"]
+            if any(part.startswith("_") for part in parts):
+                private.append(f"{file.relative_to(REPOSITORY)}:{node.lineno}: {names}")
+    assert not private

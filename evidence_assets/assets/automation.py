@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import dagster as dg
-from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets import profiles
 from evidence_assets.assets.command_plans import read_plans
@@ -40,8 +39,9 @@ class AssetPartition(NamedTuple):
 
 def find_planned(graph: Any, instance: dg.DagsterInstance) -> Callable[[AssetPartition], bool]:
     """Whether an unfinished backfill or command is to materialize something, also where no run is requested yet."""
-    backfills = instance.get_backfills(status=BulkActionStatus.REQUESTED)
-    targets = [b.get_asset_backfill_data(graph).target_subset for b in backfills if b.is_asset_backfill]
+    # Dagster has no public name for the status by which get_backfills could filter.
+    backfills = [b for b in instance.get_backfills() if b.is_asset_backfill and b.status.value == "REQUESTED"]
+    targets = [backfill.get_asset_backfill_data(graph).target_subset for backfill in backfills]
     backfilled = {AssetPartition(*asset) for target in targets for asset in target.iterate_asset_partitions()}
     commanded = {key for plan in read_plans(instance).values() for key in plan.keys}
     return lambda asset: asset in backfilled or asset.key.to_user_string() in commanded

@@ -13,16 +13,13 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import sqlalchemy
 import yaml
-from dagster._core.storage.event_log.sqlite import sqlite_event_log
-from dagster._core.storage.runs.sqlite import sqlite_run_storage
-from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import is_abandoned, replacing_file
@@ -187,27 +184,10 @@ def _relax_sync(connection: Any, _record: Any) -> None:
         connection.execute("PRAGMA synchronous=NORMAL")
 
 
-@lru_cache(maxsize=8)
-def _create_engine(url: str) -> sqlalchemy.Engine:
-    """An engine that keeps a connection: each one reads the schema, and closing the last one writes a checkpoint.
-
-    Dagster disposes of its engine after each use, which would close the connection.
-    """
-    timeout = {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
-    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.QueuePool, pool_size=1, connect_args=timeout)
-    vars(engine)["dispose"] = lambda: None
-    return engine
-
-
 def speed_up_databases() -> None:
-    """Let Dagster's SQLite databases sync to disk less often in this process, and keep a connection to each.
-
-    Dagster creates an engine for every connection, and each engine compiles all statements again.
-    """
+    """Let Dagster's SQLite databases sync to disk less often in this process."""
     if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _relax_sync):
         sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _relax_sync)
-        for module in (sqlite_event_log, sqlite_run_storage):
-            vars(module)["create_engine"] = lambda url, **_: _create_engine(url)
 
 
 def open_uncaptured_instance(home: Path) -> dg.DagsterInstance:
