@@ -26,7 +26,9 @@ class Bert(Module):
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         super().__init__()
         self.config = config = SimpleNamespace(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
-        width, inner, eps = config.hidden_size, config.intermediate_size, config.layer_norm_eps
+        width = config.hidden_size
+        inner = config.intermediate_size
+        eps = config.layer_norm_eps
         weights = {name: weight.to(dtype) for name, weight in load_file(folder / "model.safetensors").items()}
         tables = [f"{name}_embeddings" for name in ("word", "position", "token_type")]
         # not on the device "meta": initializing it there imports torch's compiler

@@ -88,7 +88,8 @@ def _check_model(requirement: str, settings: ModelSettings | GeneratorSettings) 
 def _check_server(settings: GeneratorSettings) -> CheckResult:
     from evidence_assets.models.served_models import OpenAIGenerator
 
-    requirement, name = "language model server", settings.name
+    requirement = "language model server"
+    name = settings.name
     options = settings.model_dump(include={"base_url", "api_key_env"})
     try:
         server = OpenAIGenerator(name, **options, timeout_seconds=3, attempts=1)

@@ -63,7 +63,8 @@ def load_encoder(
         dtype = "bfloat16" if is_native or device.startswith("cuda") else "float32"
     uses_amx = device == "cpu" and dtype == "bfloat16" and _cpu_has("amx_bf16")
     if name == EMBEDDED_ENCODER:
-        model, known_revision = _load_packaged(device, getattr(torch, dtype)), MINILM_SHA256[:12]
+        model = _load_packaged(device, getattr(torch, dtype))
+        known_revision = MINILM_SHA256[:12]
     else:
         model = _load_sentence_transformer(name, revision, device, getattr(torch, dtype))
         known_revision = model_revision(name, revision)
@@ -183,13 +184,17 @@ class TransformerEncoder:
     """
 
     def __init__(self, model_id: str, revision: str, model: LoadedModel) -> None:
-        self._model, self._device, self._tokenizer = model, model.device, model.tokenizer
-        self.model_id, self.revision = model_id, f"{revision}-{kernel_name(self._device.type)}"
+        self._model = model
+        self._device = model.device
+        self._tokenizer = model.tokenizer
+        self.model_id = model_id
+        self.revision = f"{revision}-{kernel_name(self._device.type)}"
         self._tokenizer.no_truncation()  # stored settings of many models truncate silently
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
         self._n_special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
-        self.dimensions, self.max_tokens = model.dimensions, model.max_tokens - self._n_special
+        self.dimensions = model.dimensions
+        self.max_tokens = model.max_tokens - self._n_special
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Number of tokens of each text, without special tokens."""
@@ -247,7 +252,8 @@ class TransformerEncoder:
             for row, vectors in zip(rows, batch, strict=True):
                 encoding = encodings[row]
                 # each access to these attributes builds a new list
-                offsets, tokens = encoding.offsets, encoding.tokens
+                offsets = encoding.offsets
+                tokens = encoding.tokens
                 positions = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
                 results[row] = TokenVectors(
                     vectors=np.ascontiguousarray(vectors[positions], dtype=np.float32),

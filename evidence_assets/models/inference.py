@@ -216,7 +216,8 @@ def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int
     """
     ordered = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
     for length, group in groupby(ordered, key=lengths.__getitem__):
-        rows, batch_size = list(group), size(length)
+        rows = list(group)
+        batch_size = size(length)
         for start in range(0, len(rows), batch_size):
             yield rows[start : start + batch_size]
 
@@ -260,7 +261,8 @@ def map_batches(
 ) -> Iterator[tuple[list[int], Result]]:
     """Yield (rows, ``run(rows)``) for batches of equally many tokens, longest first."""
     kind = "cuda" if device.startswith("cuda") else "cpu"
-    rows, tokens = ROWS_PER_BATCH[kind], TOKENS_PER_BATCH[kind]
+    rows = ROWS_PER_BATCH[kind]
+    tokens = TOKENS_PER_BATCH[kind]
     batches = list(equal_length_batches(lengths, lambda length: max(1, min(rows, tokens // length))))
     yield from zip(batches, map_single_threaded(run, batches, device), strict=True)
 

@@ -24,8 +24,11 @@ class TransformersGenerator:
         from transformers import AutoModelForCausalLM
 
         loaded = load_pretrained(AutoModelForCausalLM, model_id, revision=revision, device=device, dtype="auto")
-        self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, loaded.device
-        self.model_id, self.revision = model_id, loaded.revision
+        self._model = loaded.model
+        self._tokenizer = loaded.tokenizer
+        self._device = loaded.device
+        self.model_id = model_id
+        self.revision = loaded.revision
         self.parameters: dict[str, object] = {
             "temperature": 0,
             "dtype": str(self._model.dtype).removeprefix("torch."),

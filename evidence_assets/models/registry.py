@@ -36,7 +36,8 @@ MASKED_LM_ASSET = "models/masked_lm"
 """Asset of the masked language model in use."""
 RELEVANCE_CLASSIFIER_ASSET = "models/relevance_classifier"
 """Asset of the cross-encoder that Attention2Query tunes on triples."""
-MAX_CACHED_VECTORS, MAX_CACHED_SHORT = 50_000, 4096
+MAX_CACHED_VECTORS = 50_000
+MAX_CACHED_SHORT = 4096
 """Sentence vectors, and short texts with their tokens, in memory, as the variants of a system read the same texts."""
 MAX_SHORT_LENGTH = 200
 """Characters of the longest short text; 4,096 texts of 12 tokens each have 75 MB of vectors."""
@@ -53,8 +54,10 @@ class CachingEncoder:
         self.inner = inner
         self._sentences: dict[str, FloatArray] = {}
         self._tokens: dict[str, TokenVectors] = {}
-        self.model_id, self.revision = inner.model_id, inner.revision
-        self.dimensions, self.max_tokens = inner.dimensions, inner.max_tokens
+        self.model_id = inner.model_id
+        self.revision = inner.revision
+        self.dimensions = inner.dimensions
+        self.max_tokens = inner.max_tokens
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self.inner.count_tokens(texts)

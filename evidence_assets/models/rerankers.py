@@ -39,7 +39,8 @@ class MaxSimReranker:
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        self.model_id, self.revision = f"{MAXSIM}-{encoder.model_id}", encoder.revision
+        self.model_id = f"{MAXSIM}-{encoder.model_id}"
+        self.revision = encoder.revision
         self._encoder = encoder
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
@@ -58,7 +59,8 @@ class MaxSimReranker:
         }
         scores = np.empty(len(pairs), dtype=np.float32)
         for row, (query, text) in enumerate(pairs):
-            query_rows, text_rows = query_vectors[query], unit_vectors[text]
+            query_rows = query_vectors[query]
+            text_rows = unit_vectors[text]
             if not len(text_rows):
                 scores[row] = -1.0
             else:
@@ -80,7 +82,9 @@ class CrossEncoderReranker:
         loaded = load_pretrained(
             AutoModelForSequenceClassification, name, revision=revision, device=device, dtype=torch.float32
         )
-        self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, loaded.device
+        self._model = loaded.model
+        self._tokenizer = loaded.tokenizer
+        self._device = loaded.device
         if self._model.config.num_labels != 1:
             raise ModelUnavailable(
                 f"{name!r} has {self._model.config.num_labels} outputs, but a reranker has one. Choose a cross-encoder"
@@ -94,7 +98,8 @@ class CrossEncoderReranker:
 
         if not pairs:
             return np.empty(0, dtype=np.float32)
-        queries, texts = [query for query, _ in pairs], [text for _, text in pairs]
+        queries = [query for query, _ in pairs]
+        texts = [text for _, text in pairs]
         encodings = self._tokenizer(queries, texts, truncation=False, padding=False, verbose=False)
         lengths = [len(ids) for ids in encodings["input_ids"]]
         for row, length in enumerate(lengths):
@@ -165,7 +170,9 @@ def tune_reranker(
     torch.manual_seed(settings.seed)
     options: dict[str, Any] = {"num_labels": 1, "ignore_mismatched_sizes": True}
     loaded = load_pretrained(AutoModelForSequenceClassification, path, device=device, **options)
-    model, tokenizer, device = loaded.model.train(), loaded.tokenizer, loaded.device
+    model = loaded.model.train()
+    tokenizer = loaded.tokenizer
+    device = loaded.device
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate)
     weight = torch.tensor((len(pairs) - relevant) / relevant, device=device)
     order = torch.Generator().manual_seed(settings.seed)

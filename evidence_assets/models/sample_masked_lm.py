@@ -160,7 +160,9 @@ class _MaskedBatches:
         settings: TrainingSettings,
         generator: torch.Generator,
     ) -> None:
-        self._generator, self._mask_id, self._settings = generator, mask_id, settings
+        self._generator = generator
+        self._mask_id = mask_id
+        self._settings = settings
         lengths = sorted({len(rows[i]) for i in train_rows})
         self._buckets: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
         for length in lengths:
@@ -219,8 +221,10 @@ def encode_positions(model: BertForMaskedLM, ids: torch.Tensor, positions: torch
     hidden = model.base_model.embeddings(input_ids=ids)
     for layer in lower_layers:
         hidden = layer(hidden)
-    inputs, attention = hidden.flatten(0, 1).index_select(0, positions), last.attention.self
-    heads, rows = (attention.num_attention_heads, attention.attention_head_size), positions // ids.shape[1]
+    inputs = hidden.flatten(0, 1).index_select(0, positions)
+    attention = last.attention.self
+    heads = (attention.num_attention_heads, attention.attention_head_size)
+    rows = positions // ids.shape[1]
     keys, values = (
         project(hidden).index_select(0, rows).unflatten(-1, heads) for project in (attention.key, attention.value)
     )

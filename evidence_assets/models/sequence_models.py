@@ -45,8 +45,11 @@ class SequenceModel:
         model_class = AutoModelForSeq2SeqLM if self._is_encoder_decoder else AutoModelForCausalLM
         options = {"use_safetensors": True, "dtype": torch.float32}
         loaded = load_pretrained(model_class, str(name), revision=revision, device=device, **options)
-        self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, torch.device(loaded.device)
-        self.model_id, self.revision = loaded.model_id, loaded.revision
+        self._model = loaded.model
+        self._tokenizer = loaded.tokenizer
+        self._device = torch.device(loaded.device)
+        self.model_id = loaded.model_id
+        self.revision = loaded.revision
 
 
 class TextLikelihood(SequenceModel):

@@ -86,7 +86,8 @@ class OpenAIGenerator:
             return
         failed: set[asyncio.Task[Any]] = set()
         with asyncio.Runner() as runner:
-            client, loop = self._client(), runner.get_loop()
+            client = self._client()
+            loop = runner.get_loop()
             tasks = (loop.create_task(self._send(client, *numbered)) for numbered in enumerate(requests))
             in_flight = set(islice(tasks, self.concurrency))
             try:
@@ -198,7 +199,8 @@ class OpenAIGenerator:
 def _parse_reply(reply: Any) -> Completion:
     """The completion in a decoded reply; raises one of ``_PARSE_ERRORS`` if it has another structure."""
     choice = reply["choices"][0]
-    text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal")
+    text = choice["message"].get("content") or ""
+    refusal = choice["message"].get("refusal")
     if not isinstance(text, str):
         raise TypeError("the content is not text")
     finish_reason = str(choice.get("finish_reason") or "unknown")

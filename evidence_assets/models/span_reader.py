@@ -40,8 +40,11 @@ class SpanReader:
 
         options = {"use_safetensors": True, "dtype": torch.float32}
         loaded = load_pretrained(AutoModelForQuestionAnswering, name, revision=revision, device=device, **options)
-        self._model, self._tokenizer, self._device = loaded.model, loaded.tokenizer, loaded.device
-        self.model_id, self.revision = loaded.model_id, loaded.revision
+        self._model = loaded.model
+        self._tokenizer = loaded.tokenizer
+        self._device = loaded.device
+        self.model_id = loaded.model_id
+        self.revision = loaded.revision
         if not self._tokenizer.is_fast:
             raise ModelUnavailable(f"{self.model_id} has no fast tokenizer, which locates tokens in a text")
         self.max_tokens = max_input_tokens(self._model.config, int(self._tokenizer.model_max_length))
@@ -62,7 +65,9 @@ class SpanReader:
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
-        best_score, best_span, no_answer = -np.inf, (0, 0), np.inf
+        best_score = -np.inf
+        best_span = (0, 0)
+        no_answer = np.inf
         for number, ids in enumerate(windows["input_ids"]):
             starts, ends = self._logits({name: windows[name][number] for name in self._tokenizer.model_input_names})
             first = ids.index(self._tokenizer.cls_token_id)
@@ -74,7 +79,8 @@ class SpanReader:
             start, end = np.unravel_index(int(scores.argmax()), scores.shape)
             if scores[start, end] > best_score:
                 offsets = windows["offset_mapping"][number]
-                best_score, best_span = float(scores[start, end]), (offsets[start][0], offsets[end][1])
+                best_score = float(scores[start, end])
+                best_span = (offsets[start][0], offsets[end][1])
         if best_score <= no_answer:
             return None
         probability = float(1 / (1 + np.exp(no_answer - best_score)))

@@ -85,7 +85,8 @@ class ReaderNetwork:
 
         path = str(find_minilm_folder()) if base.name == EMBEDDED_ENCODER else base.name
         loaded = load_pretrained(AutoModel, path, revision=base.revision, device=device, dtype=torch.float32)
-        network, tokenizer = loaded.model, loaded.tokenizer
+        network = loaded.model
+        tokenizer = loaded.tokenizer
         blocks = getattr(getattr(network, "encoder", None), "layer", None)
         if blocks is None or not hasattr(network, "embeddings") or not getattr(tokenizer, "is_fast", False):
             raise ModelUnavailable(

@@ -38,7 +38,8 @@ from evidence_assets.models.reader.network import (
 
 VERSION = "4"
 """Raise it when equal questions and settings give another reader or other scores."""
-WEIGHTS_FILE, CARD_FILE = "model.safetensors", "reader.json"
+WEIGHTS_FILE = "model.safetensors"
+CARD_FILE = "reader.json"
 MIN_HELD_OUT = 5
 """Fewer held-out questions cannot say when to stop."""
 _SCALES = 0.25, 4
@@ -131,7 +132,8 @@ def start_from_weights(network: ReaderNetwork, examples: Sequence[Example]) -> f
 
     A head that starts at random hardly uses the weights, because a step changes a parameter by about the rate.
     """
-    weights, gold = [example.weights for example in examples], [example.gold for example in examples]
+    weights = [example.weights for example in examples]
+    gold = [example.gold for example in examples]
     scale = fit_scale(weights, gold)
     with torch.no_grad():
         network.head.weight.zero_()
@@ -156,7 +158,8 @@ def fit_reader(
             f"{len(examples)} questions are too few to train a reader: {len(training)} for training (at least "
             f"{settings.batch}) and {len(held_out)} held out (at least {MIN_HELD_OUT}). Add graded questions"
         )
-    lengths, gold = [max(map(len, each.states)) for each in training], [each.gold for each in held_out]
+    lengths = [max(map(len, each.states)) for each in training]
+    gold = [each.gold for each in held_out]
     loss = start_from_weights(network, training)
     optimizer = torch.optim.AdamW(network.trained.parameters(), lr=settings.rate)
     average = AveragedModel(network.trained, avg_fn=_average)
@@ -268,7 +271,8 @@ class TrainedReader:
         self.model_id = name
         self.card = read_card(folder)
         self.settings = TrainingSettings(**self.card["settings"])
-        base, size = EncoderName(**self.card["encoder"]), self.settings
+        base = EncoderName(**self.card["encoder"])
+        size = self.settings
         self._network = ReaderNetwork(base, layers=size.layers, max_tokens=size.max_tokens, device=device)
         self._network.trained.load_state_dict(load_file(folder / WEIGHTS_FILE))
         self.weights_id = file_id(folder / WEIGHTS_FILE)[:12]
