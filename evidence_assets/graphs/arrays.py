@@ -53,8 +53,10 @@ class Subgraph:
     def limit_hops(self, hops: int) -> Subgraph:
         """The subgraph of the nodes within ``hops`` steps, without dropped nodes."""
         is_near: BoolArray = self.hop <= hops
-        kept_edges, positions = is_near[self.heads] & is_near[self.tails], np.cumsum(is_near) - 1
-        heads, tails = positions[self.heads[kept_edges]], positions[self.tails[kept_edges]]
+        kept_edges = is_near[self.heads] & is_near[self.tails]
+        positions = np.cumsum(is_near) - 1
+        heads = positions[self.heads[kept_edges]]
+        tails = positions[self.tails[kept_edges]]
         return Subgraph(self.nodes[is_near], self.hop[is_near], self.edges[kept_edges], heads, tails, NO_NODES)
 
 
@@ -90,15 +92,18 @@ class GraphArrays:
     def from_edges(cls, n_nodes: int, heads: IntArray, relations: IntArray, tails: IntArray) -> GraphArrays:
         """Build a graph from aligned edge arrays."""
         index_type = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
-        heads, tails = heads.astype(index_type, copy=False), tails.astype(index_type, copy=False)
+        heads = heads.astype(index_type, copy=False)
+        tails = tails.astype(index_type, copy=False)
         # Each edge is listed by its head, then by its tail (a self-loop once). Edge ids ascend in this order, and
         # the stable sort keeps it.
         is_listed = np.column_stack([np.ones(len(heads), np.bool_), heads != tails])
-        owners, neighbours = np.column_stack([heads, tails])[is_listed], np.column_stack([tails, heads])[is_listed]
+        owners = np.column_stack([heads, tails])[is_listed]
+        neighbours = np.column_stack([tails, heads])[is_listed]
         slots: IntArray = np.flatnonzero(is_listed).astype(index_type)
         del is_listed
         order = np.lexsort((neighbours, owners))
-        slots, neighbours = slots[order], neighbours[order]
+        slots = slots[order]
+        neighbours = neighbours[order]
         offsets = np.zeros(n_nodes + 1, dtype=np.int64)
         np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
         return cls(heads, tails, relations.astype(np.int32), offsets, neighbours, slots >> 1, slots & 1 == 0)
@@ -188,14 +193,18 @@ class GraphArrays:
         is_new = ~is_visited[nodes]
         # Slots are sorted by neighbour per owner, so parallel edges are adjacent.
         is_new[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
-        owner, nodes = owner[is_new], nodes[is_new]
+        owner = owner[is_new]
+        nodes = nodes[is_new]
         if cap is None:
             return sorted_unique(nodes), NO_NODES
         counts = np.bincount(owner, minlength=len(frontier))
         is_over_cap = (counts > cap)[owner]
-        uncapped_nodes, owner, nodes = nodes[~is_over_cap], owner[is_over_cap], nodes[is_over_cap]
+        uncapped_nodes = nodes[~is_over_cap]
+        owner = owner[is_over_cap]
+        nodes = nodes[is_over_cap]
         order = np.lexsort((-score(nodes), owner))  # stable: ties go to the smaller node
-        owner, nodes = owner[order], nodes[order]
+        owner = owner[order]
+        nodes = nodes[order]
         is_dropped = np.arange(len(owner)) - np.searchsorted(owner, owner) >= cap
         dropped = np.column_stack([frontier[owner[is_dropped]], nodes[is_dropped]])
         return sorted_unique(np.concatenate([uncapped_nodes, nodes[~is_dropped]])), dropped[np.lexsort(dropped.T[::-1])]

@@ -52,7 +52,8 @@ class NameVectors:
     """Search for names similar in meaning, by an index with one unit vector per name of the linker."""
 
     def __init__(self, index: VectorIndex, encode: Encode) -> None:
-        self._index, self._encode = index, encode
+        self._index = index
+        self._encode = encode
 
     def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, NDArray[np.int64]]]:
         """The best cosine of each concept, and the rows of the surface forms with that cosine."""
@@ -78,7 +79,8 @@ class EntityLinker:
         self, surfaces: Sequence[str] | pl.Series, nodes: Sequence[int] | NDArray[np.int64] | None = None
     ) -> None:
         owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
-        self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String).rechunk(), owners
+        self._surfaces = pl.Series(surfaces, dtype=pl.String).rechunk()
+        self._owners = owners
         keys = pl.Series("key", map(name_key, self._surfaces), dtype=pl.String)
         table = pl.DataFrame([keys, pl.Series("owner", owners)]).with_row_index("row")
         table = table.filter(pl.col("key") != "").sort("key", "owner", "row")
@@ -112,17 +114,20 @@ class EntityLinker:
         """
         words = words_with_offsets(text)
         keys = [word_key(word) for word, _, _ in words]
-        count, longest_name = len(keys), self._max_words
+        count = len(keys)
+        longest_name = self._max_words
         windows = [(i, j) for i in range(count) for j in range(i + 1, min(i + longest_name, count) + 1)]
         key_ids = self._find_keys([" ".join(keys[i:j]) for i, j in windows])
         # Windows of a word are sorted by length, so the longest match remains.
         matches_by_start = {i: (j, key_id) for (i, j), key_id in zip(windows, key_ids, strict=True) if key_id >= 0}
-        spans, next_free = [], 0
+        spans = []
+        next_free = 0
         for first in sorted(matches_by_start):
             last, key_id = matches_by_start[first]
             if first < next_free or is_filler([word for word, _, _ in words[first:last]]):
                 continue
-            start, end = words[first][1], words[last - 1][2]
+            start = words[first][1]
+            end = words[last - 1][2]
             spans.append(LinkedSpan(start, end, self._resolve(text[start:end], key_id)))
             next_free = last
         return spans
@@ -148,7 +153,8 @@ class EntityLinker:
 
     def _resolve(self, concept: str, key_id: int) -> Link:
         """Select the exact forms of a key; otherwise those that differ only in case; otherwise all."""
-        rows, spelling = self._rows_of(key_id), concept.strip()
+        rows = self._rows_of(key_id)
+        spelling = concept.strip()
         names = [self._surfaces[row] for row in rows.tolist()]
         exact_rows = [row for row, name in zip(rows, names, strict=True) if name == spelling]
         if exact_rows:

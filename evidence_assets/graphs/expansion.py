@@ -42,7 +42,8 @@ def self_attention(vectors: FloatArray, heads: int = 4) -> NDArray[np.float64]:
 
 def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
     """Mean cosine between the slices over all heads: attention before the softmax, from −1 to 1."""
-    q, k = unit_rows(_split_heads(query[None, :], heads)), unit_rows(_split_heads(keys, heads))
+    q = unit_rows(_split_heads(query[None, :], heads))
+    k = unit_rows(_split_heads(keys, heads))
     return np.asarray((k @ q.transpose(0, 2, 1))[:, :, 0].mean(axis=0), dtype=np.float64)
 
 
@@ -79,7 +80,9 @@ def expand(
     The start has score 1.
     """
     scores = {start: 1.0}
-    queue, n_expanded, max_distance = [(-1.0, 0, start)], 0, 0
+    queue = [(-1.0, 0, start)]
+    n_expanded = 0
+    max_distance = 0
     while queue and (max_distance if settings.theta_counts == "layers" else n_expanded) < settings.theta:
         _, distance, current = heapq.heappop(queue)
         n_expanded += 1
@@ -93,7 +96,8 @@ def expand(
             alpha = head_cosine(phrase, keys, settings.heads)
         if len(new_nodes) > settings.max_neighbours:
             best = np.sort(np.lexsort((new_nodes, -alpha))[: settings.max_neighbours])
-            new_nodes, alpha = new_nodes[best], alpha[best]
+            new_nodes = new_nodes[best]
+            alpha = alpha[best]
         max_distance = max(max_distance, distance + 1)
         for node, weight in zip(new_nodes.tolist(), (alpha - settings.penalty * (distance + 1)).tolist(), strict=True):
             scores[node] = weight
@@ -143,17 +147,22 @@ def find_bridges(
     depth = dict.fromkeys(component_of, 0)
     predecessors: dict[int, tuple[int, int]] = {}
     paths: list[list[int]] = []
-    ring, radius = start, 0
+    ring = start
+    radius = 0
     while len(ring) and 2 * radius <= max_length and components.n_subsets > 1:
         owner, slots = graph.slots_of(ring)
         meetings: list[tuple[int, int, int, int]] = []
         next_ring: list[int] = []
         for position, slot in zip(owner.tolist(), slots.tolist(), strict=True):
-            u, v, edge = int(ring[position]), int(graph.neighbours[slot]), int(graph.slot_edges[slot])
+            u = int(ring[position])
+            v = int(graph.neighbours[slot])
+            edge = int(graph.slot_edges[slot])
             if v not in component_of:
                 if len(component_of) >= max_visited:
                     return paths
-                component_of[v], depth[v], predecessors[v] = component_of[u], radius + 1, (u, edge)
+                component_of[v] = component_of[u]
+                depth[v] = radius + 1
+                predecessors[v] = (u, edge)
                 next_ring.append(v)
             elif component_of[u] != component_of[v] and depth[v] <= radius:
                 meetings.append((depth[u] + depth[v] + 1, edge, u, v))
@@ -161,7 +170,8 @@ def find_bridges(
         for length, edge, u, v in sorted(meetings):
             if length <= max_length and components.merge(component_of[u], component_of[v]):
                 paths.append([*_edges_to_start(u, predecessors)[::-1], edge, *_edges_to_start(v, predecessors)])
-        ring, radius = np.array(sorted(next_ring), dtype=np.int64), radius + 1
+        ring = np.array(sorted(next_ring), dtype=np.int64)
+        radius = radius + 1
     return paths
 
 

@@ -97,7 +97,8 @@ def build_name_vectors(
     Stored vectors are reused; returns the numbers of surface forms and of reused vectors.
     """
     texts = surface_forms(nodes["name"], nodes["aliases"]).texts.to_list()
-    stored_hashes, stored_vectors = np.zeros(0, "S32"), np.zeros((0, encoder.dimensions), np.float16)
+    stored_hashes = np.zeros(0, "S32")
+    stored_vectors = np.zeros((0, encoder.dimensions), np.float16)
     if (folder / "hashes.npy").exists():
         stored_vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
         stored_hashes = np.load(folder / "hashes.npy", allow_pickle=False)
@@ -171,10 +172,12 @@ def open_graph(lake: Lake, name: str, encoder: Encoder, encoder_name: str = "") 
 
 @lru_cache(maxsize=4)
 def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp: Stamp) -> KnowledgeGraph:
-    lake, prefix = Lake(root), f"knowledge/{name}"
+    lake = Lake(root)
+    prefix = f"knowledge/{name}"
     name_vectors = key_for_model(f"{prefix}/node_vectors", encoder_name)
     passage_rows = key_for_model(f"{prefix}/passages", encoder_name)
-    version, model_id = tables_version(lake, name, "nodes", "edges"), f"{encoder.model_id}@{encoder.revision}"
+    version = tables_version(lake, name, "nodes", "edges")
+    model_id = f"{encoder.model_id}@{encoder.revision}"
 
     def column(kind: str, name: str) -> pl.Series:
         arrow_file = lake.index_folder(f"{prefix}/csr") / f"{kind}.arrow"

@@ -87,7 +87,8 @@ def extract_concepts(texts: Sequence[str], encode: Encode, *, top_n: int) -> lis
 
 def _marginal_relevance(relevance: NDArray[np.float64], similarity: NDArray[np.float64], n: int) -> list[int]:
     # Rounding makes ties deterministic.
-    relevance, similarity = np.round(relevance, 6), np.round(similarity, 6)
+    relevance = np.round(relevance, 6)
+    similarity = np.round(similarity, 6)
     order = [int(relevance.argmax())]
     nearest = similarity[order[0]].copy()
     while len(order) < min(n, len(relevance)):

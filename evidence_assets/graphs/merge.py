@@ -152,7 +152,8 @@ def edge_lineage(edges: pa.Table) -> Iterator[pa.Table]:
         triples = batch.column("triple_ids")
         lengths = pc.list_value_length(triples).to_numpy()
         ranks = np.arange(1, lengths.sum() + 1) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        parents, child_ids = pc.list_flatten(triples), batch.column("edge_id").take(pc.list_parent_indices(triples))
+        parents = pc.list_flatten(triples)
+        child_ids = batch.column("edge_id").take(pc.list_parent_indices(triples))
         constants = {"child_kind": EDGE, "relation": DERIVED, "parent_kind": "triple"}
         columns = {name: pa.repeat(value, len(ranks)) for name, value in constants.items()}
         columns |= {"child_id": child_ids, "parent_id": parents, "parent_version": parents}

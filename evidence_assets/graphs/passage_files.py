@@ -93,7 +93,8 @@ class PassageFiles:
     """The opened passage files and their index, read lazily."""
 
     def __init__(self, folder: Path, index: VectorIndex) -> None:
-        self._folder, self._index = folder, index
+        self._folder = folder
+        self._index = index
         self._owners, self._order, self._bounds, self._vectors = (
             open_array(folder / f"{name}.npy") for name in ("owners", "order", "bounds", "vectors")
         )

@@ -86,7 +86,9 @@ def passage_table(
     At most ``TEXTS_PER_BLOCK`` passages are in memory as Python objects; rows are checkpointed in ``blocks``.
     """
     cache = VectorCache.of(previous)
-    tables, reused, n_stored = [build_table("kg_passages", [])], 0, 1
+    tables = [build_table("kg_passages", [])]
+    reused = 0
+    n_stored = 1
     stream = iter(passages)
     while block := list(islice(stream, TEXTS_PER_BLOCK)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)

@@ -16,7 +16,8 @@ import numpy as np
 from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 from evidence_assets.lake.array_files import sorted_unique
 
-UNREACHED, EXCLUDED = np.iinfo(np.int16).max, -2
+UNREACHED = np.iinfo(np.int16).max
+EXCLUDED = -2
 
 
 @dataclass(frozen=True)

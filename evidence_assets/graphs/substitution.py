@@ -88,7 +88,8 @@ def substitute(
 
     ``fixed_target``: The only candidate of the target, instead of all nodes of its type.
     """
-    used_numbers, skipped = [], []
+    used_numbers = []
+    skipped = []
     asserted_patterns = [p for p in patterns if not p.is_denied and not _skip_reason(p, form, ())]
     bound = {end for p in asserted_patterns for end in (p.head, p.tail)}
     for number, pattern in enumerate(patterns):
@@ -179,13 +180,15 @@ def _edge_pairs(graph: TypedGraph, kind: int | None, heads: IntArray, tails: Int
     near, far = graph.pairs(kind, heads if outgoing else tails, outgoing=outgoing)
     is_end = np.zeros(graph.n_nodes, dtype=bool)
     is_end[tails if outgoing else heads] = True
-    near, far = near[is_end[far]], far[is_end[far]]
+    near = near[is_end[far]]
+    far = far[is_end[far]]
     return (near, far) if outgoing else (far, near)
 
 
 def _matching_edges(graph: TypedGraph, pattern: TriplePattern, candidates: Candidates) -> tuple[IntArray, IntArray]:
     """Heads and tails of the edges that satisfy a triplet."""
-    heads, tails = candidates[pattern.head], candidates[pattern.tail]
+    heads = candidates[pattern.head]
+    tails = candidates[pattern.tail]
     along = _edge_pairs(graph, pattern.edge_type, heads, tails)
     if pattern.symmetric:
         against = _edge_pairs(graph, pattern.edge_type, tails, heads)
@@ -240,7 +243,8 @@ def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], cand
             pending -= {i for i in pending if not contradictory.isdisjoint((patterns[i].head, patterns[i].tail))}
             continue
         for term, nodes in ((pattern.head, heads), (pattern.tail, tails)):
-            previous, candidates[term] = candidates[term], sorted_unique(nodes)
+            previous = candidates[term]
+            candidates[term] = sorted_unique(nodes)
             if len(candidates[term]) < len(previous):
                 pending |= {i for i, other in enumerate(patterns) if i != number and term in (other.head, other.tail)}
 
@@ -256,7 +260,8 @@ def _narrow_printed(graph: TypedGraph, patterns: Sequence[TriplePattern], candid
     while True:
         previous_sizes = {term: len(nodes) for term, nodes in candidates.items()}
         for pattern in patterns:
-            head, tail = pattern.head, pattern.tail
+            head = pattern.head
+            tail = pattern.tail
             targets = neighbours(head, pattern, outgoing=True)
             sources = neighbours(tail, pattern, outgoing=False)
             if isinstance(head, Constant):

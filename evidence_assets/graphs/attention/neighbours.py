@@ -99,7 +99,8 @@ class _NeighbourAttention(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         alpha = pattern.softmax(pattern.sampled_product(q, k) * scale)
         ctx.save_for_backward(q, k, v, alpha)
-        ctx.pattern, ctx.scale = pattern, scale
+        ctx.pattern = pattern
+        ctx.scale = scale
         ctx.mark_non_differentiable(alpha)
         return pattern.matrix(alpha) @ v, alpha
 

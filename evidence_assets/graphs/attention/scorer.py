@@ -162,7 +162,8 @@ def _train_and_score_graph(
 
     def forward() -> tuple[Tensor, Tensor]:
         """Projected node vectors, and the last layer's attention per pair of the pattern."""
-        hidden, alpha = features, torch.empty(0)
+        hidden = features
+        alpha = torch.empty(0)
         for weight in weights:
             mixed = hidden @ weight
             if settings.variant == "gcn":  # without queries and keys, all neighbours have the same weight
