@@ -21,7 +21,8 @@ from evidence_assets.models.vectors import Array
 from evidence_assets.text.words import split_words
 
 VERSION = "3"
-K1, B = 1.2, 0.75
+K1 = 1.2
+B = 0.75
 Idf = Literal["published", "plus_one"]
 TokenWeighting = Literal["text", "corpus", "idf"]
 IntArray = NDArray[np.integer[Any]]
@@ -93,7 +94,8 @@ class TermIndexWriter:
 
     def __init__(self, folder: Path, *, postings: bool = True) -> None:
         folder.mkdir(parents=True)
-        self._folder, self._postings = folder, postings
+        self._folder = folder
+        self._postings = postings
         self._number: dict[str, int] = {}
         self._counts: list[Any] = []
 
@@ -114,8 +116,10 @@ class TermIndexWriter:
         order = np.argsort(keys)
         ranks = np.argsort(order).astype(np.int32)
         lengths = [block.sum(axis=1) for block in self._counts]
-        texts, tokens = sum(map(len, lengths)), int(sum(map(np.sum, lengths)))
-        document_frequencies, totals = np.zeros(len(keys), np.int64), np.zeros(len(keys))
+        texts = sum(map(len, lengths))
+        tokens = int(sum(map(np.sum, lengths)))
+        document_frequencies = np.zeros(len(keys), np.int64)
+        totals = np.zeros(len(keys))
         for block in self._counts:
             block.indices = ranks[block.indices]
             block.resize(block.shape[0], len(keys))
@@ -138,10 +142,12 @@ class TermIndexWriter:
         from scipy import sparse
 
         scores = sparse.vstack(self._counts, format="csr").tocsc()
-        starts, indices = scores.indptr.astype(np.int64), scores.indices.astype(np.int32)
+        starts = scores.indptr.astype(np.int64)
+        indices = scores.indices.astype(np.int32)
         ranker = _ranker()
         ranker.scores = {"data": scores.data, "indices": indices, "indptr": starts, "num_docs": scores.shape[0]}
-        ranker.vocab_dict, ranker.nonoccurrence_array = {}, None
+        ranker.vocab_dict = {}
+        ranker.nonoccurrence_array = None
         ranker.save(self._folder, show_progress=False)
 
 
@@ -151,7 +157,8 @@ class TermIndex:
     def __init__(self, folder: Path) -> None:
         metadata = open_description(folder / "meta.json", VERSION, "")
         self._folder = folder
-        self.texts, self.tokens = int(metadata["texts"]), int(metadata["tokens"])
+        self.texts = int(metadata["texts"])
+        self.tokens = int(metadata["tokens"])
         self.average = self.tokens / self.texts if self.texts else 0.0
         self._keys, self._document_frequencies, self._totals = (
             open_array(folder / f"{name}.npy") for name in ("keys", "holding", "totals")

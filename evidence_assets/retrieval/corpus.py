@@ -116,7 +116,8 @@ class IndexedCorpus(CorpusFiles):
     def __init__(self, folder: Path, name: str, version: str) -> None:
         self.index = VectorIndex(folder, expected=version)
         super().__init__(folder)
-        self.name, self.version = name, version
+        self.name = name
+        self.version = version
 
 
 _OPEN_LOCK = Lock()

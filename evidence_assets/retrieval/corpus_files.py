@@ -63,7 +63,8 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
     Memory: one batch, 48 bytes per chunk while ids are sorted, and postings.
     Raises BadInput if a value exceeds float16.
     """
-    ids, words = [np.empty(0, KEY_DTYPE)], TermIndexWriter(folder / "words")
+    ids = [np.empty(0, KEY_DTYPE)]
+    words = TermIndexWriter(folder / "words")
     vectors: ArrayWriter | None = None
     with ExitStack() as stack:
         sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
@@ -75,7 +76,8 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
                 chunks.write_table(rows)
                 for start in range(0, len(rows), TEXTS_PER_SLICE):
                     columns = rows.slice(start, TEXTS_PER_SLICE)
-                    titles, texts = columns.column("title").to_pylist(), columns.column("text").to_pylist()
+                    titles = columns.column("title").to_pylist()
+                    texts = columns.column("text").to_pylist()
                     ids.append(hash_texts(columns.column("chunk_id").to_pylist()))
                     text_keys.add(hash_texts(texts))
                     words.add([stems(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
@@ -109,7 +111,8 @@ class CorpusFiles:
 
     def __init__(self, folder: Path) -> None:
         metadata = open_description(folder / "corpus.json", VERSION, "")
-        self._folder, self._size = folder, int(metadata["chunks"])
+        self._folder = folder
+        self._size = int(metadata["chunks"])
         self._batches = open_asset_file(folder / "chunks.arrow", open_batches)
         self._starts = np.cumsum([0, *map(len, self._batches)])[:-1]
         self._keys, self._positions, self._text_keys = (

@@ -29,7 +29,8 @@ class VectorCache:
     def __init__(self, hashes: Sequence[str] | npt.NDArray[np.bytes_], vectors: npt.NDArray[Any]) -> None:
         keys = np.asarray(hashes, "S32")
         self._order = np.argsort(keys, kind="stable")
-        self._hashes, self.vectors = keys[self._order], vectors
+        self._hashes = keys[self._order]
+        self.vectors = vectors
 
     @classmethod
     def of(cls, rows: pl.DataFrame) -> VectorCache:
@@ -56,7 +57,8 @@ def fill_vectors(
     rows = cache.rows(hashes)
     for start in range(0, len(texts), TEXTS_PER_BLOCK):
         block = np.arange(start, min(start + TEXTS_PER_BLOCK, len(texts)))
-        cached, new = block[rows[block] >= 0], block[rows[block] < 0]
+        cached = block[rows[block] >= 0]
+        new = block[rows[block] < 0]
         if len(cached):
             output[cached] = cache.vectors[rows[cached]]
         if len(new):
@@ -78,7 +80,8 @@ def embed(
     ``save_block``: Called with the rows of each block.
     ``progress``: Called with the numbers of encoded and of all new chunks.
     """
-    ids, hashes = chunks["chunk_id"].to_list(), hash_inputs(chunks["text"], model_id)
+    ids = chunks["chunk_id"].to_list()
+    hashes = hash_inputs(chunks["text"], model_id)
     cache = VectorCache.of(previous)
     rows = cache.rows(hashes)
     vectors = np.zeros((len(ids), dimensions), np.float16)

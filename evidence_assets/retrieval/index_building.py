@@ -109,7 +109,8 @@ def write_index(
     ``progress``: Called with the numbers of indexed and of all vectors.
     """
     vectors = VectorFile(folder / "vectors.npy")
-    n, d = vectors.n, max(1, vectors.d)
+    n = vectors.n
+    d = max(1, vectors.d)
     max_flat = MAX_FLAT_VECTORS if kind == "auto" else 0
     index_kind = "flat" if kind == "flat" or not n else choose_kind(n, d, memory, max_flat)
     index = _build_index(vectors, index_kind, d, progress)
@@ -176,7 +177,8 @@ def _tune_nprobe(index: Any, vectors: VectorFile, neighbours: int) -> tuple[int,
         hits = sum(len(set(a) & set(b)) for a, b in zip(positions.tolist(), nearest[rows, :k].tolist(), strict=True))
         return hits / (len(rows) * k)
 
-    tuning_rows, test_rows = list(range(0, len(queries), 2)), list(range(1, len(queries), 2))
+    tuning_rows = list(range(0, len(queries), 2))
+    test_rows = list(range(1, len(queries), 2))
     target_recall = MIN_RECALL_SHARE * recall(tuning_rows, k_target, lists)
     nprobe = 1
     while nprobe < lists and recall(tuning_rows, k_target, nprobe) < target_recall:

@@ -41,7 +41,8 @@ def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
 
     def compare(pool: TokenPool, start: int, block: tuple[int, int]) -> None:
         first, last = block
-        low, high = pool.offsets[first], pool.offsets[last]
+        low = pool.offsets[first]
+        high = pool.offsets[last]
         cosines = units @ normalize(torch.from_numpy(np.array(pool.vectors[low:high])).float()).T
         best = np.maximum.reduceat(cosines.numpy(), pool.offsets[first:last] - low, axis=1)
         nearest[:, start + first : start + last] = best

@@ -54,9 +54,12 @@ class Segment:
         self.path = path
         [row] = open_asset_file(path, open_batches, "delete it, and the cache writes it")
         arrays = {name: row.column(name).values.to_numpy() for name in row.schema.names}
-        self.offsets, self.terms = arrays["offsets"], arrays["terms"]
-        self.codes, self.counts = arrays["codes"], arrays["counts"]
-        self.vectors, self.spans = arrays["vectors"].reshape(-1, dimensions), arrays["spans"].reshape(-1, 2)
+        self.offsets = arrays["offsets"]
+        self.terms = arrays["terms"]
+        self.codes = arrays["codes"]
+        self.counts = arrays["counts"]
+        self.vectors = arrays["vectors"].reshape(-1, dimensions)
+        self.spans = arrays["spans"].reshape(-1, 2)
         keys: Keys = arrays["keys"].view(KEY_DTYPE)
         self.texts = {key: CachedText(self, number) for number, key in enumerate(keys.tolist())}
 
@@ -123,8 +126,12 @@ class TokenCache:
         self._model = f"{encoder.model_id}@{encoder.revision}"
         self._folder = bounded_folder / content_id("tokens", VERSION, self._model)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._encoder, self._bounded_folder, self._max_bytes = encoder, bounded_folder, max_bytes
-        self._lock, self._segments, self._texts = Lock(), dict[Path, Segment](), dict[bytes, CachedText]()
+        self._encoder = encoder
+        self._bounded_folder = bounded_folder
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        self._segments = dict[Path, Segment]()
+        self._texts = dict[bytes, CachedText]()
         self._reload()
 
     def _reload(self) -> None:
@@ -166,7 +173,8 @@ class TokenCache:
     def _encode(self, missing: dict[bytes, int], read_texts: ReadTexts) -> dict[bytes, CachedText]:
         """Encode and cache the texts at these positions, segment by segment."""
         encoded: dict[bytes, CachedText] = {}
-        keys, positions = list(missing), np.array(list(missing.values()), np.int64)
+        keys = list(missing)
+        positions = np.array(list(missing.values()), np.int64)
         for start in range(0, len(keys), TEXTS_PER_SEGMENT):
             segment_keys = keys[start : start + TEXTS_PER_SEGMENT]
             texts = read_texts(positions[start : start + TEXTS_PER_SEGMENT])

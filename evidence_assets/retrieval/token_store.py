@@ -73,7 +73,8 @@ class TokenStore:
     def __init__(self, folder: Path, *, expected: str, cache: Path, max_bytes: int = MAX_CACHE_BYTES) -> None:
         self.meta = StoreMeta(**open_description(folder / "meta.json", VERSION, expected))
         self.pieces = TermIndex(folder / "pieces")
-        self._cache_folder, self._max_bytes = cache, max_bytes
+        self._cache_folder = cache
+        self._max_bytes = max_bytes
         self._caches: dict[tuple[str, str], TokenCache] = {}
 
     def tokens(self, encoder: Encoder) -> TokenCache:
@@ -105,7 +106,10 @@ class TokenTexts(TextCollection):
         dimensions: int,
         corpus_weights: CorpusWeights,
     ) -> None:
-        self._members, self._terms, self._weighting, self._dimensions = members, terms, weighting, dimensions
+        self._members = members
+        self._terms = terms
+        self._weighting = weighting
+        self._dimensions = dimensions
         self._weights_of_segments = corpus_weights
         self._lengths = np.array([sum(map(len, cached)) for cached in members], np.int64)
 

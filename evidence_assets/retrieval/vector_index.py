@@ -16,7 +16,8 @@ from evidence_assets.models.protocols import FloatArray
 IntArray = npt.NDArray[np.int64]
 
 VERSION = "3"
-INDEX, META = "index.faiss", "meta.json"
+INDEX = "index.faiss"
+META = "meta.json"
 
 
 @dataclass(frozen=True)
