@@ -55,8 +55,10 @@ class TextBounds:
     """
 
     def __init__(self, low_costs: Array32, query_masses: Array, masses: Array, first_tokens: IntArray) -> None:
-        self._low_costs, self._query_masses = low_costs, query_masses
-        self._masses, self._first_tokens = masses, first_tokens
+        self._low_costs = low_costs
+        self._query_masses = query_masses
+        self._masses = masses
+        self._first_tokens = first_tokens
         self.values = np.full(len(first_tokens), -np.inf)
         self._increase(query_masses @ np.minimum.reduceat(low_costs, first_tokens, axis=1))
         self.tighten(np.zeros(len(query_masses)))
@@ -90,7 +92,10 @@ class BoundPass:
         temperature: float = 1.0,
         threads: int = 1,
     ) -> None:
-        self._cost, self._lower, self._temperature, self._threads = cost, lower, temperature, threads
+        self._cost = cost
+        self._lower = lower
+        self._temperature = temperature
+        self._threads = threads
         self._masses = masses
         self._edges = np.cumsum([0, *map(len, masses)]).tolist()
         self._tokens = -(-self._edges[-1] // REGISTER_WIDTH) * REGISTER_WIDTH
@@ -117,7 +122,10 @@ class BoundPass:
 
     def text_bounds(self, texts: TextCollection, numbers: IntArray) -> list[TextBounds]:
         """Bounds of these texts for each query, with the lower bounds of all ground costs in memory."""
-        low_costs, masses, first_tokens, n_tokens = list[Array32](), list[Array](), list[IntArray](), 0
+        low_costs = list[Array32]()
+        masses = list[Array]()
+        first_tokens = list[IntArray]()
+        n_tokens = 0
         for pool, members in texts.parts(numbers):
             tokens = _MassTokens(pool, members)
             costs = np.empty((self._tokens, len(tokens.rows)), dtype=np.float32)
@@ -198,11 +206,14 @@ class _MassTokens:
     """
 
     def __init__(self, pool: TokenPool, texts: IntArray) -> None:
-        starts, lengths = pool.offsets[texts], pool.offsets[texts + 1] - pool.offsets[texts]
+        starts = pool.offsets[texts]
+        lengths = pool.offsets[texts + 1] - pool.offsets[texts]
         first_rows = np.cumsum(lengths) - lengths
         rows = np.arange(lengths.sum()) + np.repeat(starts - first_rows, lengths)
         masses = normalise_texts(pool.weights[rows], lengths)
         has_mass = masses > 0
         last_rows = np.cumsum(np.add.reduceat(has_mass, first_rows, dtype=np.int64))
-        self.pool, self.rows, self.masses = pool, rows[has_mass], masses[has_mass]
+        self.pool = pool
+        self.rows = rows[has_mass]
+        self.masses = masses[has_mass]
         self.first_rows: IntArray = np.concatenate([[0], last_rows[:-1]])

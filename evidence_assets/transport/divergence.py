@@ -53,16 +53,20 @@ def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 <<
     """
     a = np.ascontiguousarray(p, dtype=np.float64)
     b = np.ascontiguousarray(q, dtype=np.float64)
-    n, m, d = len(a), len(b), a.shape[1]
+    n = len(a)
+    m = len(b)
+    d = a.shape[1]
     result = np.empty((n, m))
     rows = max(1, min(m, block_elements // max(d, 1)))
-    sums, logs = np.empty((rows, d)), np.empty((rows, d))
+    sums = np.empty((rows, d))
+    logs = np.empty((rows, d))
     half_entropies = 0.5 * (_entropy(a)[:, None] + _entropy(b)[None, :])
     has_zeros = not (a.min(initial=1.0) > 0 or b.min(initial=1.0) > 0)
     # With S = P + Q, which sums to 2, the entropy of S/2 is ln 2 - ½ Σ S ln S.
     for low in range(0, m, rows):
         block = b[low : low + rows]
-        s, log = sums[: len(block)], logs[: len(block)]
+        s = sums[: len(block)]
+        log = logs[: len(block)]
         for i in range(n):
             np.add(block, a[i], out=s)
             if has_zeros:

@@ -34,7 +34,8 @@ class Workspace:
     """
 
     def __init__(self, tokens: int, chunk: int, block: int, width: int) -> None:
-        self.tokens, self.block = tokens, block
+        self.tokens = tokens
+        self.block = block
         self._rows = torch.empty((2, block, width), dtype=torch.float32)
         self._products = torch.empty((3, tokens * chunk), dtype=torch.float32)
 

@@ -35,10 +35,12 @@ from .ground_cost import CostLike, GroundCost, get_ground_cost
 from .measure import TokenMeasure
 from .pool import IntArray, TextCollection
 
-SEED_TEXTS, MIN_SEED_TEXTS = 16, 3  # solved before the pass over the pool; more of them hardly tighten the bounds
+SEED_TEXTS = 16
+MIN_SEED_TEXTS = 3  # solved before the pass over the pool; more of them hardly tighten the bounds
 TEXTS_PER_SEED = 16  # in a small pool, more seeds would cost more than their bounds save
 MIN_FILTERED_TEXTS = 1024  # in a smaller pool, bounds of all texts take less time than two passes
-FIRST_TEXTS, GROUP_TEXTS = 256, 1024  # texts of the first group, after which the k-th distance is nearly final; others
+FIRST_TEXTS = 256
+GROUP_TEXTS = 1024  # texts of the first group, after which the k-th distance is nearly final; others
 WAVE_TEXTS = 4  # texts solved at a time, all with the bounds before them
 SLACK = 1e-10  # rounding error of bounds in float64; distances of the solver are exact to 1e-6
 
@@ -222,12 +224,15 @@ class _Search:
 
     def _filter_bounds(self, queries: Sequence[_Query], seeds: Sequence[Sequence[_SolvedText]]) -> list[Array]:
         """Bounds of all texts for each query, in one pass: relaxed ones, or those from the mean potential."""
-        lower, features, potentials = self.cost.relaxed_lower, [], []
+        lower = self.cost.relaxed_lower
+        features = []
+        potentials = []
         for query, solved_texts in zip(queries, seeds, strict=True):
             plans = np.hstack([solved.solution.plan for solved in solved_texts])
             relaxed = self.cost.relax(query.points, np.concatenate([s.points for s in solved_texts]), plans)
             if relaxed is None:
-                lower, features = self.cost.lower, [self.cost.features(q.points) for q in queries]
+                lower = self.cost.lower
+                features = [self.cost.features(q.points) for q in queries]
                 potentials = [np.mean(list(q.potentials.values()), axis=0) for q in queries]
                 break
             features.append(relaxed)
@@ -237,10 +242,12 @@ class _Search:
                 for s in solved_texts
             ]
             potentials.append(np.mean([solution.potential for solution in solutions], axis=0))
-        masses, options = [query.masses for query in queries], (self.temperature, self.threads)
+        masses = [query.masses for query in queries]
+        options = (self.temperature, self.threads)
         return BoundPass(self.cost, lower, features, masses, potentials, *options).run(self.pool)
 
     def _text_bounds(self, queries: Sequence[_Query], texts: IntArray) -> list[TextBounds]:
         features = [self.cost.features(query.points) for query in queries]
-        masses, options = [query.masses for query in queries], (self.temperature, self.threads)
+        masses = [query.masses for query in queries]
+        options = (self.temperature, self.threads)
         return BoundPass(self.cost, self.cost.lower, features, masses, (), *options).text_bounds(self.pool, texts)

@@ -88,11 +88,13 @@ def _smallest_tangents() -> Array:
 
     From K(0) = ½ ln 2 at y₀ = 0, α rises on the concave part and falls on the convex part, to γ at y₀ = 1.
     """
-    low, high = np.full(len(CURVATURES), 1e-6), np.ones(len(CURVATURES))
+    low = np.full(len(CURVATURES), 1e-6)
+    high = np.ones(len(CURVATURES))
     for _ in range(60):
         middle = (low + high) / 2
         too_small = tangent_offset(middle, CURVATURES) > 0.5 * np.log(2.0)
-        low, high = np.where(too_small, middle, low), np.where(too_small, high, middle)
+        low = np.where(too_small, middle, low)
+        high = np.where(too_small, high, middle)
     return high
 
 
@@ -146,13 +148,15 @@ class JensenShannon(GroundCost):
         Let t be the greatest z. As (t − z)⁴ e^{4(z − t)} < 1, the mean of (t − z)⁴ is at most d, and ρ ≤ |t| + d^¼. For
         the norm N of the squares, t ≤ ½ ln N ≤ t + ¼ ln d.
         """
-        count, d = len(chunk.rows), features[0].shape[1]
+        count = len(chunk.rows)
+        d = features[0].shape[1]
         largest, norms = torch.empty((2, count))
         sum_a, sum_b, cube_sum = work.products(count)
         for is_centred in (False, True):
             for block, logarithm in chunk.blocks(work, 0.25):
                 if is_centred:
-                    top, low = logarithm.amax(dim=1), logarithm.amin(dim=1)
+                    top = logarithm.amax(dim=1)
+                    low = logarithm.amin(dim=1)
                     torch.maximum(top.abs(), low.abs_(), out=largest[block])
                     logarithm.sub_(top[:, None]).clamp_(min=LOWEST_LOGARITHM)
                 fourth_root = logarithm.exp_()
@@ -184,7 +188,8 @@ class JensenShannon(GroundCost):
         root = np.sqrt(p)
         expected_roots = (plan / plan.sum(axis=1, keepdims=True)) @ np.sqrt(normalise_rows(others))
         best = np.full(len(p), -np.inf)
-        offsets, slopes = np.empty(len(p)), np.empty_like(p)
+        offsets = np.empty(len(p))
+        slopes = np.empty_like(p)
         for curvature, smallest in zip(CURVATURES, SMALLEST_TANGENTS, strict=True):
             y = np.clip(expected_roots / np.maximum(root, 1e-150), smallest, LARGEST_TANGENT)
             offset = (p * tangent_offset(y, curvature)).sum(axis=1) + curvature
@@ -192,7 +197,8 @@ class JensenShannon(GroundCost):
             expected = offset + (slope * expected_roots).sum(axis=1)
             is_better = expected > best
             best[is_better] = expected[is_better]
-            offsets[is_better], slopes[is_better] = offset[is_better], slope[is_better]
+            offsets[is_better] = offset[is_better]
+            slopes[is_better] = slope[is_better]
         lengths = np.linalg.norm(slopes, axis=1)
         # the bisection and the sums in float64, and the roundings of offsets, slopes and sums to float32
         offsets -= 1e-9 + 8 * ROUNDING_UNIT * (np.abs(offsets) + lengths)
@@ -207,8 +213,10 @@ class JensenShannon(GroundCost):
         t ≤ ln ‖e‖ ≤ t + ½ ln d. So ρ ≤ |ln ‖e‖| + ln d + 1. The direction is off by twice as much.
         """
         slopes, offsets, lengths = features
-        count, d = len(chunk.rows), slopes.shape[1]
-        norm, product = torch.empty(count), work.products(count)[0]
+        count = len(chunk.rows)
+        d = slopes.shape[1]
+        norm = torch.empty(count)
+        product = work.products(count)[0]
         for block, half in chunk.blocks(work, 0.5):
             root = half.exp_()
             torch.linalg.vector_norm(root, dim=1, out=norm[block])
