@@ -20,7 +20,8 @@ from evidence_assets.text.prompt_text import as_sentence, fill_prompt, same_prom
 PairScorer = Callable[[Sequence[tuple[str, EntityPair]]], Sequence[float]]
 """Scores each pair in its prompt; see ``tuple_search.bertnet_score``."""
 MAX_SIMILARITY = 0.75
-MIN_PROMPTS, MAX_PROMPTS = 10, 20
+MIN_PROMPTS = 10
+MAX_PROMPTS = 20
 MAX_ROUNDS = 5
 MIN_WEIGHT = 0.05
 _MIXED_PAIR_WEIGHT = 0.5

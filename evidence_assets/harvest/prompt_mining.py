@@ -36,7 +36,8 @@ if TYPE_CHECKING:  # it imports torch
 EntityPair = tuple[str, str]
 SentenceGenerator = Callable[[Sequence[str]], Sequence[Sequence[str]]]
 """Writes sentences from each text: from keywords, or as paraphrases."""
-MAX_PROMPTS, MAX_LAYOUTS = 60, 1200
+MAX_PROMPTS = 60
+MAX_LAYOUTS = 1200
 """Maximum prompts returned, and layouts tried, those with the fewest gap words first."""
 _SMOOTHING = 0.01
 _LOWEST_ENTROPY = 1e-6
@@ -51,7 +52,8 @@ def bert_score(reference: npt.NDArray[np.floating], candidate: npt.NDArray[np.fl
         return 0.0
     reference_rows, rows = (unit_rows(np.asarray(v, dtype=np.float64)) for v in (reference, candidate))
     cosine = reference_rows @ rows.T
-    recall, precision = float(cosine.max(axis=1).mean()), float(cosine.max(axis=0).mean())
+    recall = float(cosine.max(axis=1).mean())
+    precision = float(cosine.max(axis=0).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
@@ -67,7 +69,8 @@ def bleu(reference: Sequence[str], candidate: Sequence[str]) -> float:
     candidate_words = [word.casefold() for word in candidate]
     logs = []
     for size in range(1, longest + 1):
-        reference_ngrams, ngrams = _ngrams(reference_words, size), _ngrams(candidate_words, size)
+        reference_ngrams = _ngrams(reference_words, size)
+        ngrams = _ngrams(candidate_words, size)
         matches = sum((reference_ngrams & ngrams).values())
         if matches == 0:
             return 0.0
@@ -109,13 +112,15 @@ def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
 
 CertaintyForm = Literal["printed", "entropy", "probable"]
 PromptSetting = Literal["initial", "top1", "multi"]
-KEYWORDS_PER_PROMPT, SUBSTITUTES_PER_KEYWORD = 2, 4
+KEYWORDS_PER_PROMPT = 2
+SUBSTITUTES_PER_KEYWORD = 4
 """Keywords of a prompt, and substitutes of each keyword, used to write prompts."""
 KEYWORD_SEPARATOR = "| "
 """Separates the keywords of a text for a keyword-to-sentence model, as the package keytotext does."""
 WRITER_PAIRS = 2
 """Seed pairs for which the masked model writes prompts."""
-MAX_PROPOSALS, MIN_SIMILARITY = 20, 0.6
+MAX_PROPOSALS = 20
+MIN_SIMILARITY = 0.6
 """Maximum candidate substitutes, and minimum cosine between the sentence with a substitute and the original."""
 _MIN_RELATIVE_PROBABILITY = 0.5
 
@@ -313,7 +318,8 @@ def write_sentences(
 
 
 def _is_in_order(text: str, items: Sequence[str]) -> bool:
-    words, start = f" {' '.join(split_words(text))} ".casefold(), 0
+    words = f" {' '.join(split_words(text))} ".casefold()
+    start = 0
     for item in items:
         position = words.find(f" {' '.join(split_words(item))} ".casefold(), start)
         if position < 0:
@@ -328,7 +334,8 @@ def infill_prompts(orders: Sequence[Sequence[str]], pairs: Sequence[EntityPair],
     ``orders``: Keyword orders, including ``<HEAD>`` and ``<TAIL>``.
     Returns those whose gap words have the highest mean log-probability.
     """
-    layouts, vocabulary = _list_layouts(orders), model.vocabulary
+    layouts = _list_layouts(orders)
+    vocabulary = model.vocabulary
     excluded = {word.casefold() for pair in pairs for entity in pair for word in entity.split()}
     allowed = np.asarray([is_word(word) and word.casefold() not in excluded for word in vocabulary])
     position = {word: number for number, word in enumerate(vocabulary)}

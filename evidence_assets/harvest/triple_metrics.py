@@ -14,7 +14,10 @@ from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.models.vectors import unit_rows
 
 MatchRule = Literal["share", "maximum"]
-_MIN_COSINE, _MIN_SHARE, _ROUNDS, _SAMPLE_SIZE = 0.75, 0.5, 200, 100
+_MIN_COSINE = 0.75
+_MIN_SHARE = 0.5
+_ROUNDS = 200
+_SAMPLE_SIZE = 100
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,9 @@ def canonical_triple(triple: Triple, directions: Mapping[str, Direction]) -> Tri
     Triples of symmetric relations have head and tail in alphabetical order. Of a relation and its inverse, the
     alphabetically first one is used.
     """
-    head, relation, tail = triple[0].casefold(), triple[1], triple[2].casefold()
+    head = triple[0].casefold()
+    relation = triple[1]
+    tail = triple[2].casefold()
     inverse = directions.get(relation, Direction()).inverse
     inverse = inverse or next((name for name, other in directions.items() if other.inverse == relation), None)
     if inverse is not None and inverse < relation:

@@ -85,7 +85,8 @@ def transport_costs(masses: Array, other: Array, costs: Array) -> Array:
         return result
     if masses.shape[1] == 2 and len(other) == 2:
         # the plan has one free entry; the cost is linear in it, so the optimum is at an end of its range
-        first, second = masses[:, 0], float(other[0])
+        first = masses[:, 0]
+        second = float(other[0])
         ends = np.stack([np.maximum(0.0, first + second - 1), np.minimum(first, second)])
         plans = np.stack([ends, first - ends, second - ends, 1 - first - second + ends], axis=-1)
         closed: Array = np.einsum("ekp,kp->ek", np.maximum(plans, 0.0), costs.reshape(-1, 4)).min(axis=0)
@@ -147,7 +148,8 @@ def _support(sentence: ScoredSentence, ground: GroundDistance) -> tuple[Array, A
     if weights.sum() <= 0:
         weights = np.ones(len(vectors))
     has_mass = weights > 0
-    weights, vectors = weights[has_mass], vectors[has_mass]
+    weights = weights[has_mass]
+    vectors = vectors[has_mass]
     if ground == "euclidean":
         return weights / weights.sum(), vectors * weights[:, None]
     return weights / weights.sum(), unit_rows(vectors)

@@ -138,7 +138,10 @@ class _Search:
     def __init__(
         self, log_probs: LogProbModel, vocabulary: Sequence[str], weights: npt.NDArray[np.float64], variant: ScoreForm
     ) -> None:
-        self._ask, self._vocabulary, self._weights, self._variant = log_probs, vocabulary, weights, variant
+        self._ask = log_probs
+        self._vocabulary = vocabulary
+        self._weights = weights
+        self._variant = variant
         self._text_ranks = np.argsort(np.argsort(np.asarray(vocabulary)))
         self._order = itertools.count()
         self._incomplete: list[_Entry] = []
@@ -230,7 +233,8 @@ def _bound(node: _Node, row: npt.NDArray[np.float64], variant: ScoreForm) -> npt
     head_length, tail_length = node.shape
     entities = total / head_length
     if len(node.filled) >= head_length:
-        head, tail = sum(node.log_probs[:head_length]), sum(node.log_probs[head_length:])
+        head = sum(node.log_probs[:head_length])
+        tail = sum(node.log_probs[head_length:])
         entities = head / head_length + (tail + row) / tail_length
     lowest = np.minimum(min(node.log_probs, default=0.0), row)
     return (total / (head_length + tail_length) + entities / 2 + lowest) / 3
@@ -239,7 +243,8 @@ def _bound(node: _Node, row: npt.NDArray[np.float64], variant: ScoreForm) -> npt
 def _excluded_words(node: _Node) -> list[int]:
     """Words that would repeat within an entity, or make the tail equal to the head."""
     head_length, tail_length = node.shape
-    head, tail = node.filled[:head_length], node.filled[head_length:]
+    head = node.filled[:head_length]
+    tail = node.filled[head_length:]
     if len(node.filled) < head_length:
         return list(head)
     excluded = list(tail)
