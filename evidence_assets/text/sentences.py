@@ -18,7 +18,8 @@ _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’）]*+|\n(?=\s*\n|\s*(?:[-*•]|\d{1,3}[.)])\s)"
 )
 _WORD_BEFORE = re.compile(r"([\w.°/]+)\.$")
-_LIST_NUMBER, MAX_LIST_NUMBER = re.compile(r"\s*\d{1,3}\."), 20
+_LIST_NUMBER = re.compile(r"\s*\d{1,3}\.")
+MAX_LIST_NUMBER = 20
 _AMBIGUOUS = frozenset(("a.m", "p.m"))
 """Abbreviations that may end a sentence, like a single letter: "at 7 p.m. It …", "vitamin C. They …"."""
 _FIRST_WORD = re.compile(r"\s*(?:However|In|It|Its|The|Their|There|These|They|This)\s")
