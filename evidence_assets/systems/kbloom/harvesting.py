@@ -124,7 +124,8 @@ def harvest_relation(
     if settings.variant == "kbloom" and matches:
         distances, fluencies = score_pairs(relation, matches, model, settings, causal)
         scores = triple_scoring.final_scores(distances, fluencies, len(relation.pairs), settings.final)
-        semantic, fluency = distances.tolist(), fluencies.tolist()
+        semantic = distances.tolist()
+        fluency = fluencies.tolist()
     order = sorted(range(len(matches)), key=lambda i: (-scores[i], matches[i].head, matches[i].tail))
     likelihoods = queries.pair_log_likelihoods(matches)
     finders = find_supporting_prompts(likelihoods, [pair.shape for pair in matches]) if matches else []
@@ -133,7 +134,8 @@ def harvest_relation(
     clashes = flag_contradictions([(matches[i].head, matches[i].tail) for i in best])
     triples = []
     for rank, (i, clash) in enumerate(zip(best, clashes, strict=True), start=1):
-        head, tail = matches[i].head, matches[i].tail
+        head = matches[i].head
+        tail = matches[i].tail
         conditions = {
             "seed": (head.casefold(), tail.casefold()) in seeds,
             "second_tail": relation.functional and clash,
@@ -141,7 +143,8 @@ def harvest_relation(
         }
         flags = tuple(flag for flag, is_set in conditions.items() if is_set)
         prompt_positions = tuple(kept_prompts[prompt][0] for prompt in finders[i])
-        score, agreement = float(scores[i]), len(prompt_positions) / len(kept_prompts)
+        score = float(scores[i])
+        agreement = len(prompt_positions) / len(kept_prompts)
         triple = HarvestedTriple(head, tail, score, semantic[i], fluency[i], rank, agreement, prompt_positions, flags)
         triples.append(triple)
     return Harvest(settings.variant, tuple(prompts), tuple(candidates), tuple(triples))
@@ -155,7 +158,10 @@ def mine_relation_prompts(
     The baseline paraphrases the prompt with ``models.paraphrase`` if there is one. Otherwise it weights K-Bloom's
     candidates; pass them as ``mined`` to avoid mining them twice.
     """
-    prompt, pairs, setting, n = relation.prompt, relation.pairs, settings.prompts, settings.max_prompts
+    prompt = relation.prompt
+    pairs = relation.pairs
+    setting = settings.prompts
+    n = settings.max_prompts
     if settings.variant == "kbloom":
         return prompt_mining.mine_prompts(prompt, pairs, models, setting=setting, n=n, choice=settings.prompt_choice)
     candidates: list[str] = []
@@ -170,9 +176,13 @@ def mine_relation_prompts(
 
 def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, EntityPair]]) -> list[float]:
     """BertNet's score of each pair in its prompt; the head's words are filled in before the tail's."""
-    texts, words, slots, head_sizes = [], [], [], []
+    texts = []
+    words = []
+    slots = []
+    head_sizes = []
     for prompt, (head, tail) in prompt_pairs:
-        head_words, tail_words = head.split(), tail.split()
+        head_words = head.split()
+        tail_words = tail.split()
         masks = (" ".join([MASK_SLOT] * len(part)) for part in (head_words, tail_words))
         texts.append(as_sentence(fill_prompt(prompt, *masks)))
         tail_first = prompt.index(TAIL) < prompt.index(HEAD)
@@ -229,7 +239,9 @@ class PromptQueries:
     def __init__(
         self, model: MaskedLM, prompts: Sequence[str], words: Sequence[str], allowed: npt.NDArray[np.intp]
     ) -> None:
-        self._model, self._words, self._allowed = model, words, allowed
+        self._model = model
+        self._words = words
+        self._allowed = allowed
         self._position = {word: position for position, word in enumerate(words)}
         self._prompts = [as_sentence(prompt) for prompt in prompts]
         self._tail_first = [prompt.index(TAIL) < prompt.index(HEAD) for prompt in prompts]
@@ -258,12 +270,14 @@ class PromptQueries:
 
     def render(self, queries: Sequence[FillQuery]) -> tuple[list[str], list[int]]:
         """The text of each query and the position of its slot to predict."""
-        texts, slots = [], []
+        texts = []
+        slots = []
         for query in queries:
             head_length, tail_length = query.shape
             words = [self._words[word] for word in query.filled]
             words += [MASK_SLOT] * (head_length + tail_length - len(words))
-            head, tail = " ".join(words[:head_length]), " ".join(words[head_length:])
+            head = " ".join(words[:head_length])
+            tail = " ".join(words[head_length:])
             texts.append(fill_prompt(self._prompts[query.prompt], head, tail))
             in_head = len(query.filled) < head_length
             slots.append(tail_length if in_head and self._tail_first[query.prompt] else 0)

@@ -87,7 +87,10 @@ def build_harvest_rows(
 
     Raises BadInput if a harvest is empty: the relation failed.
     """
-    prompts, candidate_tuples, triples, lineage = list[Row](), list[Row](), list[Row](), list[Row]()
+    prompts = list[Row]()
+    candidate_tuples = list[Row]()
+    triples = list[Row]()
+    lineage = list[Row]()
     seeds = [_seed_id(relation, *pair) for pair in relation.pairs]
     for harvest in harvests:
         if not harvest.triples:
@@ -146,7 +149,9 @@ def select_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: st
     directed_facts = {(head.casefold(), relation, tail.casefold()) for head, relation, tail in facts}
 
     def flags(fact: Triple) -> list[str]:
-        head, relation, tail = fact[0].casefold(), fact[1], fact[2].casefold()
+        head = fact[0].casefold()
+        relation = fact[1]
+        tail = fact[2].casefold()
         if (tail, relation, head) in directed_facts and head != tail:
             return ["both_ways" if directions[relation].symmetric else "reversed"]
         by_inverse = not directions[relation].symmetric and fact_counts[canonical_triple(fact, directions)] > 1

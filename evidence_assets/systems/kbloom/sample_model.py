@@ -30,7 +30,8 @@ def read_entity_names(paths: Sequence[Path]) -> set[str]:
 
 def masked_model_stages(variant: Variant) -> list[Stage]:
     """The stage of the masked language model: trained on the sample corpus, or a Hugging Face model."""
-    harvesting, masked = variant.profile.harvesting, variant.profile.masked_model
+    harvesting = variant.profile.harvesting
+    masked = variant.profile.masked_model
     is_trained = masked.name == SAMPLE_MASKED_LM
 
     def make(context: StageContext) -> StageOutput:
@@ -40,7 +41,8 @@ def masked_model_stages(variant: Variant) -> list[Stage]:
             if chunks.is_empty():
                 raise StaleInput("corpus/sample/chunks is missing; materialize it first")
             sentences = extract_sentences(chunks)
-            folder, names = context.lake.index_folder(MASKED_LM_ASSET), read_entity_names(graphs)
+            folder = context.lake.index_folder(MASKED_LM_ASSET)
+            names = read_entity_names(graphs)
             training = TrainingSettings(steps=harvesting.training_steps)
             input_hash = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(training))
             report = train_if_changed(

@@ -53,7 +53,8 @@ def measure_control(
 
     stated_set, held_out_set, harvested_set = map(canonical, (stated_facts, held_out_facts, harvested_facts))
     corpus_facts = stated_set | held_out_set
-    heads, tails = Counter(fact[0] for fact in corpus_facts), Counter(fact[2] for fact in corpus_facts)
+    heads = Counter(fact[0] for fact in corpus_facts)
+    tails = Counter(fact[2] for fact in corpus_facts)
     if relation.symmetric:
         heads = tails = heads + tails
     unstated = canonical((h, relation.id, t) for h in heads for t in tails if h != t) - stated_set
@@ -76,7 +77,8 @@ def build_sample_rows(
     ``known_entities`` do not count as novel. A collection has the mean over its relations with a bootstrap interval
     over them, and the control over all its held-out facts together.
     """
-    rows, reference = list[Row](), set(known_entities)
+    rows = list[Row]()
+    reference = set(known_entities)
     for collection, relations in harvest.collections.items():
         values: dict[str, dict[str, list[float]]] = {origin: defaultdict(list) for origin in harvest.selectors}
         controls: dict[str, list[Control]] = {origin: [] for origin in harvest.selectors}
@@ -119,7 +121,8 @@ def _share(count: int, total: int) -> Estimate:
 
 
 def _control_metrics(controls: Sequence[Control]) -> dict[str, Estimate]:
-    n_recovered, n_held_out = sum(c.n_recovered for c in controls), sum(c.n_held_out for c in controls)
+    n_recovered = sum(c.n_recovered for c in controls)
+    n_held_out = sum(c.n_held_out for c in controls)
     if not n_held_out:
         return {}
     return {

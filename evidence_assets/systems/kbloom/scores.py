@@ -45,7 +45,8 @@ Row = dict[str, Any]
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 MAX_REFERENCE_TUPLES = 20_000
 """Reference tuples per relation: as many as 200 rounds of 100 can draw. Larger references are thinned."""
-INSPECTED_RELATION, INSPECTED_TUPLES = "UsedFor", 10
+INSPECTED_RELATION = "UsedFor"
+INSPECTED_TUPLES = 10
 """Relation whose best tuples the paper prints one by one, and their number."""
 REFERENCES_FILE = Path(__file__).with_name("references.yaml")
 LAMA = "lama"

@@ -124,7 +124,8 @@ def read_seed_folder(*folders: Path) -> SeedFolder:
             message = f"relation {relation.id!r} is already defined in {files[relation.id].name}; change one of the ids"
             errors.append(BadInput(message, file=path, line=_find_line(root, "id"), field="id"))
             continue
-        relations[relation.id], files[relation.id] = relation, path
+        relations[relation.id] = relation
+        files[relation.id] = path
     return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), files)
 
 
@@ -144,7 +145,8 @@ def find_suspect_seeds(folder: SeedFolder) -> list[BadInput]:
             else:
                 continue
             path = folder.files[relation.id]
-            line, pair = _find_line(_read_seed_file(path)[1], "pairs", position), list(relation.pairs[position])
+            line = _find_line(_read_seed_file(path)[1], "pairs", position)
+            pair = list(relation.pairs[position])
             warnings.append(BadInput(f"the seed {pair} {problem}", file=path, line=line, field="pairs"))
     return warnings
 
@@ -163,7 +165,8 @@ def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
         return TypeAdapter(Relation).validate_python({"template": fields.get("prompt"), **fields}), root
     except ValidationError as invalid:
         error = invalid.errors()[0]
-        name, message = str(error["loc"][0]), error["msg"].removeprefix("Value error, ")
+        name = str(error["loc"][0])
+        message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "unexpected_keyword_argument":
             message = f"is not a key of a seed file{did_you_mean(name, Relation.__dataclass_fields__)}"
         elif error["type"] == "missing":

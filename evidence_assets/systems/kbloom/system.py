@@ -41,7 +41,8 @@ from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, read
 from evidence_assets.systems.kbloom.scores import Reference, load_references
 from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, StatementForm, reword_statements
 
-SEED_ASSET, SEED_FOLDER_ASSET = "knowledge/seeds", "raw/seeds"
+SEED_ASSET = "knowledge/seeds"
+SEED_FOLDER_ASSET = "raw/seeds"
 """Assets of the seeds of each relation and of the folder of seed files."""
 ALL_SEEDS = StageInput(SEED_ASSET, "every")
 
@@ -122,7 +123,8 @@ class _Stages:
         for collection in settings.collections:
             about = f"Harvested triples of all relations of {collection}, flagged by their reverse."
             reads = [StageInput(self.harvest_asset, "every"), ALL_SEEDS, StageInput(SEED_FOLDER_ASSET)]
-            key, merge = f"{self.variant.key}/{collection}", partial(self._merge_collection, collection)
+            key = f"{self.variant.key}/{collection}"
+            merge = partial(self._merge_collection, collection)
             stages.append(Stage(key, "triples", merge, about, reads, VERSION, partitions=""))
         reads = [StageInput(SEED_FOLDER_ASSET)]
         if settings.truth:
@@ -139,7 +141,8 @@ class _Stages:
             stages.append(
                 self._stage(f"_on_{origin.name}", compare, about, [StageInput(origin.key)], f"{version}:2", "gpu")
             )
-        judges, likelihood = _judge_settings(), self.variant.profile.harvesting.likelihood
+        judges = _judge_settings()
+        likelihood = self.variant.profile.harvesting.likelihood
         if judges or likelihood is not None:
             models = [prompts_version(one, JUDGE, prompts=self.variant.prompt_settings) for one in judges]
             models += [f"{likelihood.name}@{likelihood.revision}"] if likelihood else []
@@ -166,7 +169,8 @@ class _Stages:
     @property
     def _other_models(self) -> list[str]:
         """Models other than the masked one and the encoder, as far as they are known without loading them."""
-        harvesting, models = self.variant.profile.harvesting, list[str]()
+        harvesting = self.variant.profile.harvesting
+        models = list[str]()
         if self.settings.prompts != "initial":
             writers = [model for model in (harvesting.writer, harvesting.substitution) if model is not None]
             models += [f"{model.name}@{model.revision}" for model in writers]
@@ -233,7 +237,8 @@ class _Stages:
             candidates = context.read("candidate_tuples", context.asset, context.partition)
             side_tables = {"prompts": prompts, "candidate_tuples": candidates}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
-        models, harvesting = self._open_mining_models(context), context.profile.harvesting
+        models = self._open_mining_models(context)
+        harvesting = context.profile.harvesting
         causal = get_sequence_model(TextLikelihood, harvesting.causal) if harvesting.causal else None
         check_seeds(relation, models.masked)
         check_kinds(relation, kinds)
@@ -272,7 +277,8 @@ class _Stages:
     def _score_by_models(self, context: StageContext) -> StageOutput:
         from evidence_assets.models.sequence_models import TextLikelihood  # imports torch, which planning does not need
 
-        settings, harvest = context.profile.harvesting.likelihood, self._read_harvest(context)
+        settings = context.profile.harvesting.likelihood
+        harvest = self._read_harvest(context)
         judges = [open_language_model(context, generator) for generator in _judge_settings()]
         likelihood = None if settings is None else get_sequence_model(TextLikelihood, settings)
         judgements = scores.build_judgement_rows(harvest, judges)
