@@ -71,7 +71,8 @@ class AnswerView(AnswerRows):
     @property
     def answer_text(self) -> str:
         """The answer as a sentence; without options and confident evidence, the closest statement."""
-        row, question = self.prediction, self.question
+        row = self.prediction
+        question = self.question
         if row["status"] == "failed":
             return f"No answer: {row['error']}"
         if question is None or not question["options"]:
@@ -88,7 +89,8 @@ class AnswerView(AnswerRows):
 
     def _short_answer(self) -> str:
         row = self.prediction
-        answer, status = row["answer"], row["status"]
+        answer = row["answer"]
+        status = row["status"]
         if not answer or status == "insufficient":
             if (item := self.closest_statement) is None:
                 return f"{NO_ANSWER}."
@@ -112,7 +114,8 @@ class AnswerView(AnswerRows):
     @property
     def headline(self) -> str:
         """The answer with its status and confidence."""
-        row, text = self.prediction, self.answer_text
+        row = self.prediction
+        text = self.answer_text
         confidence = [] if row["confidence"] is None else [f"{self.confidence_name} {row['confidence']:.2f}"]
         if self.has_answer:
             name = f"{self.name}, {row['answer']}" if self.name else text
@@ -165,7 +168,8 @@ class AnswerView(AnswerRows):
         """The chain of the answer; all if the question is negated or has no answer, none if no cell answers it."""
         if self.answer_text == NO_CELL:
             return []
-        chains, is_negated = self.cited_chains, self.question and self.question["negated"]
+        chains = self.cited_chains
+        is_negated = self.question and self.question["negated"]
         return [chain for chain in chains if chain["is_answer"] and not is_negated] or chains
 
     @property

@@ -43,7 +43,8 @@ class PartitionRows:
     """Rows in the files of one partition of questions."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, files: PartitionFiles) -> None:
-        self.connection, self.files = connection, files
+        self.connection = connection
+        self.files = files
 
     def of(self, kind: str, condition: str, **parameters: Any) -> list[Row]:
         """Rows of a kind that match a condition, with their assets."""
@@ -123,17 +124,28 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
         evidence_ids = {e for chain in answer_chains for e in evidence_of_chain[chain["chain_id"]]}
         evidence_ids = evidence_ids or set(evidence_of_answer[key])
         citations = [c for c in all_citations if c["chain_id"] in chains_of_answer[key]]
-        supporting = {c["chain_id"] for c in answer_chains if negated or c["hypothesis"] == answer["answer"]}
-        cited = [c for c in citations if not supporting or c["chain_id"] in supporting]
-        used_ids = {c["evidence_id"] for c in cited if supporting and c["verdict"] == "verified"}
+        supporting_ids = {c["chain_id"] for c in answer_chains if negated or c["hypothesis"] == answer["answer"]}
+        cited_ids, used_ids = _find_cited_ids(citations, supporting_ids)
         if not answer_chains:
             used_ids = {e for e, relation in evidence_of_answer[key].items() if relation == lineage.USED}
-        first_ids = used_ids.union(c["evidence_id"] for c in cited)
-        evidence_rows = [row for row in evidence if row["evidence_id"] in evidence_ids]
-        evidence_rows.sort(key=lambda row: row["evidence_id"] not in first_ids)
+        evidence_rows = _order_evidence(evidence, evidence_ids, used_ids | cited_ids)
         results.append(
             AnswerRows(
                 answer, question, answer_chains, evidence_rows, citations, counterfactuals.get(key), frozenset(used_ids)
             )
         )
     return results
+
+
+def _order_evidence(evidence: Sequence[Row], ids: set[str], first_ids: set[str]) -> list[Row]:
+    """The rows of evidence with these ids, those of ``first_ids`` first."""
+    rows = [row for row in evidence if row["evidence_id"] in ids]
+    return sorted(rows, key=lambda row: row["evidence_id"] not in first_ids)
+
+
+def _find_cited_ids(citations: Sequence[Row], supporting_ids: set[str]) -> tuple[set[str], set[str]]:
+    """Ids of the evidence that the supporting chains cite, and that they cite verifiably."""
+    if not supporting_ids:
+        return {c["evidence_id"] for c in citations}, set()
+    cited = [c for c in citations if c["chain_id"] in supporting_ids]
+    return {c["evidence_id"] for c in cited}, {c["evidence_id"] for c in cited if c["verdict"] == "verified"}

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
@@ -25,8 +26,9 @@ SOURCE_COLUMNS = {
 """SQL of the columns that are read of each kind of source."""
 _CELL = re.compile(r"r(\d+)c(\d+)")
 _SPAN = re.compile(r"(\d+):(\d+)")
-MAX_ROWS, MAX_COLUMNS = 60, 40
-"""Size to which larger tables are truncated."""
+MAX_ROWS = 60
+MAX_COLUMNS = 40
+"""Columns to which wider tables are truncated, as longer ones to MAX_ROWS rows."""
 MAX_CELLS = 10
 """Maximum cells of a column that are listed in text."""
 
@@ -51,7 +53,9 @@ class EvidenceView:
                 rest = [f"and {len(cells) - MAX_CELLS} more"] if len(cells) > MAX_CELLS else []
                 return ": ".join(filter(None, [header, "; ".join(cells[:MAX_CELLS] + rest)]))
             case "cell" if self.source is not None and (match := _CELL.fullmatch(self.row["locator"])):
-                texts, row, column = self.source["texts"], int(match[1]), int(match[2])
+                texts = self.source["texts"]
+                row = int(match[1])
+                column = int(match[2])
                 labels = [texts.get((row, 0)) if column else "", texts.get((0, column)) if row else ""]
                 return ": ".join(filter(None, [", ".join(filter(None, labels)), str(self.row["text"])]))
         return str(self.row["text"])
@@ -68,13 +72,16 @@ class EvidenceView:
     @property
     def location(self) -> str:
         """Location in the source: characters of a document, a cell of a table, or a line of a file."""
-        row, source = self.row, self.source
+        row = self.row
+        source = self.source
         if source is None:
             return "no longer in the lake"
         if "char_start" in source:
-            start, end = source["char_start"], source["char_end"]
+            start = source["char_start"]
+            end = source["char_end"]
             if span := _SPAN.fullmatch(row["locator"]):
-                start, end = start + int(span[1]), start + int(span[2])
+                end = start + int(span[2])
+                start += int(span[1])
             return f"{source['place']}, characters {start}–{end}"
         if "cells" in source:
             return f"{source['place']}, {' '.join(dict.fromkeys((row['kind'], row['locator'])))}"
@@ -85,7 +92,8 @@ class EvidenceView:
         """Text of the chunk before, within and after the evidence, which without characters is the whole chunk."""
         if self.source is None or "char_start" not in self.source:
             return None
-        text, span = self.source["text"], _SPAN.fullmatch(self.row["locator"])
+        text = self.source["text"]
+        span = _SPAN.fullmatch(self.row["locator"])
         start, end = (int(span[1]), int(span[2])) if span else (0, len(text))
         return text[:start], text[start:end], text[end:]
 
@@ -130,29 +138,38 @@ def build_grid(
 
     ``quoted``: Evidence ids and texts of verified quotes: of a used column, only quoted cells count as used.
     """
-    cell_numbers, states = dict[str, int | None](), dict[str, str]()
-    caption_cell: GridCell | None = None
+    states, numbers = _mark_cells(evidence, quoted)
+    caption_cell = None
     for item in evidence:
-        row, state = item.row, "used" if item.is_used else "kept"
-        if row["locator"] == CAPTION:
-            caption_cell, cells = GridCell(table["caption"], state, item.number), []
-        elif row["locator"].startswith("r"):
-            cells = [row["locator"]]
-            states[row["locator"]] = state
-        else:
-            lines = {f"r{i}{row['locator']}": text for i, text in enumerate(row["text"].split("\n")) if text}
-            states |= {p: "used" if (row["evidence_id"], text) in quoted else "kept" for p, text in lines.items()}
-            cells = list(lines)
-        cell_numbers |= dict.fromkeys(cells[:1], item.number)
-    width = max([len(table["header"]), *(cell["column"] + 1 for cell in table["cells"])])
+        if item.row["locator"] == CAPTION:
+            caption_cell = GridCell(table["caption"], "used" if item.is_used else "kept", item.number)
     texts = texts_by_cell(table)
-    rows = [
-        [
-            GridCell(texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), cell_numbers.get(f"r{i}c{j}"))
-            for j in range(min(width, MAX_COLUMNS))
-        ]
-        for i in range(min(table["n_rows"] + 1, MAX_ROWS))
-    ]
-    return Grid(
-        table["table_id"], table["caption"], rows, width > MAX_COLUMNS or table["n_rows"] + 1 > MAX_ROWS, caption_cell
-    )
+    width = max([len(table["header"]), *(column + 1 for _, column in texts)])
+    height = table["n_rows"] + 1
+    rows = []
+    for i in range(min(height, MAX_ROWS)):
+        cells = [(texts.get((i, j), ""), f"r{i}c{j}") for j in range(min(width, MAX_COLUMNS))]
+        rows.append([GridCell(text, states.get(key, "dropped"), numbers.get(key)) for text, key in cells])
+    is_truncated = width > MAX_COLUMNS or height > MAX_ROWS
+    return Grid(table["table_id"], table["caption"], rows, is_truncated, caption_cell)
+
+
+def _mark_cells(
+    evidence: Sequence[EvidenceView], quoted: Collection[tuple[str, str]]
+) -> tuple[dict[str, str], dict[str, int]]:
+    """The state of each cell of evidence, and the number of the evidence at its first cell."""
+    states: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    for item in evidence:
+        locator = item.row["locator"]
+        if locator == CAPTION:
+            continue
+        if locator.startswith("r"):
+            cells = {locator: "used" if item.is_used else "kept"}
+        else:
+            evidence_id = item.row["evidence_id"]
+            texts = {f"r{i}{locator}": text for i, text in enumerate(item.row["text"].split("\n")) if text}
+            cells = {key: "used" if (evidence_id, text) in quoted else "kept" for key, text in texts.items()}
+        states |= cells
+        numbers |= dict.fromkeys(islice(cells, 1), item.number)
+    return states, numbers

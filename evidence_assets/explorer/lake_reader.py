@@ -80,7 +80,8 @@ def find_last_run(times: Mapping[Path, float]) -> tuple[float, float] | None:
 
 def changes_sql(times: Mapping[Path, float], start: float) -> str:
     """SQL of the table ``changes``: each partition that was written since ``start``, against its version before."""
-    old, new = dict[str, Path](), dict[str, Path]()
+    old = dict[str, Path]()
+    new = dict[str, Path]()
     for path, written in sorted(times.items(), key=lambda item: (item[1], item[0])):
         if path.name.startswith(CHANGE_KINDS):
             (new if written >= start else old)[path.name] = path
@@ -146,7 +147,8 @@ class LakeReader:
         self.connection.execute(QUESTIONS.format(questions=scan_sql("questions", sorted(stamps["questions"]))))
         self.connection.execute(ANSWERS)
         self.connection.execute(changes_sql(times, self.last_run[0] if self.last_run else 0.0))
-        self._stamps, self._values = stamps, {}
+        self._stamps = stamps
+        self._values = {}
 
 
 def _read_stamps(folder: Path) -> Stamps:

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.evidence_view import EvidenceView
 from evidence_assets.explorer.pages import link, shorten
 
-WIDTH, GAP, LINE = 1_140, 70, 18
-"""Pixels of a drawing's width, between columns, and of a line of text."""
-PADDING, HEADING, SPACE = 6, 26, 10
-"""Pixels around a box's text, for the columns' headings, and between boxes."""
+# Sizes in pixels.
+WIDTH = 1_140
+GAP = 70
+"""Space between columns."""
+LINE = 18
+"""Height of a line of text."""
+PADDING = 6
+"""Space around a box's text."""
+HEADING = 26
+"""Space for the columns' headings."""
+SPACE = 10
+"""Space between boxes."""
 CHARACTER = 7.8
 """Assumed width of a character in pixels."""
-MAX_TEXT, MAX_LINES = 300, 3
-"""Maximum characters of a box's full text, which is its tooltip and its name for screen readers, and drawn lines."""
+MAX_TEXT = 300
+"""Maximum characters of a box's full text, which is its tooltip and its name for screen readers."""
+MAX_LINES = 3
+"""Maximum drawn lines of a box's text."""
 
 
 @dataclass
@@ -69,42 +80,38 @@ def draw_layers(
     """Place boxes in columns, centred vertically; curves to missing boxes are left out."""
     width = (WIDTH - GAP * (len(headings) - 1)) / len(headings)
     n_characters = int((width - 2 * PADDING) / CHARACTER)
+    column_heights = [0.0] * len(headings)
     for box in boxes:
         box.text = shorten(box.text, MAX_TEXT)
         box.lines = textwrap.wrap(box.text, n_characters, max_lines=MAX_LINES, placeholder=" …") or [""]
-    columns = [[box for box in boxes if box.column == number] for number in range(len(headings))]
-    column_heights = [sum(box.height + SPACE for box in column) for column in columns]
-    for number, column in enumerate(columns):
-        y = HEADING + (max(column_heights) - column_heights[number]) / 2
-        for box in column:
-            box.x, box.y = number * (width + GAP), y
-            y += box.height + SPACE
+        column_heights[box.column] += box.height + SPACE
+    height = max(column_heights)
+    next_y = [HEADING + (height - column_height) / 2 for column_height in column_heights]
+    for box in boxes:
+        box.x = box.column * (width + GAP)
+        box.y = next_y[box.column]
+        next_y[box.column] += box.height + SPACE
     placed = {box.key: box for box in boxes}
-    return Drawing(
-        title,
-        description,
-        HEADING + max(column_heights),
-        width,
-        [(number * (width + GAP), heading) for number, heading in enumerate(headings)],
-        boxes,
-        [
-            (_path(placed[start], placed[end], width), style)
-            for start, end, style in curves
-            if start in placed and end in placed
-        ],
-    )
+    visible = [curve for curve in curves if curve.start in placed and curve.end in placed]
+    paths = [(_path(placed[curve.start], placed[curve.end], width), curve.style) for curve in visible]
+    positions = [(number * (width + GAP), heading) for number, heading in enumerate(headings)]
+    return Drawing(title, description, HEADING + height, width, positions, boxes, paths)
 
 
 def _path(start: Box, end: Box, width: float) -> str:
     """A curve from the right side of a box to the left side of another."""
-    x1, y1 = start.x + width, start.y + start.height / 2
-    x2, y2 = end.x, end.y + end.height / 2
+    x1 = start.x + width
+    y1 = start.y + start.height / 2
+    x2 = end.x
+    y2 = end.y + end.height / 2
     middle = (x1 + x2) / 2
     return f"M {x1:.1f} {y1:.1f} C {middle:.1f} {y1:.1f} {middle:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
 
 
-MAX_EVIDENCE, MAX_SOURCES = 8, 12
-"""Maximum rows of evidence and sources that are drawn."""
+MAX_EVIDENCE = 8
+"""Maximum rows of evidence that are drawn."""
+MAX_SOURCES = 12
+"""Maximum sources that are drawn."""
 
 
 def draw_answer(answer: AnswerView, anchor: str) -> Drawing | None:
@@ -118,32 +125,31 @@ def draw_answer(answer: AnswerView, anchor: str) -> Drawing | None:
     question = answer.question["text"] if answer.question else f"question {answer.prediction['question_id']}"
     text = f"Answer: {answer.name or answer.answer_text}" if answer.has_answer else answer.answer_text
     boxes = [Box("question", 0, question), Box("answer", 0, text, "", "used" if answer.used_ids else "shown")]
-    curves, sources = [], dict[str, Box]()
+    curves = []
+    sources: dict[str, Box] = {}
     for item in evidence:
-        style, key = "used" if item.is_used else "shown", f"evidence {item.number}"
-        text = f"[{item.number}] {item.text}"
-        boxes.append(Box(key, 1, text, f"#{anchor}e{item.number}", style))
+        style = "used" if item.is_used else "shown"
+        key = f"evidence {item.number}"
+        boxes.append(Box(key, 1, f"[{item.number}] {item.text}", f"#{anchor}e{item.number}", style))
         curves.append(Curve("answer" if item.is_used else "question", key, style))
-        for kind, identifier, text in _sources(item):
-            source = f"{kind} {identifier}"
-            if source not in sources and len(sources) < MAX_SOURCES:
-                sources[source] = Box(source, 2, text, link("source", kind, identifier), style)
-            curves.append(Curve(key, source, style))
-    n_used, n_all = sum(item.is_used for item in answer.items), len(answer.items)
+        for source in _source_boxes(item, style):
+            sources.setdefault(source.key, source)
+            curves.append(Curve(key, source.key, style))
+    boxes += islice(sources.values(), MAX_SOURCES)
+    n_used = sum(item.is_used for item in answer.items)
+    n_all = len(answer.items)
     limit = f"; {len(evidence)} are drawn, used ones first" if n_all > len(evidence) else ""
-    return draw_layers(
-        "Question, evidence and sources of the answer",
-        f"Used evidence: {n_used} of {n_all} rows{limit}. Solid lines lead from the answer to used evidence.",
-        ("Question", "Evidence", "Sources"),
-        [*boxes, *sources.values()],
-        curves,
-    )
+    description = f"Used evidence: {n_used} of {n_all} rows{limit}. Solid lines lead from the answer to used evidence."
+    headings = ("Question", "Evidence", "Sources")
+    return draw_layers("Question, evidence and sources of the answer", description, headings, boxes, curves)
 
 
-def _sources(item: EvidenceView) -> Iterator[tuple[str, str, str]]:
-    """Kind, id and text of each source; those of a path are its edges."""
-    for edge in dict.fromkeys(item.walk):
-        yield "edge", edge.edge_id, f"{edge.head} —{edge.words}→ {edge.tail} ({', '.join(edge.sources)})"
-    if not item.walk:
+def _source_boxes(item: EvidenceView, style: str) -> list[Box]:
+    """A box for each source; those of a path are its edges."""
+    if item.walk:
+        sources = [("edge", edge.edge_id, f"{edge} ({', '.join(edge.sources)})") for edge in dict.fromkeys(item.walk)]
+    else:
         place = item.source["place"] if item.source else ""
-        yield item.row["source_kind"], item.row["source_id"], f"{item.title} ({place})" if place else item.title
+        text = f"{item.title} ({place})" if place else item.title
+        sources = [(item.row["source_kind"], item.row["source_id"], text)]
+    return [Box(f"{kind} {key}", 2, text, link("source", kind, key), style) for kind, key, text in sources]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -25,6 +25,9 @@ class WalkedEdge:
     sources: tuple[str, ...]
     licences: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return f"{self.head} —{self.words}→ {self.tail}"
+
     @property
     def start(self) -> str:
         return self.head if self.along else self.tail
@@ -36,8 +39,8 @@ class WalkedEdge:
 
 def read_walks(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -> dict[str, list[WalkedEdge]]:
     """Edges of each locator in path order, without edges that the lake no longer has."""
-    pairs = {locator: parse_path_locator(locator) for locator in dict.fromkeys(locators)}
-    edge_ids = sorted({edge for walk in pairs.values() for edge, _ in walk})
+    steps_by_locator = {locator: parse_path_locator(locator) for locator in dict.fromkeys(locators)}
+    edge_ids = sorted({edge_id for steps in steps_by_locator.values() for edge_id, _ in steps})
     rows = connection.execute(
         """
         SELECT DISTINCT ON (e.edge_id) e.edge_id, h.name, e.relation, t.name, e.sources, e.licences
@@ -46,17 +49,15 @@ def read_walks(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -
         """,
         {"ids": edge_ids},
     ).fetchall()
-    words = load_vocabulary().template
-    edge_rows = {row[0]: row for row in rows}
-    return {
-        locator: [
-            WalkedEdge(edge, head, words(relation), tail, along, tuple(sources), tuple(licences))
-            for edge, along in walk
-            if edge in edge_rows
-            for _, head, relation, tail, sources, licences in [edge_rows[edge]]
-        ]
-        for locator, walk in pairs.items()
-    }
+    vocabulary = load_vocabulary()
+    edges = {}
+    for edge_id, head, relation, tail, sources, licences in rows:
+        words = vocabulary.template(relation)
+        edges[edge_id] = WalkedEdge(edge_id, head, words, tail, True, tuple(sources), tuple(licences))
+    walks = {}
+    for locator, steps in steps_by_locator.items():
+        walks[locator] = [replace(edges[edge_id], along=along) for edge_id, along in steps if edge_id in edges]
+    return walks
 
 
 def format_path(walk: Sequence[WalkedEdge]) -> str:
@@ -85,7 +86,7 @@ def explain_path(reasons: Mapping[str, Any], walk: Sequence[WalkedEdge]) -> dict
     ]
     attention = reasons.get("attention", {})
     sections["attention in the last layer"] = [
-        f"{edge.head} —{edge.words}→ {edge.tail}: from {edge.head} to {edge.tail} "
+        f"{edge}: from {edge.head} to {edge.tail} "
         f"{attention[edge.edge_id][0]:.3f}, from {edge.tail} to {edge.head} {attention[edge.edge_id][1]:.3f}"
         for edge in dict.fromkeys(walk)
         if edge.edge_id in attention
@@ -93,7 +94,6 @@ def explain_path(reasons: Mapping[str, Any], walk: Sequence[WalkedEdge]) -> dict
     if reasons.get("contradictory"):
         sections["caution"] = ["two edges state opposite relations between the same two nodes"]
     sections["sources"] = [
-        f"{edge.head} —{edge.words}→ {edge.tail}: {', '.join(edge.sources)} ({', '.join(edge.licences)})"
-        for edge in dict.fromkeys(walk)
+        f"{edge}: {', '.join(edge.sources)} ({', '.join(edge.licences)})" for edge in dict.fromkeys(walk)
     ]
     return {heading: lines for heading, lines in sections.items() if lines}

@@ -55,11 +55,14 @@ class Site:
         parts = [unquote(part) for part in path.strip("/").split("/")]
         try:
             with self.lake_reader.opened() as reader:
-                page, status = self._page(reader, query, parts), 200
+                page = self._page(reader, query, parts)
+                status = 200
         except (NotFound, UnknownId) as missing:
-            page, status = Page("message.html", "Not found", {"message": str(missing)}), 404
+            page = Page("message.html", "Not found", {"message": str(missing)})
+            status = 404
         except duckdb.Error as error:
-            page, status = Page("message.html", "The lake could not be read", {"message": str(error)}), 500
+            page = Page("message.html", "The lake could not be read", {"message": str(error)})
+            status = 500
         template = self._templates.get_template(page.template)
         return status, template.render(**page.values, title=page.title, path=path, query=dict(query))
 

@@ -21,8 +21,10 @@ FILTERS = {
 }
 """Conditions of the filters, by their name in the query string."""
 STATUSES = ("answered", "ambiguous", "insufficient", "failed")
-MATCHES_PER_KIND, MAX_ANSWERS = 20, 2_000
-"""Maximum search results of each kind, and maximum predictions in a paged list."""
+MATCHES_PER_KIND = 20
+"""Maximum search results of each kind."""
+MAX_ANSWERS = 2_000
+"""Maximum predictions in a paged list."""
 SEARCHES = {
     "Questions": ("question", "SELECT question_id, text, benchmark FROM all_questions", "text"),
     "Documents": (

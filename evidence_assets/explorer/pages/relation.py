@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from evidence_assets.explorer.answers import Row
@@ -68,12 +68,7 @@ def draw_relation(
     """
     origin = triples[0]["origin"]
     best = [row for row in triples if row["origin"] == origin][:MAX_PER_COLUMN]
-    # Only the harvests' lineage: other files of the lake are not opened.
-    paths = [reader.lake.path("lineage_edges", asset, relation) for asset in sorted({row["asset"] for row in prompts})]
-    lineage = scan_sql("lineage_edges", [path for path in paths if path.exists()])
-    rows = reader.rows(
-        ORIGINS.format(lineage=lineage, derived=DERIVED), origin=origin, ids=[row["triple_id"] for row in best]
-    )
+    rows = _read_origins(reader, relation, {row["asset"] for row in prompts}, best)
     prompt_ids = {row["prompt_id"] for row in rows}
     texts = (
         {row["seed_id"]: f"{row['head']} → {row['tail']}" for row in seeds},
@@ -96,6 +91,15 @@ def draw_relation(
         boxes,
         list(curves),
     )
+
+
+def _read_origins(reader: LakeReader, relation: str, assets: Iterable[str], triples: Sequence[Row]) -> list[Row]:
+    """The tuples, prompts and seeds behind triples of one harvest."""
+    # Only the harvests' lineage: other files of the lake are not opened.
+    paths = [reader.lake.path("lineage_edges", asset, relation) for asset in sorted(assets)]
+    lineage = scan_sql("lineage_edges", [path for path in paths if path.exists()])
+    sql = ORIGINS.format(lineage=lineage, derived=DERIVED)
+    return reader.rows(sql, origin=triples[0]["origin"], ids=[row["triple_id"] for row in triples])
 
 
 def _score(row: Row) -> str:

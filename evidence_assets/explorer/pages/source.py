@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
@@ -59,7 +59,8 @@ def source(reader: LakeReader, query: Mapping[str, str], kind: str, identifier: 
     rows = reader.rows(f'SELECT * FROM "{table}" WHERE {column} = $id ORDER BY {order} LIMIT {MAX_ROWS}', id=identifier)
     if not rows:
         raise NotFound(f"The lake has no {kind} {identifier!r}.")
-    row, edges = rows[0], []
+    row = rows[0]
+    edges = []
     if kind in EDGE_CONDITIONS:
         edges = reader.rows(EDGES.format(condition=EDGE_CONDITIONS[kind]), id=identifier)
     facts = [{name: _format_fact(row[name]) for name in names.split()} for row in rows]
@@ -75,11 +76,7 @@ def source(reader: LakeReader, query: Mapping[str, str], kind: str, identifier: 
         values["texts"] = [(None, row["document"])]
     if kind != "seed":
         ids = [row["chunk_id"] for row in rows] if table == "chunks" else [identifier]
-        condition, parameters = id_condition("e.source_id", ids)
-        if edges:
-            condition = f"({condition} OR {FROM_EDGES})"
-        edge_ids = {"edges": [edge["edge_id"] for edge in edges]} if edges else {}
-        values |= _dependent_rows(reader, query, condition, parameters | edge_ids)
+        values |= _dependent_rows(reader, query, ids, [edge["edge_id"] for edge in edges])
     return Page("source.html", _title(row, edges), values)
 
 
@@ -115,11 +112,17 @@ def _related_pages(kind: str, row: Row, edges: list[Row]) -> list[tuple[str, str
 
 
 def _dependent_rows(
-    reader: LakeReader, query: Mapping[str, str], condition: str, parameters: dict[str, Any]
+    reader: LakeReader, query: Mapping[str, str], ids: Sequence[str], edge_ids: Sequence[str]
 ) -> dict[str, Any]:
-    """The evidence from a source, and the answers that depend on it."""
+    """The evidence from a source or its edges, and the answers that depend on it."""
+    condition, id_parameters = id_condition("e.source_id", ids)
+    parameters: dict[str, Any] = {**id_parameters}
+    if edge_ids:
+        condition = f"({condition} OR {FROM_EDGES})"
+        parameters["edges"] = edge_ids
     evidence = reader.rows(EVIDENCE.format(condition=condition), **parameters)
-    has_more, evidence = len(evidence) > MAX_ROWS, evidence[:MAX_ROWS]
+    has_more = len(evidence) > MAX_ROWS
+    evidence = evidence[:MAX_ROWS]
     evidence.sort(key=lambda row: (row["rank"], row["benchmark"], row["question_id"], row["selector"], row["option"]))
     pager = Pager.of(query.get("page", ""), len(evidence))
     questions = sorted({row["question_id"] for row in evidence})
