@@ -72,7 +72,8 @@ class ChunkStore:
         groups; the chunks of the others are kept for the next update.
         """
         manifest = self._build_manifest(groups, model, limit, shards)
-        keys, files = manifest["keys"], manifest["files"]
+        keys = manifest["keys"]
+        files = manifest["files"]
         sizes = [sum(files[name][1] for name in _relative_names(group)) for group in groups]
         bytes_done = n_written = 0
         errors: list[BadInput] = []
@@ -145,7 +146,8 @@ class ChunkStore:
 
     def _file_ids(self, groups: Sequence[FileGroup]) -> dict[str, list[Any]]:
         """Modification time, size and content hash of every file; a file is rehashed if time or size changed."""
-        previous, current = self._read_manifest()["files"], {}
+        previous = self._read_manifest()["files"]
+        current = {}
         for group in groups:
             for path, name in zip(group.files, _relative_names(group), strict=True):
                 status = path.stat()

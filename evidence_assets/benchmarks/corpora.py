@@ -165,7 +165,9 @@ def _read_parquet(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
                 for values in batch.to_pylist():
                     number += 1
                     row = Row(values, path, number)
-                    doc_id, title, text = row.label("id"), row.text("title", blank=True), row.text("text", blank=True)
+                    doc_id = row.label("id")
+                    title = row.text("title", blank=True)
+                    text = row.text("text", blank=True)
                     yield row, Document(doc_id, title, text, source)
     except UnicodeDecodeError as error:
         raise BadInput("contains text that is not UTF-8", file=path, line=number + 1) from error

@@ -82,7 +82,9 @@ def json_items(path: Path) -> Iterator[tuple[int, str, Any]]:
     closing = _CLOSING[cursor.take("[{")]
     separator = cursor.take(closing) if cursor.peek() == closing else ","
     while separator == ",":
-        first_character, line, key = cursor.peek(), cursor.line, ""
+        first_character = cursor.peek()
+        line = cursor.line
+        key = ""
         if closing == "}":
             if first_character != '"':
                 raise BadInput("not valid JSON: expected a key in quotes", file=path, line=line)
@@ -135,7 +137,10 @@ class _JsonCursor:
     """A position in the JSON text of a file, and its line."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._text, self._position, self.line = path, read_text(path, "JSON"), 0, 1
+        self.path = path
+        self._text = read_text(path, "JSON")
+        self._position = 0
+        self.line = 1
 
     def _move(self, position: int) -> None:
         self.line += self._text.count("\n", self._position, position)

@@ -28,13 +28,15 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
     ``edges.tsv`` has the columns head_id, type, tail_id, with or without a header. Duplicate edges are dropped.
     """
     nodes: dict[str, tuple[str, str, list[str], str, str]] = {}
-    nodes_file, edges_file = folder / "nodes.jsonl", folder / "edges.tsv"
+    nodes_file = folder / "nodes.jsonl"
+    edges_file = folder / "edges.tsv"
     ids = UniqueIds("node_id")
     for row in jsonl_rows(nodes_file):
         row.check_field_names(NODE_FIELDS)
         node_id = row.label("node_id")
         ids.add(node_id, row)
-        aliases, document = row.texts("aliases", optional=True), row.text_or_none("document") or ""
+        aliases = row.texts("aliases", optional=True)
+        document = row.text_or_none("document") or ""
         nodes[node_id] = node_id, row.text("name"), list(aliases), row.text("type"), document
     if not nodes:
         raise BadInput("contains no nodes; a knowledge base needs at least one", file=nodes_file)

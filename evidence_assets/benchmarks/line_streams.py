@@ -68,7 +68,8 @@ def _decode(path: Path, number: int, raw: bytes) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        position, byte = error.start + 1, raw[error.start]
+        position = error.start + 1
+        byte = raw[error.start]
         message = f"byte {position} of the line (0x{byte:02x}) is not UTF-8; convert the file to UTF-8"
         raise BadInput(message, file=path, line=number) from error
     if "\0" in text:

@@ -65,7 +65,8 @@ def _with_unique_table_ids(
     """Give different tables with the id ``t`` distinct ids: ``t``, ``t#2`` …, in the order of the file."""
     contents: dict[str, list[str]] = {}
     for _, question, table in pairs:
-        earlier, content = contents.setdefault(table.table_id, []), table_content_id(table)
+        earlier = contents.setdefault(table.table_id, [])
+        content = table_content_id(table)
         if content not in earlier:
             earlier.append(content)
         if number := earlier.index(content):

@@ -173,7 +173,8 @@ def table_from_row(row: dict[str, Any]) -> Table:
 
 
 Item = TypeVar("Item")
-MIN_OPTIONS, MAX_OPTIONS = 2, 26
+MIN_OPTIONS = 2
+MAX_OPTIONS = 26
 LocatedQuestion: TypeAlias = tuple[Row, QuestionRecord]
 """A question with its row, so that later checks can report file and line."""
 Located = TypeVar("Located", LocatedQuestion, tuple[Row, QuestionRecord, Table])
@@ -221,7 +222,8 @@ class UniqueIds:
     """Rejects duplicate ids."""
 
     def __init__(self, field: str) -> None:
-        self._field, self._ids = field, set[str]()
+        self._field = field
+        self._ids = set[str]()
 
     def add(self, identifier: str, row: Row) -> None:
         if identifier in self._ids:

@@ -78,7 +78,8 @@ def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
             raise row.error(f"{option!r} occurs twice; remove one", "options")
     if task == "verification" and not options:
         options = CLAIM_LABELS
-    gold, is_unanswerable = _read_gold(row, task, options), row.values.get("answerable") is False
+    gold = _read_gold(row, task, options)
+    is_unanswerable = row.values.get("answerable") is False
     if gold and is_unanswerable and task != "verification":
         raise row.error("is false, but there is a gold answer; remove one of them", "answerable")
     located = checked_question(
@@ -161,7 +162,8 @@ def _read_table(row: Row, name: str, ids: UniqueIds) -> Table:
     row.check_field_names(TABLE_FIELDS)
     table_id = row.label("table_id")
     ids.add(table_id, row)
-    header, rows = read_cell_row(row, "header", optional=True), read_cell_rows(row, "rows")
+    header = read_cell_row(row, "header", optional=True)
+    rows = read_cell_rows(row, "rows")
     return Table(name, table_id, row.text_or_none("caption") or "", header, rows)
 
 

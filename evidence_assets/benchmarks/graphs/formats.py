@@ -139,7 +139,8 @@ def read_hetionet(edges: Path, nodes: Path) -> Triples:
         for field in ("source", "target"):
             if row.text(field) not in nodes_by_id:
                 raise row.error(f"node {row.text(field)} is not in {nodes.name}", field)
-        (head, head_type), (tail, tail_type) = nodes_by_id[row.text("source")], nodes_by_id[row.text("target")]
+        (head, head_type) = nodes_by_id[row.text("source")]
+        (tail, tail_type) = nodes_by_id[row.text("target")]
         yield TripleRecord(head, row.text("metaedge").strip(), tail, row.line or 0, head_type, tail_type)
 
 

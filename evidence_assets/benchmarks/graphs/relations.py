@@ -68,7 +68,10 @@ class Vocabulary:
             relation, is_inverted = self.foreign.get((source, triple.relation), (triple.relation, False))
             triple = triple._replace(relation=relation)
             if is_inverted:
-                head, tail, head_type, tail_type = triple.head, triple.tail, triple.head_type, triple.tail_type
+                head = triple.head
+                tail = triple.tail
+                head_type = triple.head_type
+                tail_type = triple.tail_type
                 triple = triple._replace(head=tail, tail=head, head_type=tail_type, tail_type=head_type)
             yield triple
 

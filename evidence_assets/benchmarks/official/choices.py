@@ -22,7 +22,8 @@ OPEN_BOOK_FILE = "Data/Main/openbook.txt"
 def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """Read the questions of a split in the layout of ``info.fields``."""
     assert info.fields is not None
-    fields, files = info.fields, info.find_files(folder, split)
+    fields = info.fields
+    files = info.find_files(folder, split)
     labels = files.pop() if fields.gold_lines and len(files) > 1 else None
     for file in files:
         subject = file.name.partition(".")[0].removesuffix(f"_{split}")
@@ -101,7 +102,8 @@ def _lettered_options(row: Row, field: str) -> tuple[str, ...]:
 def find_option_letter(row: Row, field: str, options: tuple[str, ...], labels: tuple[str, ...] = ()) -> str:
     """Letter of the option whose label is in a field; ``labels`` defaults to the letters."""
     letters = option_labels("mcqa", options)
-    label, labels = row.label(field).strip(), labels or letters
+    label = row.label(field).strip()
+    labels = labels or letters
     if label not in labels:
         raise row.error(f"{label!r} is not one of {', '.join(labels)}", field)
     return letters[labels.index(label)]

@@ -55,7 +55,8 @@ def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located
             if topic := parse.text_or_none("TopicEntityMid"):
                 topics[topic] = None
             for answer in parse.rows("Answers", optional=True):
-                argument, name = answer.text("AnswerArgument"), answer.text_or_none("EntityName")
+                argument = answer.text("AnswerArgument")
+                name = answer.text_or_none("EntityName")
                 forms = gold.get(name or argument, ())
                 gold[name or argument] = tuple(dict.fromkeys((*forms, argument))) if name else forms
         yield info.question(

@@ -45,7 +45,8 @@ def _read_pairs(row: Row, field: str, second: str, expected: str) -> Iterator[Ro
 
 def _read_supporting_facts(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[GoldEvidence]:
     for pair in _read_pairs(row, "supporting_facts", "sentence", "a title and the number of a sentence"):
-        title, number = pair.text("title"), pair.number("sentence")
+        title = pair.text("title")
+        number = pair.number("sentence")
         sentences = paragraphs.get(title)
         if sentences is None or not 0 <= number < len(sentences):
             # A few official questions reference a sentence outside their context: keep the reference.

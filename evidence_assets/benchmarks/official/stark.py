@@ -46,7 +46,8 @@ def read_stark_nodes(folder: Path, base: str) -> pl.DataFrame:
     """
     types, names = _read_types(folder, base, "node")
     path = _find_converted_file(folder, "node_info.jsonl")
-    rows, frames = _node_rows(path, types, names), [pl.DataFrame(schema=NODE_SCHEMA)]
+    rows = _node_rows(path, types, names)
+    frames = [pl.DataFrame(schema=NODE_SCHEMA)]
     while batch := list(islice(rows, NODES_PER_BATCH)):
         frames.append(pl.DataFrame(batch, schema=NODE_SCHEMA, orient="row"))
     nodes = pl.concat(frames)
@@ -59,7 +60,8 @@ def _node_rows(path: Path, types: NDArray[np.int64], names: Sequence[str]) -> It
     for node, row in enumerate(jsonl_rows(path)):
         if row.number("node") != node or node >= len(types):
             raise row.error(f"expected the {len(types)} nodes of node_types.pt in order", "node")
-        info, node_type = row.row("info"), names[types[node]]
+        info = row.row("info")
+        node_type = names[types[node]]
         document = "\n".join(_document_lines(info.values))
         yield str(node), _node_name(info, node, node_type), _node_aliases(info.values), node_type, document
 
@@ -81,7 +83,8 @@ def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
     ids, relations = (
         pl.Series(values, dtype=pl.Enum(list(dict.fromkeys(values)))) for values in ([*map(str, range(n_nodes))], names)
     )
-    heads, tails = ids.gather(key // max(n_nodes, 1) // codes), ids.gather(key % max(n_nodes, 1))
+    heads = ids.gather(key // max(n_nodes, 1) // codes)
+    tails = ids.gather(key % max(n_nodes, 1))
     return pl.DataFrame(
         {"head_id": heads, "relation": relations.gather(key // max(n_nodes, 1) % codes), "tail_id": tails}
     )
@@ -89,7 +92,8 @@ def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
 
 def _read_types(folder: Path, base: str, kind: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Read the type code of each node or edge, and the type names by code."""
-    codes, names = _load_tensor(folder / f"{kind}_types.pt"), _read_type_names(folder, base, f"{kind}_type_dict")
+    codes = _load_tensor(folder / f"{kind}_types.pt")
+    names = _read_type_names(folder, base, f"{kind}_type_dict")
     if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
         raise BadInput(f"has a code outside of the {len(names)} types", file=folder / f"{kind}_types.pt")
     return codes, names

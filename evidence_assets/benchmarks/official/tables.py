@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,8 +55,10 @@ def _cell_texts(row: Row, cells: Sequence[Any], field: str) -> tuple[str, ...]:
 def read_scitab(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTables:
     """Read claims about tables of papers; cells keep marks such as ``[BOLD]``."""
     for row in info.read_each(folder, split, json_rows):
-        table_id, source_id = row.text("table_id"), str(row.values.get("id") or row.line)
-        header, rows = read_cell_row(row, "table_column_names"), read_cell_rows(row, "table_content_values")
+        table_id = row.text("table_id")
+        source_id = str(row.values.get("id") or row.line)
+        header = read_cell_row(row, "table_column_names")
+        rows = read_cell_rows(row, "table_content_values")
         table = Table(info.name, table_id, row.text_or_none("table_caption") or "", header, rows)
         yield *_read_claim(info, row, split, source_id, table_id), table
 
@@ -104,24 +107,26 @@ def read_tabfact(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTa
         raise BadInput("contains no tables; add data/all_csv of the official release", file=folder)
     for line, table_id, entry in json_items(path):
         row = Row({}, path, line)
-        is_valid = isinstance(entry, list) and len(entry) >= 2 and all(isinstance(part, list) for part in entry[:2])
-        if not is_valid or len(entry[0]) != len(entry[1]):
-            raise row.error("is not [[statements], [labels], caption] with one label per statement", table_id)
+        match entry:
+            case [list() as statements, list() as labels, *rest] if len(statements) == len(labels):
+                caption = str(rest[0]) if rest else ""
+            case _:
+                raise row.error("is not [[statements], [labels], caption] with one label per statement", table_id)
         file = find_file_below(tables, table_id)
         if file is None:
             raise BadInput("this table of the statements is missing; add the file", file=tables / table_id)
-        header, *rows = _read_cells(file, "#") or [()]
-        table = Table(info.name, table_id, str(entry[2]) if len(entry) > 2 else "", header, tuple(rows))
-        for number, (statement, label) in enumerate(zip(*entry[:2], strict=True)):
+        table = _read_table(file, "#", info.name, table_id, caption)
+        for number, (statement, label) in enumerate(zip(statements, labels, strict=True)):
             if label not in (0, 1):
                 raise row.error(f"statement {number} has label {label!r}, not 0 or 1", table_id)
-            source_id, gold = f"{table_id}#{number}", (CLAIM_LABELS[0 if label == 1 else 1],)
-            fields = {"options": CLAIM_LABELS[:2], "gold": gold, "table_id": table_id}
-            yield *info.question(row, split, source_id, str(statement), **fields), table
+            gold = CLAIM_LABELS[0] if label == 1 else CLAIM_LABELS[1]
+            fields = {"options": CLAIM_LABELS[:2], "gold": (gold,), "table_id": table_id}
+            yield *info.question(row, split, f"{table_id}#{number}", str(statement), **fields), table
 
 
-def _read_cells(path: Path, delimiter: str) -> list[tuple[str, ...]]:
-    return [tuple(row) for _, row in delimited_rows(path, delimiter, blank=True)]
+def _read_table(path: Path, delimiter: str, benchmark: str, table_id: str, caption: str = "") -> Table:
+    header, *rows = [tuple(cells) for _, cells in delimited_rows(path, delimiter, blank=True)] or [()]
+    return Table(benchmark, table_id, caption, header, tuple(rows))
 
 
 def read_tabmcq(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTables:
@@ -140,12 +145,7 @@ def read_tabmcq(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTab
         gold = find_option_letter(row, "CORRECT CHOICE", options, tuple(str(n + 1) for n in range(len(options))))
         table_id = row.text("RELEVANT TABLE")
         if table_id not in tables:
-            table_folder, _, number = table_id.partition("-")
-            table_file = path.parent / "Tables" / table_folder / f"{number}.tsv"
-            if not number or not table_file.is_file():
-                raise row.error(f"there is no table {table_id!r}; add its file", "RELEVANT TABLE")
-            header, *rows = (tuple(map(str.strip, cells)) for cells in _read_cells(table_file, "\t") or [()])
-            tables[table_id] = Table(info.name, table_id, "", header, tuple(rows))
+            tables[table_id] = _read_tabmcq_table(info.name, path.parent / "Tables", row)
         located_question = info.question(
             row,
             split,
@@ -159,8 +159,20 @@ def read_tabmcq(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTab
         yield *located_question, tables[table_id]
 
 
+def _read_tabmcq_table(benchmark: str, folder: Path, row: Row) -> Table:
+    table_id = row.text("RELEVANT TABLE")
+    table_folder, _, number = table_id.partition("-")
+    file = folder / table_folder / f"{number}.tsv"
+    if not number or not file.is_file():
+        raise row.error(f"there is no table {table_id!r}; add its file", "RELEVANT TABLE")
+    table = _read_table(file, "\t", benchmark, table_id)
+    rows = tuple(tuple(map(str.strip, cells)) for cells in table.rows)
+    return replace(table, header=tuple(map(str.strip, table.header)), rows=rows)
+
+
 def _tabmcq_evidence(row: Row, table: Table) -> tuple[GoldEvidence, ...]:
-    at_row, at_column = row.number("RELEVANT ROW"), row.number("RELEVANT COL")
+    at_row = row.number("RELEVANT ROW")
+    at_column = row.number("RELEVANT COL")
     alignment = row.text("QUESTION-ALIGNMENT", blank=True)
     try:
         aligned = [int(part) for part in alignment.split(",") if part.strip()]
