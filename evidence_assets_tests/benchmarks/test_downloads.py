@@ -110,7 +110,9 @@ def test_without_the_network_the_error_says_which_file_to_put_where(
         download_files("scitab", lake)
 
 
-def test_the_command(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_downloads_a_benchmark_and_suggests_names(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
     serve("scitab", claims(1224))
     runner = CliRunner()

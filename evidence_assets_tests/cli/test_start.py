@@ -107,7 +107,7 @@ def test_the_documented_queries_count_tables_and_labels(made_world: World) -> No
     assert {(row["benchmark"], row["label"]): row["claims"] for row in labels} == claims_by_label
 
 
-# ``evidence measure``: a table of variants with baselines; a signal ends it, and the next call finishes its wor
+# ``evidence measure``: a table of variants with baselines; a signal ends it, and the next call finishes its work.
 
 
 COMMAND = ("measure", "sample_mcqa", "bm25", "cosine")

@@ -90,7 +90,7 @@ def test_names_are_mapped_to_ids_and_disambiguated(tmp_path: Path) -> None:
     assert left == ["ids.tsv", "names.tsv", "triples.tsv"], "nothing else is left"
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_drugbank_command_writes_triples_with_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
     texts = [tmp_path / name for name in ("interactions.tsv", "vocabulary.csv")]
     for path, text in zip(texts, TestDrugbank.files, strict=True):
