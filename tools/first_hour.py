@@ -11,29 +11,34 @@ Prints each command with the end of its output and its time.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 import yaml
 
-from bench.platform.measure_fresh import daemon, is_settled
+from evidence_assets.assets.automation import request_stale_assets
 from evidence_assets.assets.definitions import load_definitions
-from evidence_assets.assets.run_liveness import FOLLOW_JOB, PARENT_TAG
+from evidence_assets.assets.run_liveness import FOLLOW_JOB, PARENT_TAG, UNFINISHED_STATUSES
+from evidence_assets.assets.seeds import request_seed_runs
 from evidence_assets.lake.store import Lake
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+PR_SET_PDEATHSIG = 1
 PACKAGE_FILES = ("evidence_assets", "pyproject.toml", "README.md", "LICENSE")
 BUILD = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
 NEW_TEXT = "\nThe head of the library is Marta Quint. Her cat Tolstoy sleeps in the map room.\n"
@@ -142,6 +147,48 @@ def harvest_six_pairs(console: Console, project: Path) -> None:
     report = console.run("evidence run sample_graph --variants ugat", project)
     assert "knowledge/seeds [may_treat] 6 rows" in report and "warnings" not in report, report
     print("All six pairs of may_treat are used.")
+
+
+def _end_with_parent() -> None:
+    if sys.platform == "linux":  # elsewhere it outlives a parent that is killed
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextmanager
+def daemon(
+    environment: Mapping[str, str], log: Path, *workspace: str | Path, python: str | Path = sys.executable
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The daemon, over this repository's workspace or another; it and all that it started end with the block."""
+    with log.open("w") as log_file:
+        process = subprocess.Popen(
+            [
+                python,
+                Path(sys.executable).with_name("dagster-daemon"),
+                "run",
+                *(workspace or ("-w", REPOSITORY / "workspace.yaml")),
+            ],
+            env=environment,
+            stdout=log_file,
+            stderr=log_file,
+            start_new_session=True,
+            cwd=environment.get("PWD", REPOSITORY),
+            preexec_fn=_end_with_parent,
+        )
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(60)
+
+
+def is_settled(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, lake: Lake) -> bool:
+    """Whether nothing runs and a tick would request nothing."""
+    if instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES), limit=1):
+        return False
+    return (
+        not request_seed_runs(repository, instance, lake)[0]
+        and not request_stale_assets(repository, instance, None).run_requests
+    )
 
 
 def restart_daemon(console: Console, project: Path) -> None:

@@ -1,6 +1,6 @@
 """Fit the packaged confidence on first halves of the development sets, and measure it on the other halves.
 
-    python -m bench.answers.fit_confidence LAKE … [--write] [--markdown FILE]
+    python -m bench.answers.fit_confidence LAKE … [--write] [--json FILE]
 
 Lakes are those of ``bench.measure_all``. Questions are halved by their ids.
 Printed are, for the second halves: the calibration error of the raw share, of the fit, of the fit without the set, and
@@ -22,6 +22,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from bench.result_files import write_results
 from evidence_assets.experiment.scores.calibration import (
     AnswersByModel,
     GradedAnswer,
@@ -127,22 +128,18 @@ def status_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAnswer])
     return rows
 
 
-def print_table(title: str, heads: tuple[str, ...], rows: list[list[str]], markdown: Path | None) -> None:
+def print_table(title: str, heads: tuple[str, ...], rows: list[list[str]]) -> None:
     table = Table(*heads, title=title)
     for row in rows:
         table.add_row(*row)
     Console(width=180, highlight=False).print(table)
-    if markdown:
-        lines = ["", title, "", *(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))]
-        with markdown.open("a", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lakes", type=Path, nargs="+")
     parser.add_argument("--write", action="store_true", help="Write the packaged file, fitted on the first halves.")
-    parser.add_argument("--markdown", type=Path, help="a file to write the tables to")
+    parser.add_argument("--json", type=Path, help="a file to write the calibration to")
     options = parser.parse_args()
     first: AnswersByModel = {}
     second: AnswersByModel = {}
@@ -151,18 +148,21 @@ def main() -> None:
         for answers_by_model, half in halves:
             for key, group in read_graded_answers(lake, half).items():
                 answers_by_model.setdefault(key, []).extend(group)
-    if options.markdown:
-        options.markdown.unlink(missing_ok=True)
     fits = {}
+    all_rows = []
     for (family, model), answers in sorted(first.items()):
         if not family or len({a.question_id for a in answers}) < 50:
             continue
         fits[family, model] = fit = fit_answers(answers)
         print(f"{family}, {model}: {dict(fit.weights)}, {dict(fit.sets)}")
         others = second[family, model]
-        print_table(f"{family}, {model}", HEADS, reliability_rows(fit, answers, others), options.markdown)
+        rows = reliability_rows(fit, answers, others)
+        all_rows += [[f"{family}, {model}", *row] for row in rows]
+        print_table(f"{family}, {model}", HEADS, rows)
         heads = ("set", "n", "answered today", "answered by probability", "threshold")
-        print_table(f"status: {family}, {model}", heads, status_rows(fit, answers, others), options.markdown)
+        print_table(f"status: {family}, {model}", heads, status_rows(fit, answers, others))
+    if options.json:
+        write_results(options.json, ["model", *HEADS], all_rows)
     asked_tables = {ASKED_TABLES: yaml.safe_load(FILE.read_text(encoding="utf-8"))[ASKED_TABLES]}
     if options.write:
         content: dict[str, dict[str, object]] = defaultdict(dict, asked_tables)

@@ -23,6 +23,7 @@ from rich.table import Table
 from scipy.optimize import minimize
 
 from bench.differences import format_difference
+from bench.result_files import write_results
 from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
 from evidence_assets.extractive import options as extractive
 from evidence_assets.extractive.options import length_feature
@@ -162,7 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measured", nargs="+", metavar="LAKE:BENCHMARK:VARIANT")
     parser.add_argument("--fit", action="store_true")
-    parser.add_argument("--markdown", type=Path, help="a file to write the table to")
+    parser.add_argument("--json", type=Path, help="a file to write the results to")
     options = parser.parse_args()
     heads = [
         "benchmark:variant",
@@ -195,9 +196,8 @@ def main() -> None:
     for row in rows:
         table.add_row(*row)
     Console(width=220, highlight=False).print(table)
-    if options.markdown:
-        lines = [heads, ["---"] * len(heads), *rows]
-        options.markdown.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), encoding="utf-8")
+    if options.json:
+        write_results(options.json, heads, rows)
 
 
 if __name__ == "__main__":

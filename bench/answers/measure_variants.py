@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from bench.result_files import write_results
+
 if TYPE_CHECKING:
     from evidence_assets.cli.measure import BenchmarkRows
     from evidence_assets.experiment.scores.metrics import Half
@@ -86,8 +88,8 @@ def materialize_scores(benchmark: str, names: list[str], harvest: bool) -> Bench
     return BenchmarkRows.read(declared, variants)
 
 
-def print_scores(benchmark: str, variants: list[str], metrics: list[str], markdown: Path | None) -> None:
-    """Print the chosen metrics of the variants; write them as a Markdown table, too."""
+def print_scores(benchmark: str, variants: list[str], metrics: list[str], json_file: Path | None) -> None:
+    """Print the chosen metrics of the variants; write them as a result file, too."""
     from rich.console import Console
     from rich.table import Table
 
@@ -105,17 +107,17 @@ def print_scores(benchmark: str, variants: list[str], metrics: list[str], markdo
             {metric for _, metric in cells_by_metric if any(fnmatch(metric, pattern) for pattern in metrics)}
         )
         table = Table("variant", *named, "n", title=benchmark)
-        lines = [f"| variant | {' | '.join(named)} | n |", f"|{'---|' * (len(named) + 2)}"]
+        lines = []
         for name in variants:
             asset = f"scores/{family}/{name}"
             cells = [cells_by_metric.get((asset, metric)) for metric in named]
             values = [f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells]
             question_count = str(max((c[3] for c in cells if c), default=""))
             table.add_row(name, *values, question_count)
-            lines.append(f"| `{name}` | {' | '.join(values)} | {question_count} |")
+            lines.append([f"`{name}`", *values, question_count])
         out.print(table)
-        if markdown:
-            markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if json_file:
+            write_results(json_file, ["variant", *named, "n"], lines)
 
 
 def print_benchmark_differences(first: BenchmarkRows, second: BenchmarkRows, half: Half | None) -> None:
@@ -142,7 +144,7 @@ def main() -> None:
     parser.add_argument("variants", nargs="+")
     parser.add_argument("--world", type=Path, help="YAML of data and declarations")
     parser.add_argument("--lake", type=Path, help="a folder to keep everything in")
-    parser.add_argument("--markdown", type=Path, help="a file to write the table to")
+    parser.add_argument("--json", type=Path, help="a file to write the results to")
     parser.add_argument("--split")
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--harvest", action="store_true")
@@ -180,7 +182,7 @@ def main() -> None:
         with report_errors():
             rows = materialize_scores(options.benchmark, options.variants, options.harvest)
             other = options.against and materialize_scores(options.against, options.variants, options.harvest)
-        print_scores(options.benchmark, options.variants, options.metrics.split(","), options.markdown)
+        print_scores(options.benchmark, options.variants, options.metrics.split(","), options.json)
         for half in ("first", "second") if options.halves else (None,):
             print_measurements(rows, half, with_baselines=False)
             if other:

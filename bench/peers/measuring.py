@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -9,12 +10,36 @@ from dataclasses import dataclass
 from importlib.metadata import distributions, version
 from importlib.util import find_spec
 from multiprocessing import get_context
+from pathlib import Path
 from typing import ParamSpec, TypeVar
-
-from bench.retrieval.pool import Highest
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def anonymous() -> float:
+    """Megabytes of this process that are of no file."""
+    process_status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(process_status["RssAnon"].split()[0]) / 1024
+
+
+class Highest:
+    """The most memory while a block runs, beyond what there was before."""
+
+    def __enter__(self) -> Highest:
+        self._before, self.megabytes, self._running = anonymous(), 0.0, True
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while self._running:
+            self.megabytes = max(self.megabytes, anonymous() - self._before)
+            time.sleep(0.02)
+
+    def __exit__(self, *_: object) -> None:
+        self._running = False
+        self._thread.join()
 
 
 @dataclass(frozen=True)

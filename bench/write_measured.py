@@ -1,0 +1,72 @@
+"""Write ``docs/measured.md`` from its template and the result files of benches.
+
+    python -m bench.write_measured
+
+``bench/measured_page.md`` has headings and explanations. A line ``<!-- results: NAME … [| COLUMN …] -->`` becomes the
+rows of these files in ``bench/results``, by all columns of the first file or by those named, and a line about each
+command. Rows of several files start with the name of their file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.result_files import Results
+
+TEMPLATE = Path(__file__).with_name("measured_page.md")
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured.md"
+MARK = re.compile(r"^<!-- results: ([^|\n]+?)(?: \| ([^\n]+?))? -->$", re.MULTILINE)
+
+
+def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def write_source(results: Results) -> str:
+    """Command, revision, day and machine of results."""
+    return f"`{results.command}`, {results.revision}, {results.date}, {results.machine}."
+
+
+def choose_columns(all_columns: Sequence[str], column_names: str | None) -> list[str]:
+    """The columns that a mark names, separated by commas; a name may have a comma itself."""
+    chosen = []
+    while column_names:
+        matches = [column for column in all_columns if f"{column_names}, ".startswith(f"{column}, ") and column]
+        if not matches:
+            raise SystemExit(f"{TEMPLATE.name}: no column starts {column_names!r}; there are {list(all_columns)}")
+        chosen.append(max(matches, key=len))
+        column_names = column_names[len(chosen[-1]) + 2 :]
+    return chosen or list(all_columns)
+
+
+def write_section(names: Sequence[str], column_names: str | None) -> str:
+    """The table of these results, and the sources of their figures."""
+    all_results = {name: Results.read(name) for name in names}
+    all_columns = dict.fromkeys(column for results in all_results.values() for column in results.columns)
+    shown_columns = choose_columns(list(all_columns), column_names)
+    rows = []
+    for name, results in all_results.items():
+        for row in results.rows:
+            cells = dict(zip(results.columns, row, strict=True))
+            label = [name] if len(names) > 1 else []
+            rows.append([*label, *(cells.get(column, "") for column in shown_columns)])
+    heads = [*(["results"] if len(names) > 1 else []), *shown_columns]
+    sources = dict.fromkeys(write_source(results) for results in all_results.values())
+    return write_table(heads, rows) + "\n\n" + "\n".join(sources)
+
+
+def write_page() -> str:
+    """The page that belongs to the result files."""
+
+    def replace(match: re.Match[str]) -> str:
+        return write_section(match[1].split(), match[2])
+
+    return MARK.sub(replace, TEMPLATE.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(write_page(), encoding="utf-8")
