@@ -145,7 +145,8 @@ def plan_published_benchmark(
     if note := info.count_note(split, len(questions)):
         plan.notes.append(note)
     if reader in PASSAGES and corpus is None:
-        plan.corpus, plan.counts["documents"] = name, sum(1 for _ in read_passages(reader, published, split))
+        plan.corpus = name
+        plan.counts["documents"] = sum(1 for _ in read_passages(reader, published, split))
     _add_sources(plan, corpus, graph)
     for file in sorted(path for path in published.rglob("*") if path.is_file()):
         plan.files[f"published/{file.relative_to(published).as_posix()}"] = file
@@ -218,7 +219,8 @@ def _add_sources(plan: BenchmarkPlan, corpus: str | None, graph: Path | None) ->
 
 
 def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
-    plan.corpus, folder = corpus, Path(corpus)
+    plan.corpus = corpus
+    folder = Path(corpus)
     declared = [c for c in declarations_of("Corpus") if profiles.load().is_any_of(c.attributes.get("profiles") or ())]
     names = sorted({str(c.attributes.get("name")) for c in declared})
     if corpus not in names:
@@ -228,7 +230,8 @@ def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
                 "Add one with `evidence add corpus NAME FOLDER`, or give --corpus a folder"
             )
         reject_outside_links(folder)
-        plan.corpus, plan.counts["documents"] = plan.name, sum(1 for _ in read_documents(folder))
+        plan.corpus = plan.name
+        plan.counts["documents"] = sum(1 for _ in read_documents(folder))
         plan.files |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
 
 

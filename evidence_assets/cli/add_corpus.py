@@ -43,7 +43,8 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     check_name(name, "corpus")
     reject_outside_links(folder)
     raw_folder = f"corpora/{name}"
-    raw, declaration = lake.raw_path(raw_folder), lake.root / DECLARATIONS_FOLDER / "corpus" / name
+    raw = lake.raw_path(raw_folder)
+    declaration = lake.root / DECLARATIONS_FOLDER / "corpus" / name
     corpora = [c for place in (PACKAGE_DEFS, *user_folders(lake.root)) for c in declarations_of("Corpus", place)]
     declared = [corpus for corpus in corpora if corpus.attributes.get("name") == name]
     for other in declared:
@@ -87,7 +88,8 @@ def describe_changed_files(lake: Lake, name: str) -> str:
     folder = source_folder(lake, name)
     if folder is None:
         return ""
-    added_at, raw = _source_file(lake, name).stat().st_mtime, lake.raw_path(f"corpora/{name}")
+    added_at = _source_file(lake, name).stat().st_mtime
+    raw = lake.raw_path(f"corpora/{name}")
     try:
         changed_at = {path.relative_to(folder): path.stat().st_mtime for path in corpus_files(folder, [])}
     except (OSError, BadInput):  # it has no documents any more

@@ -57,11 +57,7 @@ def ask(
 
     with report_errors():
         folder = _parse_folder(corpus)
-        question_table = ad_hoc_questions.with_content_id(read_table_file(table)) if table else None
-        if question_table:
-            for name, count in Counter(name.strip() for name in question_table.header).items():
-                if name and count > 1:
-                    _print_hint(f"{count} columns are called {name!r}: an answer may come from any of them")
+        question_table = _read_table(table) if table else None
         opened_lake = _open_lake(lake, create=folder is not None or table is not None)
         if folder is not None:
             corpus = add_folder(opened_lake, folder)
@@ -70,17 +66,35 @@ def ask(
         table_id = question_table.table_id if question_table else ""
         source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table_id)
         if source.corpus and not corpus:
-            refresh_corpus(opened_lake, source.corpus)
-            others = [name for name in ad_hoc_questions.list_corpora(opened_lake) if name != source.corpus]
-            choices = ", ".join([*others, "./FOLDER"])
-            _print_hint(f"corpus {source.corpus} of {opened_lake.root}; choose another by --corpus: {choices}")
-        question, options = (texts or [])[:1], (texts or [])[1:]
+            _use_default_corpus(opened_lake, source.corpus)
+        question = (texts or [])[:1]
+        options = (texts or [])[1:]
         for number, text in enumerate(question or _read_questions()):
             if number and not as_json:
                 out.print()
             start = time.monotonic()
             view = _answer(opened_lake, text, options, source, question_table, system)
             _print_answer(view, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
+
+
+def _read_table(file: Path) -> Table:
+    """The table of a file; prints a hint if columns have the same name."""
+    from evidence_assets.experiment.ad_hoc_questions import with_content_id
+
+    table = with_content_id(read_table_file(file))
+    for name, count in Counter(name.strip() for name in table.header).items():
+        if name and count > 1:
+            _print_hint(f"{count} columns are called {name!r}: an answer may come from any of them")
+    return table
+
+
+def _use_default_corpus(lake: Lake, corpus: str) -> None:
+    """Update a corpus that the user did not name, and print how to choose another."""
+    from evidence_assets.experiment.ad_hoc_questions import list_corpora
+
+    refresh_corpus(lake, corpus)
+    others = [name for name in list_corpora(lake) if name != corpus]
+    _print_hint(f"corpus {corpus} of {lake.root}; choose another by --corpus: {', '.join([*others, './FOLDER'])}")
 
 
 def _print_hint(text: str) -> None:
@@ -93,7 +107,8 @@ def _parse_folder(corpus: str) -> Path | None:
 
 
 def _open_lake(lake: Path | None, *, create: bool) -> Lake:
-    root, shards = lake or find_lake(), profiles.load().shards
+    root = lake or find_lake()
+    shards = profiles.load().shards
     if create or (root / "format.json").exists():
         return Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
     return Lake(root)

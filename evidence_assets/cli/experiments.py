@@ -29,7 +29,8 @@ def presets() -> None:
         rows = []
         for preset in declared_presets().values():
             members = ", ".join(sorted({variant.key for variant in variants() if preset.name in variant.presets}))
-            tables, benchmarks = ", ".join((*preset.tables, *preset.beside)), ", ".join(preset.benchmarks)
+            tables = ", ".join((*preset.tables, *preset.beside))
+            benchmarks = ", ".join(preset.benchmarks)
             enabled = "yes" if preset.name in enabled_names else ""
             rows.append((preset.name, tables, preset.about, members or "none", benchmarks, enabled))
     print_table(("preset", "table", "description", "variants", "benchmarks", "enabled"), rows, show_lines=True)

@@ -102,25 +102,28 @@ def _read_tables(lake: Lake, stages: Mapping[str, Stage], benchmark: Benchmark) 
 
 def print_measurements(rows: BenchmarkRows, half: Half | None, with_baselines: bool) -> None:
     """Print metrics and paired differences of the variants."""
-    family, questions = rows.benchmark.family, halve(rows.questions, half)
+    family = rows.benchmark.family
+    questions = halve(rows.questions, half)
     question_rows = questions.to_dicts()
     metrics = {label: measurement.measure(family, questions, tables) for label, tables in rows.tables.items()}
     values = {label: measurement.question_values(family, question_rows, t) for label, t in rows.tables.items()}
-    baselines: dict[str, tuple[Estimate, list[float]]] = {}
-    if with_baselines:
-        other_half = halve(rows.questions, half, other=True).to_dicts()
-        answers = measurement.baseline_answers(question_rows, other_half)
-        for label, tables in rows.tables.items():
-            answers[f"nearest ({label})"] = measurement.nearest_answers(question_rows, tables.chains)
-        baselines = {
-            name: measurement.count_correct(question_rows, labels) for name, labels in answers.items() if any(labels)
-        }
+    baselines = _measure_baselines(rows, half, question_rows) if with_baselines else {}
     names = [name for name in measurement.METRICS[family] if any(name in each for each in metrics.values())]
     lines = [(label, *(_format(each.get(name)) for name in names)) for label, each in metrics.items()]
     lines += [(f"baseline: {name}", _format(estimate)) for name, (estimate, _) in baselines.items()]
     where = f"{rows.benchmark.name}, {f'{half} half, ' if half else ''}n = {questions.height} questions"
     print_table(("variant", *names), [(*line, *[""] * (1 + len(names) - len(line))) for line in lines], title=where)
     _print_differences(values, {name: {"accuracy": hits} for name, (_, hits) in baselines.items()})
+
+
+def _measure_baselines(
+    rows: BenchmarkRows, half: Half | None, questions: list[dict[str, Any]]
+) -> dict[str, tuple[Estimate, list[float]]]:
+    """Accuracy and correct answers of each baseline that answers a question."""
+    answers = measurement.baseline_answers(questions, halve(rows.questions, half, other=True).to_dicts())
+    for label, tables in rows.tables.items():
+        answers[f"nearest ({label})"] = measurement.nearest_answers(questions, tables.chains)
+    return {name: measurement.count_correct(questions, labels) for name, labels in answers.items() if any(labels)}
 
 
 def _print_differences(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from math import isfinite
 from typing import Annotated, Any, Literal
 
@@ -62,7 +63,8 @@ _FIRST_RELATIONS = {lineage.CITED: 0, lineage.USED: 1}
 
 def _format_node(node: Any, first_rows: dict[str, str]) -> Text:
     """A row as one line; ``first_rows`` has the rows and texts printed so far, which are not repeated."""
-    name, content = f"{node.kind} {short_id(node.id)}", "(above)"
+    name = f"{node.kind} {short_id(node.id)}"
+    content = "(above)"
     if name not in first_rows:
         texts = {k: " ".join(str(v).split()) for k, v in node.content.items() if v is not None and k != "why"}
         content = ", ".join(f"{k}: {f'as {first_rows[t]}' if t in first_rows else t}" for k, t in texts.items())
@@ -98,7 +100,8 @@ def _build_tree(root: Any) -> Tree:
 
 
 IdArgument = Annotated[str, typer.Argument(help="Id of a row or its first characters, such as a prediction_id.")]
-MAX_CHILDREN, MAX_ANSWERS = 5, 20
+MAX_CHILDREN = 5
+MAX_ANSWERS = 20
 """Maximum rows below each row of a tree, and answers to show."""
 
 
@@ -184,12 +187,7 @@ def diff(
     if not runs.partitions:
         out.print("The runs have nothing in common: no partition of an asset was written by both.")
         return
-    predictions = (row for row in runs.rows if row["asset"].startswith("predictions/"))
-    columns = [[f"{name}_{moment}" for name in ("answer", "status")] for moment in ("before", "after")]
-    answers = [row for row in predictions if [row[name] for name in columns[0]] != [row[name] for name in columns[1]]]
-    for row in answers:
-        before, after = (_format_short(row, *(row[name] for name in names)) for names in columns)
-        _print_answer_line(row, f"{before} → {after}", row["partition"])
+    n_answers = _print_changed_answers(runs.rows)
     if show_all:
         print_table(
             ("asset", "partition", "row", "change"),
@@ -197,8 +195,23 @@ def diff(
         )
     counts = Counter((row["asset"].split("/")[0], row["change"]) for row in runs.rows)
     others = ", ".join(f"{n:,} {kind} {change}" for (kind, change), n in sorted(counts.items()))
-    number = "1 answer differs" if len(answers) == 1 else f"{len(answers):,} answers differ"
+    number = "1 answer differs" if n_answers == 1 else f"{n_answers:,} answers differ"
     out.print(f"{number}; rows: {others or 'all equal'}" + ("" if show_all else "; --all"))
+
+
+def _print_changed_answers(rows: Iterable[dict[str, Any]]) -> int:
+    """Print the predictions whose answer or status changed; returns their number."""
+    n_printed = 0
+    for row in rows:
+        if not row["asset"].startswith("predictions/"):
+            continue
+        before = (row["answer_before"], row["status_before"])
+        after = (row["answer_after"], row["status_after"])
+        if before != after:
+            change = f"{_format_short(row, *before)} → {_format_short(row, *after)}"
+            _print_answer_line(row, change, row["partition"])
+            n_printed += 1
+    return n_printed
 
 
 @commands.command()

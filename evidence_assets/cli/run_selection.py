@@ -186,7 +186,8 @@ def is_missing_input(graph: Any, asset: AssetPartition, missing_assets: set[Asse
     every shard.
     """
     for key in graph.get(asset.key).parent_keys:
-        node, names = graph.get(key), [None]
+        node = graph.get(key)
+        names = [None]
         if not node.is_executable or not is_relevant(key, asset.partition):
             continue
         if node.is_partitioned:

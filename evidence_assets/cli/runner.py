@@ -132,7 +132,8 @@ def make_unit_runner(
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
     speed_up_databases()
-    job, instance = definitions.resolve_implicit_global_asset_job_def(), open_uncaptured_instance(dagster_home())
+    job = definitions.resolve_implicit_global_asset_job_def()
+    instance = open_uncaptured_instance(dagster_home())
     graph = definitions.resolve_asset_graph()
 
     @cache
@@ -248,7 +249,8 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
                 return future
 
             run_queue.work(run_here, 1)
-    run_queue.report.seconds, run_queue.report.run_id = time.monotonic() - start, tags[PARENT_TAG]
+    run_queue.report.seconds = time.monotonic() - start
+    run_queue.report.run_id = tags[PARENT_TAG]
     return run_queue.report
 
 
@@ -258,8 +260,12 @@ class RunQueue:
     def __init__(
         self, graph: Any, batches: Sequence[list[dg.AssetKey]], selection: RunSelection, instance: dg.DagsterInstance
     ) -> None:
-        self._graph, self._batches, self._selection, self._instance = graph, batches, selection, instance
-        self._start, self._n_done = time.monotonic(), 0
+        self._graph = graph
+        self._batches = batches
+        self._selection = selection
+        self._instance = instance
+        self._start = time.monotonic()
+        self._n_done = 0
         self._missing_assets = set[AssetPartition]()
         self.report = Report(assets=sum(map(selection.has_asset, graph.materializable_asset_keys)))
         batch_of = {key: number for number, batch in enumerate(batches) for key in batch}
@@ -364,14 +370,16 @@ def _asset_label(name: str, partition: str | None) -> str:
 
 def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[Report, set[dg.AssetKey]]:
     """Report of a run, and the materialized assets that passed their blocking checks."""
-    report, materialized = Report(), set[dg.AssetKey]()
+    report = Report()
+    materialized = set[dg.AssetKey]()
     for event in result.all_events:
         if event.is_step_materialization:
             metadata = _metadata(event)
             materialized.add(event.step_materialization_data.materialization.asset_key)
             report.materializations += 1
             # Assets that are cheaper to compute than to compare row by row reuse nothing or all.
-            rows, changed = int(metadata.get("dagster/row_count", 0) or 0), metadata.get("file_changed", True)
+            rows = int(metadata.get("dagster/row_count", 0) or 0)
+            changed = metadata.get("file_changed", True)
             report.rows_unchanged += int(metadata.get("rows_reused", 0 if changed else rows))
             report.rows_computed += int(metadata.get("rows_computed", rows if changed else 0))
     failed_checks = set()
@@ -385,14 +393,21 @@ def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[R
                 failed_checks.add(evaluation.asset_key)
     for event in result.all_events:
         if event.is_step_failure and event.step_key is not None:
-            error = event.step_failure_data.error
-            if error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
-                raise KeyboardInterrupt  # the user interrupted the run; the step has not failed
-            while error is not None and error.cls_name and error.cls_name.startswith("Dagster") and error.cause:
-                error = error.cause
-            if error is not None and error.cls_name == "DagsterAssetCheckFailedError":
-                continue  # reported with its evaluation
-            message = error.message.strip() if error is not None else event.message or ""
-            message = re.sub(r"^evidence_assets\.lake\.errors\.\w+: ", "", message)
-            report.failures.append(Failure(event.step_key.replace("__", "/"), partition, message))
+            message = _failure_message(event)
+            if message is not None:
+                report.failures.append(Failure(event.step_key.replace("__", "/"), partition, message))
     return report, materialized - failed_checks
+
+
+def _failure_message(event: Any) -> str | None:
+    """The message of the error behind a failed step; None for a failed check, which its evaluation reports."""
+    error = event.step_failure_data.error
+    if error is None:
+        return str(event.message or "")
+    if error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+        raise KeyboardInterrupt  # the user interrupted the run; the step has not failed
+    while (error.cls_name or "").startswith("Dagster") and error.cause:
+        error = error.cause
+    if error.cls_name == "DagsterAssetCheckFailedError":
+        return None
+    return re.sub(r"^evidence_assets\.lake\.errors\.\w+: ", "", error.message.strip())
