@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 
+from evidence_assets.extractive.tables.questions import rate_match
 from evidence_assets.reasoning.tables.cell_text import (
     collect_words,
     split_alternatives,
@@ -62,29 +62,6 @@ class TableWords:
         names = ([name for cell in column for name in cell if name] for column in self.alternatives)
         dice = ([2 * len(option & name) / (len(option) + len(name)) for name in column] for column in names)
         return [max(shares, default=0.0) for shares in dice]
-
-
-@lru_cache(maxsize=1 << 16)
-def match_cell(option: str, cell: str) -> float:
-    """Match m(o, c) of an option with a cell, in [0, 1]: its best match with an alternative a in the cell.
-
-    ``m(o, c) = max over a of 1[value(o) = value(a)]`` if o and a are amounts, else the Dice overlap of their words,
-    ``2 |W(o) & W(a)| / (|W(o)| + |W(a)|)``.
-    """
-    return max((_match_text(option, text) for text in split_alternatives(cell)), default=0.0)
-
-
-def _match_text(option: str, text: str) -> float:
-    option_cell = parse_cell(option)
-    text_cell = parse_cell(text)
-    option_amount = option_cell.quantity if option_cell.is_one_amount else None
-    text_amount = text_cell.quantity if text_cell.is_one_amount else None
-    if option_amount is not None and text_amount is not None:
-        return float(option_amount.value == text_amount.value)
-    option_words = collect_words(option)
-    text_words = collect_words(text)
-    n_shared = len(option_words & text_words)
-    return 2 * n_shared / (len(option_words) + len(text_words)) if n_shared else 0.0
 
 
 def find_named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
@@ -140,10 +117,9 @@ def restore_columns(
 ) -> Selection:
     """Restore columns with items of the text that no kept column has.
 
-    The text has items x (options, headers, names, numbers), and column j has item x with a score s(x, j) of at most 1.
-    With K the columns kept so far, x contributes ``argmax over j of (s(x, j), |{y : s(y, j) > 0}|, -j)`` if no column
-    of K has it. The needed columns come first: row headers, as a value without its row name proves nothing. With
-    options, a column that distinguishes their rows is kept too. Fallback columns stay only if nothing else is kept.
+    The needed ones come first: row headers, as a value without its row name proves nothing, and columns that an
+    operation reads; then columns of options, headers, names and numbers. With options, a column that distinguishes
+    their rows is kept too. Fallback columns stay only if nothing else is kept.
     """
     # A constant column cannot distinguish options.
     kept_lines = {
@@ -180,7 +156,7 @@ def find_relevant_rows(
     """The rows that are relevant to an option, and those that the question names.
 
     In the kept columns that distinguish rows, let m(i) be the best match of the option with a cell of row i
-    (`match_cell`), and h(i) the number of question words in the row. Row i is relevant if m(i) > 0
+    (``rate_match``, as in the solver), and h(i) the number of question words in the row. Row i is relevant if m(i) > 0
     and no other row dominates it in (m, h): of many rows with "carnivore", those about the animal in the question.
     """
     distinguishing = [j for j in indices if not words.is_constant[j]]
@@ -192,7 +168,7 @@ def find_relevant_rows(
         for j, rows in _select_name_columns(named_rows, height).items():
             relevant |= dict.fromkeys(rows if j in distinguishing else (), "entity")
     for option in options:
-        rates = {text: match_cell(option, text) for text in {text for j in distinguishing for text in columns[j]}}
+        rates = {text: rate_match(option, text) for text in {text for j in distinguishing for text in columns[j]}}
         matches = [max((rates[columns[j][i]] for j in distinguishing), default=0.0) for i in range(height)]
         highest = -1
         for match in sorted({match for match in matches if match}, reverse=True):

@@ -31,7 +31,9 @@ from evidence_assets.transport.divergence import jensen_shannon
 N_FALLBACK = 2
 """Columns that are kept if no rule keeps one."""
 Measure = Literal["cosine", "jsd", "all"]
-Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header"]
+Rule = Literal[
+    "lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header", "operation"
+]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from evidence_assets.experiment.evidence.selection import Parent, Question, Sele
 from evidence_assets.experiment.evidence.sources import read_tables
 from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.stage import StageContext
+from evidence_assets.extractive.tables.questions import find_operands
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.models.registry import get_encoder
@@ -122,7 +123,9 @@ def collapse_tables(
             columns = keep_all_lines(columns.width)
         if settings.repair:
             # With options, the repair restores the row names in the question.
-            needed: dict[int, Rule] = {} if options else dict.fromkeys(table.view.row_headers, "row_header")
+            operands = find_operands(table.view, question.text) if options else ()
+            needed: dict[int, Rule] = dict.fromkeys(operands, "operation")
+            needed |= {} if options else dict.fromkeys(table.view.row_headers, "row_header")
             columns = restore_columns(columns, table.words, question.text, options, needed)
         cells = {(i, j): row[j].plain for i, row in enumerate(grid) for j in columns.indices if row[j].plain}
         relevant_rows = None  # for a claim, as any row may contradict it
