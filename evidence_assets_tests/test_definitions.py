@@ -106,7 +106,7 @@ def test_no_edge_fans_in_more_than_64_partitions(
 
 
 def test_only_public_names_of_libraries_are_imported() -> None:
-    """What begins with an underscore may change in any release, such as ``dagster._core``; typeshed is for type checkers alone."""
+    """What begins with an underscore may change in any release. Typeshed is for type checkers alone."""
     private = []
     for file in sorted((REPOSITORY / "evidence_assets").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
