@@ -36,6 +36,8 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.confidence import RAW_SHARE
 
 _Row = TypeVar("_Row", bound=Mapping[str, Any])
+_Answer = tuple[dict[str, Any], dict[str, Any]]
+"""A question and its prediction."""
 NO_ANSWER: dict[str, Any] = {"status": "failed"} | dict.fromkeys(
     ("answer", "confidence", "confidence_basis", "supported_answers", "ranked_answers", "probabilities")
 )
@@ -77,7 +79,7 @@ def set_accuracy(gold: Sequence[str], prediction: Mapping[str, Any]) -> float:
     return len(supported & set(gold)) / len(supported | set(gold))
 
 
-def class_metrics(answers: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Estimate]:
+def class_metrics(answers: Iterable[_Answer]) -> dict[str, Estimate]:
     """Precision, recall and F1 per label of the graded claims; Wilson intervals for the first two."""
     claims = [
         (question["gold"][0], None if prediction["status"] == "failed" else prediction["answer"])
@@ -89,7 +91,8 @@ def class_metrics(answers: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> d
         predicted = [gold == label for gold, answer in claims if answer == label]
         relevant = [answer == label for gold, answer in claims if gold == label]
         f1 = 2 * sum(predicted) / (len(predicted) + len(relevant))
-        metrics[f"precision:{label}"], metrics[f"recall:{label}"] = accuracy(predicted), accuracy(relevant)
+        metrics[f"precision:{label}"] = accuracy(predicted)
+        metrics[f"recall:{label}"] = accuracy(relevant)
         metrics[f"f1:{label}"] = without_interval(f1, len(relevant))
     return metrics
 
@@ -121,44 +124,78 @@ def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None =
     """
     questions = tables["questions"].sort("question_id").to_dicts()
     predictions = {row["question_id"]: row for row in tables["predictions"].to_dicts()}
-    evidence, citations = tables["evidence"], tables["citations"]
     answers = [(q, predictions.get(q["question_id"], NO_ANSWER)) for q in questions]
+    metrics = correctness_metrics(answers)
+    metrics["incomplete_share"] = accuracy([bool(row["omissions"]) for row in predictions.values()])
+    metrics |= ranking_metrics(answers)
+    metrics |= class_metrics(answers)
+    metrics |= evidence_metrics(questions, tables["evidence"], encoder)
+    metrics |= citation_metrics(questions, predictions, tables["evidence"], tables["citations"])
+    if "counterfactuals" in tables:
+        metrics |= counterfactual_metrics(tables["counterfactuals"], tables["predictions"])
+    return metrics
+
+
+def correctness_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
+    """Accuracy, shares of each status, sets of options, confidence, and words of short answers."""
     graded = [(q, p, is_correct(q, p)) for q, p in answers if q["gold"] is not None]
     metrics = {"accuracy": accuracy([right for *_, right in graded])}
     for status in ("answered", "ambiguous", "insufficient", "failed"):
         metrics[f"{status}_share"] = accuracy([p["status"] == status for _, p in answers])
-    metrics["incomplete_share"] = accuracy([bool(row["omissions"]) for row in predictions.values()])
     metrics["supported_accuracy"] = accuracy([right for _, p, right in graded if p["status"] == "answered"])
     if choices := [set_accuracy(q["gold"], p) for q, p in answers if q["options"] and q["gold"]]:
         metrics["set_accuracy"] = mean(choices)
-    confident = [
-        (p["confidence"], right)
-        for q, p, right in graded
-        if q["gold"] and (p["probabilities"] or p["confidence_basis"] not in (None, RAW_SHARE))
-    ]
+    confident = [(p["confidence"], right) for q, p, right in graded if q["gold"] and has_fitted_confidence(p)]
     metrics |= confidence_metrics([confidence for confidence, _ in confident], [right for _, right in confident])
-    searches = [(q["gold"], p["ranked_answers"] or []) for q, p, _ in graded if q["task"] == "skb_search"]
-    if rankings := [(gains_of(ranking, gold), len(gold)) for gold, ranking in searches]:
-        for k in (1, 5, 10):
-            metrics[f"hit@{k}"] = accuracy([hit_at_k(gains, k) for gains, _ in rankings])
-        metrics["ndcg@10"] = mean([ndcg_at_k(gains, 10, n) for gains, n in rankings])
-        metrics["recall@20"] = mean([recall_at_k(gains, 20, n) if n else 0.0 for gains, n in rankings])
-        metrics["mrr"] = mean([reciprocal_rank(gains) for gains, _ in rankings])
     if short := [(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["task"] == "kgqa" and q["gold"]]:
         metrics["token_f1"] = mean([token_f1(text, accepted) for text, accepted in short])
-    metrics |= class_metrics(answers)
-    metrics |= evidence_metrics(questions, evidence, encoder)
-    if citations.height:
-        metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
-        precision, recall = citation_scores(questions, predictions, evidence, citations)
-        metrics |= {"citation_precision": mean(precision)} if precision else {}
-        metrics |= {"citation_recall": mean(recall)} if recall else {}
-    if "counterfactuals" in tables:
-        answered = tables["predictions"].filter(pl.col("status") == "answered")
-        counterfactuals = tables["counterfactuals"].join(answered, "prediction_id", "semi")
-        for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
-            metrics[metric] = accuracy(counterfactuals[column].drop_nulls().to_list())
     return metrics
+
+
+def has_fitted_confidence(prediction: Mapping[str, Any]) -> bool:
+    """Whether the confidence of a prediction is a probability: of options, or by a fit."""
+    return bool(prediction["probabilities"]) or prediction["confidence_basis"] not in (None, RAW_SHARE)
+
+
+def ranking_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
+    """Metrics of the ranked nodes of searches; empty for questions of other tasks."""
+    searches = [(q, p) for q, p in answers if q["task"] == "skb_search" and q["gold"] is not None]
+    if not searches:
+        return {}
+    rankings = [(gains_of(p["ranked_answers"] or [], q["gold"]), len(q["gold"])) for q, p in searches]
+    metrics = {f"hit@{k}": accuracy([hit_at_k(gains, k) for gains, _ in rankings]) for k in (1, 5, 10)}
+    metrics["ndcg@10"] = mean([ndcg_at_k(gains, 10, n) for gains, n in rankings])
+    metrics["recall@20"] = mean([recall_at_k(gains, 20, n) if n else 0.0 for gains, n in rankings])
+    metrics["mrr"] = mean([reciprocal_rank(gains) for gains, _ in rankings])
+    return metrics
+
+
+def citation_metrics(
+    questions: Sequence[dict[str, Any]],
+    predictions: Mapping[str, dict[str, Any]],
+    evidence: pl.DataFrame,
+    citations: pl.DataFrame,
+) -> dict[str, Estimate]:
+    """Share of verified citations, and precision and recall against gold evidence where it is known."""
+    if not citations.height:
+        return {}
+    metrics = {"citations_verified_share": accuracy([v == "verified" for v in citations["verdict"].to_list()])}
+    precision, recall = citation_scores(questions, predictions, evidence, citations)
+    if precision:
+        metrics["citation_precision"] = mean(precision)
+    if recall:
+        metrics["citation_recall"] = mean(recall)
+    return metrics
+
+
+def counterfactual_metrics(counterfactuals: pl.DataFrame, predictions: pl.DataFrame) -> dict[str, Estimate]:
+    """Shares of answers that need their cited evidence, and for which it is enough."""
+    answered = predictions.filter(pl.col("status") == "answered")
+    of_answers = counterfactuals.join(answered, "prediction_id", "semi")
+    return {
+        "evidence_necessity": accuracy(of_answers["necessary"].drop_nulls().to_list()),
+        "evidence_sufficiency": accuracy(of_answers["sufficient"].drop_nulls().to_list()),
+    }
 
 
 def metric_rows(
