@@ -116,7 +116,8 @@ MENTION_WEIGHT = 0.1
 """Weight of a sentence that has the words of the option, where no likely span does."""
 MIN_MENTION_SUPPORT = 0.15
 """Minimum support of a supported option."""
-LOG_SUPPORT_WEIGHT, LOG_SUPPORT_OFFSET = 1.6, 0.01
+LOG_SUPPORT_WEIGHT = 1.6
+LOG_SUPPORT_OFFSET = 0.01
 
 
 class ExtractiveSolver:
@@ -136,7 +137,8 @@ class ExtractiveSolver:
     def __init__(
         self, encoder: Encoder, *, documents: Callable[[Sequence[str]], Mapping[str, str]] = lambda chunks: {}
     ) -> None:
-        self.encoder, self.documents = encoder, documents
+        self.encoder = encoder
+        self.documents = documents
         self.model_id = f"extractive+{encoder.model_id}"
         self.version = f"{VERSION}-{load_span_weights().version[:8]}-{encoder.revision}"
 
@@ -187,7 +189,8 @@ class ExtractiveSolver:
         else:
             threshold = max(min_support, max(support.values()) - MIN_LEAD)
             supported = tuple(label for label in task.labels if support[label] >= threshold)
-            is_certain, lead = answer in supported, support[answer] - max(others.values(), default=0)
+            is_certain = answer in supported
+            lead = support[answer] - max(others.values(), default=0)
         status = "insufficient" if not is_certain else "answered" if lead >= MIN_LEAD else "ambiguous"
         return Choice(answer, supported, status, weights=weights)
 
@@ -276,7 +279,8 @@ def _quote_mention(task: ExplainOption, encoder: Encoder) -> Chain:
 
 def _quote_nearest(task: ExplainOption, statements: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:
     """The chain that quotes the most similar statement; a negated statement supports only a negated option."""
-    target, is_negated = vectors[_question_and_option(task)], is_denial(task.option)
+    target = vectors[_question_and_option(task)]
+    is_negated = is_denial(task.option)
     cosines = {s: float(vectors[s.text] @ target) for s in statements if is_negated or not s.is_denial}
     best = max(cosines, key=lambda statement: cosines[statement], default=None)
     if best is None or cosines[best] < MIN_CITED_COSINE:
@@ -317,7 +321,8 @@ class TopScoreSolver:
         known_scores = [score for score in scores.values() if score > -math.inf]
         if not known_scores:
             return Choice(None, (), "insufficient")
-        lowest, span = min(known_scores), (max(known_scores) - min(known_scores)) or 1.0
+        lowest = min(known_scores)
+        span = (max(known_scores) - min(known_scores)) or 1.0
         # An option without evidence ranks last, and first as an exception.
         weights = {label: max(-1.0, (score - lowest) / span) for label, score in scores.items()}
         if task.negated or asks_for_exception(task.question):

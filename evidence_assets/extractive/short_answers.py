@@ -77,7 +77,8 @@ class ExtractiveShortAnswers:
     name = "extractive"
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder, self.model_id = encoder, f"extractive+{encoder.model_id}"
+        self._encoder = encoder
+        self.model_id = f"extractive+{encoder.model_id}"
         self._weights = load_span_weights()
         self.version = content_id("short_answers", VERSION, encoder.model_id, encoder.revision, self._weights.version)
 
@@ -97,7 +98,8 @@ class ExtractiveShortAnswers:
         choice = find_answer(task.question, split_passages(task.texts), self._encoder, self._weights)
         if choice is None:
             return NO_ANSWER
-        answer, passage = choice.candidate.text, choice.candidate.passage
+        answer = choice.candidate.text
+        passage = choice.candidate.passage
         return ShortAnswer(answer, "answered", (answer,), (passage.evidence_id,), choice.confidence)
 
     def _answer_by_facts(self, task: ShortTask) -> ShortAnswer:

@@ -71,7 +71,9 @@ def check_citations(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Cita
 
 def contains_quote(quote: str, text: str) -> bool:
     """Whether a text contains a quotation: its parts in order, each a sequence of complete words and numbers."""
-    normalized, start, parts = _plain(text), 0, _patterns(quote)
+    normalized = _plain(text)
+    start = 0
+    parts = _patterns(quote)
     for part in parts:
         match = part.search(normalized, start)
         if match is None:

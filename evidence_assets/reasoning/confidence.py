@@ -125,8 +125,10 @@ def fit_weights(
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
-    matrix, mean = np.array(rows), float(np.average(correct, weights=sample_weights))
-    columns, weights = list(range(matrix.shape[1])), [logit(mean), *[0.0] * matrix.shape[1]]
+    matrix = np.array(rows)
+    mean = float(np.average(correct, weights=sample_weights))
+    columns = list(range(matrix.shape[1]))
+    weights = [logit(mean), *[0.0] * matrix.shape[1]]
     while columns and 0 < mean < 1:
         model = LogisticRegression(C=1 / PENALTY).fit(matrix[:, columns], correct, sample_weights)
         slopes = dict(zip(columns, model.coef_[0].tolist(), strict=True))

@@ -76,7 +76,9 @@ class LanguageModel:
         prompts: Prompts = PACKAGED,
     ) -> None:
         self.prompts = prompts
-        self._generator, self._cache, self._on_progress = generator, cache, on_progress
+        self._generator = generator
+        self._cache = cache
+        self._on_progress = on_progress
         self.model_id = f"{generator.model_id}@{generator.revision}"
         self.row = {
             "model_id": self.model_id,
@@ -126,7 +128,8 @@ class LanguageModel:
         results: dict[int, T | Failure | _Refusal] = {}
         costs: dict[int, ReplyCost] = {}
         for key, completion, is_cached in self._complete(distinct_requests):
-            numbers, request = numbers_by_key[key], distinct_requests[key]
+            numbers = numbers_by_key[key]
+            request = distinct_requests[key]
             tokens = completion.prompt_tokens, completion.completion_tokens
             self.usage["replies"] += 1
             self.usage["cached_replies"] += is_cached

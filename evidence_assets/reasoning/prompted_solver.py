@@ -135,7 +135,8 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     if len(steps) > MAX_STEPS:
         raise UnusableReply(f"it has {len(steps)} steps, more than {MAX_STEPS}")
     parsed = tuple(_parse_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
-    expected, script = _script(task.question), _script(" ".join(step.text for step in parsed))
+    expected = _script(task.question)
+    script = _script(" ".join(step.text for step in parsed))
     if expected and script and expected != script:
         raise UnusableReply(f"it is written in {script.title()} script, the question in {expected.title()}")
     return parsed
@@ -143,7 +144,8 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
 def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
     """Parse the label of a choice; None if the model finds the evidence insufficient."""
-    labels, options = list(task.labels), list(task.options)
+    labels = list(task.labels)
+    options = list(task.options)
     if task.task != "verification" and INSUFFICIENT not in labels:
         labels.append(INSUFFICIENT)
         options.append("the material is insufficient")
@@ -217,7 +219,9 @@ class PromptedSolver:
     name = "prompted"
 
     def __init__(self, model: LanguageModel, style: PromptStyle | None = None) -> None:
-        self._model, self.model_id, self._style = model, model.model_id, style or DEFAULT_STYLE
+        self._model = model
+        self.model_id = model.model_id
+        self._style = style or DEFAULT_STYLE
         self.version = content_id(VERSION, model.version, *(t.version_with(model.prompts) for t in self._style.tasks))
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:

@@ -151,7 +151,8 @@ def verdict_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
         labels = ", ".join(reversed(task.labels))  # chapter 3 ends with NOT ENOUGH INFORMATION, REFUTES, SUPPORTS
         template = prompts.customize(CLAIM_VERDICT)
         return template.request(VERDICT_TOKENS, task.labels, **fields, bare=bare, labels=labels)
-    template, labels = prompts.customize(VERDICT), ", ".join(task.labels)
+    template = prompts.customize(VERDICT)
+    labels = ", ".join(task.labels)
     return template.request(
         VERDICT_TOKENS, task.labels, **fields, bare=bare, options=fenced_options(task), labels=labels
     )

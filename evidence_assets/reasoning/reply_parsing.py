@@ -255,7 +255,8 @@ class _AnswerParser:
         match = _LETTER.match(text)
         if not match or not self.letters or re.match(r"(?i)n/a\b", text):
             return ()
-        letter, rest = match["letter"], match["rest"]
+        letter = match["letter"]
+        rest = match["rest"]
         if letter.islower() and not (match["close"] or not rest.strip(" .!*_`\"'")):
             return ()
         letters = [letter.upper()]

@@ -19,7 +19,8 @@ from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 
-VERSION, SPAN_VERSION = "16", "1"
+VERSION = "16"
+SPAN_VERSION = "1"
 """Raise them whenever equal input may get a different answer; the second is that of :class:`SpanAnswers`."""
 
 
@@ -122,7 +123,8 @@ class PromptedShortAnswers:
     name = "prompted"
 
     def __init__(self, model: LanguageModel) -> None:
-        self._model, self.model_id = model, model.model_id
+        self._model = model
+        self.model_id = model.model_id
         self.version = content_id(
             "prompted_short_answers", VERSION, SHORT_ANSWER.version_with(model.prompts), model.version
         )
@@ -147,7 +149,8 @@ class SpanAnswers:
     name = "reader"
 
     def __init__(self, reader: Reader) -> None:
-        self._reader, self.model_id = reader, f"{reader.model_id}@{reader.revision}"
+        self._reader = reader
+        self.model_id = f"{reader.model_id}@{reader.revision}"
         self.version = content_id("span_answers", SPAN_VERSION, self.model_id, MAX_SPAN_TOKENS, WINDOW_OVERLAP)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
@@ -165,7 +168,9 @@ class SpanAnswers:
         if span is None or not answer:
             return NO_ANSWER
         reply = ReplyCost(self.model_id, span.tokens, 0, "stop")
-        evidence_ids, is_sourced, start = list[str](), False, 0
+        evidence_ids = list[str]()
+        is_sourced = False
+        start = 0
         for evidence_id, line, sourced in lines:
             if start < span.end and span.start < start + len(line):
                 evidence_ids.append(evidence_id)

@@ -59,7 +59,8 @@ class Template:
         self, max_tokens: int, choices: tuple[str, ...] = (), json_schema: str = "", /, **fields: str
     ) -> Request:
         """Fill the fields; a missing field raises KeyError."""
-        system, user = _fill(self.system, fields), _fill(self.user, fields)
+        system = _fill(self.system, fields)
+        user = _fill(self.user, fields)
         return Request(system, user, max_tokens, choices, json_schema, self.temperature)
 
 

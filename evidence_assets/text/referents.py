@@ -12,7 +12,8 @@ def find_subject(sentence: str) -> str:
     >>> find_subject("The payroll system of our team was bought in 2015."), find_subject("Maria Lopez founded it.")
     ('The payroll system', 'Maria Lopez')
     """
-    last, has_name = None, False
+    last = None
+    has_name = False
     for word in split_tokens(sentence):
         if not word.is_content or word.is_number or is_verb_form(word) or (has_name and not word.is_capital):
             if last:

@@ -15,7 +15,9 @@ _TOKEN = re.compile(
 )
 _YEAR = re.compile(r"1\d{3}s?|20\d{2}s?")
 LISTS = read_word_lists("answer_words.txt")
-DETERMINERS, PREPOSITIONS, AUXILIARIES = LISTS["determiners"], LISTS["prepositions"], LISTS["auxiliaries"]
+DETERMINERS = LISTS["determiners"]
+PREPOSITIONS = LISTS["prepositions"]
+AUXILIARIES = LISTS["auxiliaries"]
 _VERBS = dict(pair.split("=") for pair in LISTS["irregular_verbs"])
 _FUNCTION_WORDS = (STOP_WORDS - NUMBER_WORDS) | DETERMINERS | PREPOSITIONS | AUXILIARIES | {"who", "which", "such"}
 SYMBOLS = frozenset(("$", "€", "£", "%", "°", "°C", "°F", "×"))

@@ -40,7 +40,8 @@ def find_candidates(words: Sequence[Word]) -> list[tuple[int, int]]:
 
 
 def _content_runs(words: Sequence[Word]) -> list[tuple[int, int]]:
-    runs, start = [], None
+    runs = []
+    start = None
     for number, word in enumerate([*words, Word(".", 0, 0)]):
         if word.is_content:
             start = number if start is None else start

@@ -92,7 +92,8 @@ def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> 
         for (first, last), features in zip(spans, _span_features(query, shared, spans), strict=True):
             if features[OTHER_VALUE]:
                 continue
-            start, end = words[first].start, words[last - 1].end
+            start = words[first].start
+            end = words[last - 1].end
             nonzero = {name: round(float(value), 6) for name, value in features.items() if value}
             candidates.append(SpanCandidate(sentence.passage, start, end, nonzero))
     return candidates
@@ -101,7 +102,8 @@ def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> 
 def _word_vectors(words: Sequence[Word], tokens: TokenVectors) -> FloatArray:
     """Unit vectors of words, each the mean of its tokens' vectors; zero for a word without tokens."""
     vectors = np.zeros((len(words), tokens.vectors.shape[1]), dtype=np.float32)
-    starts, ends = tokens.offsets[:, 0], tokens.offsets[:, 1]
+    starts = tokens.offsets[:, 0]
+    ends = tokens.offsets[:, 1]
     for number, word in enumerate(words):
         inside = (starts < word.end) & (ends > word.start)
         if inside.any():
@@ -182,7 +184,8 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
     title = {word.stem for word in split_tokens(sentence.passage.title)}
     context |= title
     weights = query.weights
-    has, best_similar = equal.max(axis=1, initial=0.0), similar.max(axis=1, initial=0.0)
+    has = equal.max(axis=1, initial=0.0)
+    best_similar = similar.max(axis=1, initial=0.0)
     in_context = np.array([stem in context for stem in query.stems], dtype=np.float32)
     names = np.array(query.is_name, dtype=np.float32)
     things = np.array([a and b not in title for a, b in zip(query.is_thing, query.stems, strict=True)], np.float32)
@@ -210,7 +213,8 @@ def _match_sentence(query: _Query, sentence: _Sentence, sentences: Sequence[_Sen
 
 def _span_features(query: _Query, matched: _Matched, spans: Sequence[tuple[int, int]]) -> Iterator[dict[str, float]]:
     """Features of each span of a sentence, with those of the sentence."""
-    words, focus = matched.sentence.words, query.focus
+    words = matched.sentence.words
+    focus = query.focus
     if not spans:
         return
     numeric = _place_spans(query, matched, np.array(spans))
@@ -272,7 +276,9 @@ def _clause_leads(query: _Query, matched: _Matched, values: Sequence[bool]) -> l
 
     ``values``: Which words are values.
     """
-    words, edges, end = matched.sentence.words, list[int](), 0
+    words = matched.sentence.words
+    edges = list[int]()
+    end = 0
     for n in (n for n, is_value in enumerate(values) if is_value):
         joins = [k for k in range(end, n) if words[k].lower in LISTS["clause_joining"]]
         join = ([k for k in joins if words[k].is_mark] or joins or [n])[-1]  # "26 euros, pupils and students 9 euros"
@@ -314,8 +320,11 @@ def _agent_features(words: Sequence[Word], verb: FloatArray, first: int, last: i
 
 def _place_spans(query: _Query, matched: _Matched, spans: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
     """Numeric features of the spans of a sentence: nearness to the words of the question, and vectors."""
-    n, weights = len(matched.stems), query.weights
-    first, last, positions = spans[:, :1], spans[:, 1:], np.arange(n)[None, :]
+    n = len(matched.stems)
+    weights = query.weights
+    first = spans[:, :1]
+    last = spans[:, 1:]
+    positions = np.arange(n)[None, :]
     distance = np.maximum(np.maximum(first - positions, positions - last + 1), 0)
     outside = (distance > 0).astype(np.float32)
     near = np.exp(-(distance - 1) / REACH) * outside

@@ -37,7 +37,8 @@ def split_passages(texts: Sequence[EvidenceItem]) -> list[Passage]:
     passages = []
     for rank, item in enumerate(texts):
         for start, end in _clause_spans(item.text):
-            sentence, referent = item.text[start:end], ""
+            sentence = item.text[start:end]
+            referent = ""
             if sentence.rstrip("*_ ").endswith("?"):
                 continue  # a question, such as a heading of frequent ones
             if is_heading(sentence) and not start and item.locator.partition(":")[0] in ("", "0"):

@@ -241,7 +241,8 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
     numbers = [n for n in range(first, last) if words[n].is_number]
     if not numbers:
         return True
-    begins_with_number, ends_with_number = numbers[0] == first, numbers[-1] == last - 1
+    begins_with_number = numbers[0] == first
+    ends_with_number = numbers[-1] == last - 1
     next_word = words[last] if last < len(words) else None
     if begins_with_number and first and words[first - 1].text in SYMBOLS:
         return False
@@ -282,11 +283,13 @@ def _is_amount(span: Sequence[Word], noun: Sequence[Word], focus: QuestionFocus)
 
 def _is_counted(noun: Sequence[Word], focus: QuestionFocus) -> bool:
     """Whether the noun after a number is what "how many" counts."""
-    head, stems = [focus.words[n].stem for n in focus.head], [word.stem for word in noun]
+    head = [focus.words[n].stem for n in focus.head]
+    stems = [word.stem for word in noun]
     common = [stem for stem in head if stem in stems]
     if not noun or not common:
         return not noun
-    modifiers, counted = {*head[: head.index(common[-1])]}, {*stems[: stems.index(common[-1])]}
+    modifiers = {*head[: head.index(common[-1])]}
+    counted = {*stems[: stems.index(common[-1])]}
     return not modifiers or bool(modifiers & counted) or counted <= focus.stems
 
 

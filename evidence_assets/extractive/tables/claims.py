@@ -12,7 +12,9 @@ from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyz
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit, stem, tokenize
 from evidence_assets.reasoning.tables.table import TableChain, TableStep, TableView
 
-SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
+SUPPORTS = "SUPPORTS"
+REFUTES = "REFUTES"
+NOT_ENOUGH = "NOT ENOUGH INFORMATION"
 # Probability of a settled claim's label: the share of settled claims with the right label on TabFact.
 _SETTLED_PROBABILITY = 0.85
 _MAX_SHIFT = 0.2  # P(true) of any other claim is within this distance of 0.5, as it is little better than a guess
@@ -76,7 +78,8 @@ def check_claim(view: TableView, text: str) -> ClaimCheck:
         outcome = replace(outcome, text=f"{outcome.text} The claim negates this.")
     words = [word for word in tokenize(analysis.text) if word not in STOP_WORDS]
     unknown_words = dict.fromkeys(word for word in words if not word[0].isdigit() and stem(word) not in view.vocabulary)
-    negation, is_comparable = float(analysis.has_phrase("negative_words")), _has_comparable_columns(view)
+    negation = float(analysis.has_phrase("negative_words"))
+    is_comparable = _has_comparable_columns(view)
     truth = {"negation": negation, "word row": 0.0 if outcome is None else 1.0 if is_true else -1.0}
     not_enough = {
         "negation": negation,

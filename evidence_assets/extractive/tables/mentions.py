@@ -89,7 +89,8 @@ def _stem_name(name: str) -> tuple[str, ...]:
 
 
 def _find_names(view: TableView, plain: str, words: Sequence[Word]) -> list[Mention]:
-    index, stems = _index_names(view), [word.stem for word in words]
+    index = _index_names(view)
+    stems = [word.stem for word in words]
     longest = max(map(len, index), default=0)
     spans = (range(start, start + n) for n in range(longest, 0, -1) for start in range(len(words) - n + 1))
     covered: set[int] = set()
@@ -117,7 +118,8 @@ def _is_function_word(span: Sequence[Word]) -> bool:
 
 def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
     """Whether a function word is a name here: in quotes, or in capitals as in its cell."""
-    text, context = plain[mention.start : mention.end], f" {plain} "[mention.start : mention.end + 2]
+    text = plain[mention.start : mention.end]
+    context = f" {plain} "[mention.start : mention.end + 2]
     is_quoted = context[0] in _QUOTES and context[-1] in _QUOTES
     is_capital = text.isupper() and text.lower() not in _NEVER_NAMES
     is_capital |= text[0].isupper() and len(text) > 1 and mention.start > 0  # "in May", "in IT"
@@ -173,7 +175,8 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
 
     It is one of ``columns``, by default of all.
     """
-    words, columns = tokenize(question), view.columns if columns is None else columns
+    words = tokenize(question)
+    columns = view.columns if columns is None else columns
     if words[:2] == ["how", "much"] and not {*words[2:3]} & STOP_WORDS:
         words = words[2:]
     of_person = words[:1] in (["who"], ["whose"], ["whom"])
@@ -191,7 +194,8 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
 
 def _can_answer(view: TableView, column: int, words: Sequence[str]) -> bool:
     """Whether the cells of a column are of the kind that a question word asks for: "who" never for numbers."""
-    is_number, is_flag = column in view.numeric_columns, column in view.flag_columns
+    is_number = column in view.numeric_columns
+    is_flag = column in view.flag_columns
     match words[:2]:
         case ["who" | "whose" | "whom" | "where", *_]:
             return not (is_number or is_flag)

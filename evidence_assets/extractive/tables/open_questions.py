@@ -34,13 +34,18 @@ def list_options(view: TableView, question: str) -> list[str]:
 
     If the question asks for a column, only its cells: the other cells of a row match the question, too.
     """
-    outcome, analysis = compute_outcome(view, question), analyze_text(view, question, is_question=True)
-    column, named = _find_requested_column(analysis, outcome), find_value_column(view, question)
-    inner, results, others = range(1, len(view.grid)), list[str](), set[str]()
+    outcome = compute_outcome(view, question)
+    analysis = analyze_text(view, question, is_question=True)
+    column = _find_requested_column(analysis, outcome)
+    named = find_value_column(view, question)
+    inner = range(1, len(view.grid))
+    results = list[str]()
+    others = set[str]()
     if outcome is None:  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
         column = named if named is not None or analysis.rows else column
     elif asks_for_number(outcome, question):
-        column, results = None, [format_number(outcome.number)]
+        column = None
+        results = [format_number(outcome.number)]
         cells = (view.cell((i, j)) for i in inner for j in view.columns)
         others = {cell.plain for cell in cells if cell.values and cell.values[0].states(outcome.number)}
     elif column is None and named is None:
@@ -59,7 +64,8 @@ def list_options(view: TableView, question: str) -> list[str]:
 
 def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> int | None:
     """The column whose cells answer "which", "what", "who", "where" or "when"; by default that of the rows' names."""
-    view, text = analysis.view, analysis.text
+    view = analysis.view
+    text = analysis.text
     for degree in reversed(analysis.degrees):  # "the second most populous country" asks for no population
         before = text[: degree.start].rsplit(maxsplit=1)[0] if degree.rank > 1 else text[: degree.start]
         text = before + re.sub(r"^most \w+|^\w+", "", text[degree.start :])
@@ -82,7 +88,8 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             dates = {j for j in view.date_columns if words[0] == "which" and not {*words} & {*tokenize(view.labels[j])}}
             columns = [j for j in view.columns if j not in view.flag_columns.keys() | dates]
             if outcome is not None:  # "What is the highest price?" asks for what it compares
-                is_count, compared = outcome.operation == "count", {j for _, j in outcome.cells}
+                is_count = outcome.operation == "count"
+                compared = {j for _, j in outcome.cells}
                 compared |= {condition.column for condition in analysis.find_conditions()}
                 head = {j for j in columns if not is_count and {*content[:1]} & collect_words(view.labels[j])}
                 columns = [j for j in columns if j not in compared or j in head]

@@ -80,7 +80,8 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
 
     For a claim, whether it is the stated number.
     """
-    view, number = analysis.view, next(iter(analysis.numbers), None)
+    view = analysis.view
+    number = next(iter(analysis.numbers), None)
     column = analysis.find_column(number) if number else analysis.find_measured_column(None)
     phrases = {name: pattern(name).search(analysis.text) for name in ("total", "mean")}
     operation = next((name for name, match in phrases.items() if match and not analysis.is_masked(match.start())), None)
@@ -110,7 +111,9 @@ def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int
 
 def _check_trend(analysis: TextAnalysis) -> Outcome | None:
     """One column moves in a direction while another one does."""
-    view, text, columns = analysis.view, analysis.text, analysis.numeric_mentions
+    view = analysis.view
+    text = analysis.text
+    columns = analysis.numeric_mentions
     marker = pattern("order_marker").search(text)
     later = sorted((mention.start, j) for j, mention in columns.items() if marker and mention.start >= marker.end())
     if analysis.rows or marker is None or not later:
@@ -148,7 +151,8 @@ def count_rows(
     analysis: TextAnalysis, conditions: Sequence[Condition], references: Sequence[CellLocation] = ()
 ) -> Outcome:
     """The rows that meet all conditions and their number; ``references`` are cells that they are compared with."""
-    view, rows = analysis.view, analysis.select_rows(conditions)
+    view = analysis.view
+    rows = analysis.select_rows(conditions)
     columns = dict.fromkeys(condition.column for condition in conditions)
     # The matching cells prove the count; if no row matches, all cells do.
     cells = [(i, j) for i in rows or analysis.candidates for j in columns if view.text_at((i, j))]
@@ -180,13 +184,16 @@ def _check_count(analysis: TextAnalysis) -> Outcome | None:
 def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
     """For a claim with "all" or "no" that ends with a condition: whether all rows of its other conditions meet it, or
     none."""
-    quantifier, conditions = pattern("universal").match(analysis.text), analysis.find_conditions()
+    quantifier = pattern("universal").match(analysis.text)
+    conditions = analysis.find_conditions()
     rest = analysis.text[max([0, *(m.end for m in analysis.mentions), *(n.end for n in analysis.numbers)]) :]
     # "150 hp" may be of no column, and "… at least once" ends with no condition.
     is_complete = sum(c.number is not None for c in conditions) >= len(analysis.numbers) and len(rest.split()) < 2
     if analysis.is_question or analysis.rows or not (quantifier and conditions and is_complete):
         return None
-    rows, others, view = analysis.select_rows(conditions), conditions[:-1], analysis.view
+    rows = analysis.select_rows(conditions)
+    others = conditions[:-1]
+    view = analysis.view
     subjects = analysis.select_rows(others)
     cells = dict.fromkeys((i, c.column) for i in subjects for c in conditions if view.text_at((i, c.column)))
     kinds = "".join(f" with {condition.describe(view)}" for condition in others)
@@ -206,21 +213,25 @@ def _check_only(analysis: TextAnalysis) -> Outcome | None:
 
 def _check_group_sizes(analysis: TextAnalysis) -> Outcome | None:
     """For a claim that more rows meet one condition than another one on the same column: whether they do."""
-    view, degree, conditions = analysis.view, analysis.degree("comparative"), analysis.find_conditions()
+    view = analysis.view
+    degree = analysis.degree("comparative")
+    conditions = analysis.find_conditions()
     has_noun = analysis.has_phrase("row_nouns") or any({*m.columns} & {*view.name_columns} for m in analysis.mentions)
     if analysis.is_question or analysis.rows or degree is None or degree.headers or not has_noun:
         return None
     if len(conditions) != 2 or conditions[0].column != conditions[1].column:
         return None
     first, second = (count_rows(analysis, [condition]) for condition in conditions)
-    text, cells = f"{first.text} {second.text}", (*first.cells, *second.cells)
+    text = f"{first.text} {second.text}"
+    cells = (*first.cells, *second.cells)
     is_confirmed = degree.direction * (first.number - second.number) > 0
     return replace(first, text=text, cells=cells, is_confirmed=is_confirmed)
 
 
 def _count_names(analysis: TextAnalysis) -> Outcome | None:
     """The number of different cells of a column if a question has only its name: "How many cities are there?"."""
-    view, words = analysis.view, collect_words(pattern("counting").sub("", analysis.text)) - STOP_WORDS
+    view = analysis.view
+    words = collect_words(pattern("counting").sub("", analysis.text)) - STOP_WORDS
     columns = [j for j in view.columns if j not in view.measure_columns and words <= collect_words(view.labels[j])]
     if not columns or not words:
         return None
@@ -252,8 +263,10 @@ def _check_difference(analysis: TextAnalysis) -> Outcome | None:
     """The difference or ratio of two rows; for a claim, whether it is the stated number."""
     if len(analysis.rows) != 2 or len(analysis.numbers) > 1:
         return None
-    view, number = analysis.view, next(iter(analysis.numbers), None)
-    comparative, is_ratio = analysis.degree("comparative"), analysis.has_phrase("ratio")
+    view = analysis.view
+    number = next(iter(analysis.numbers), None)
+    comparative = analysis.degree("comparative")
+    is_ratio = analysis.has_phrase("ratio")
     column = analysis.find_measured_column(next(iter(analysis.degrees), None))
     if column is None and number is not None:
         column = analysis.find_column(number)
@@ -287,7 +300,8 @@ def find_extreme(view: TableView, column: int, rows: Sequence[int], direction: i
         return None
     best = [i for value, i in ranking if value == values[rank - 1]]
     ordinal = "" if rank == 1 else {2: "second ", 3: "third "}.get(rank, f"{rank}th ")
-    value_text, names = view.text_at((best[0], column)), " and ".join(map(view.row_name, best))
+    value_text = view.text_at((best[0], column))
+    names = " and ".join(map(view.row_name, best))
     adjective = ordinal + ("greatest" if direction > 0 else "smallest")
     text = f"The {adjective} of {len(ranking)} values in “{view.label(column)}” is “{value_text}” ({names})."
     others = [i for _, i in ranking if i not in best]
@@ -296,7 +310,8 @@ def find_extreme(view: TableView, column: int, rows: Sequence[int], direction: i
 
 def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
     """A row has the greatest or smallest value: "the greatest", "none is greater", "greater than any other"."""
-    view, mentioned = analysis.view, list(analysis.rows)
+    view = analysis.view
+    mentioned = list(analysis.rows)
     degree = analysis.degree("superlative") if analysis.is_question else next(iter(analysis.degrees), None)
     column = analysis.find_measured_column(degree)
     if degree is None or column is None or not (analysis.is_question or len(mentioned) == 1):
@@ -322,7 +337,8 @@ def _compare_rows(view: TableView, column: int, pairs: Sequence[tuple[int, int]]
         return None
     n_agreeing = sum(direction * (a - b) > 0 for a, b in values)
     cells = tuple(dict.fromkeys((i, column) for pair in pairs for i in pair))
-    (a, b), (first, second) = values[0], (view.text_at(cell) for cell in cells[:2])
+    (a, b) = values[0]
+    (first, second) = (view.text_at(cell) for cell in cells[:2])
     text = f"“{first}” {'=' if a == b else '>' if a > b else '<'} “{second}”."
     if len(pairs) > 1:
         relation = "greater" if direction > 0 else "smaller"
@@ -332,7 +348,9 @@ def _compare_rows(view: TableView, column: int, pairs: Sequence[tuple[int, int]]
 
 def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     """One row has more than others; for a question, the rows with more than a row or number, or with the most."""
-    view, rows, degree = analysis.view, analysis.rows, analysis.degree("comparative")
+    view = analysis.view
+    rows = analysis.rows
+    degree = analysis.degree("comparative")
     column = analysis.find_measured_column(degree)
     asks_for_rows = analysis.is_question and analysis.has_phrase("row_question") and not rows
     conditions = analysis.find_conditions() if asks_for_rows else []
@@ -364,7 +382,8 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
 
 def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     """Whether one row has all items of a claim, whether or not the claim names the row."""
-    view, items = analysis.view, analysis.stated_items
+    view = analysis.view
+    items = analysis.stated_items
     columns = [column for column, _ in items if column is not None]
     is_ordered = bool({*analysis.degrees} - {analysis.find_bound(number) for number in analysis.numbers})
     if len(items) < 2 or analysis.is_question or is_ordered or pattern("quantifier").match(analysis.text):
@@ -385,7 +404,8 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
         cell for i in best for cells in item_cells for cell in cells if cell[0] == i and view.text_at(cell)
     )
     proof |= dict.fromkeys(min(cells) for _, cells in items if cells and not cells & proof.keys())
-    names, n = ", ".join(map(view.row_name, best[:_MAX_NAMED_ROWS])), len(items)
+    names = ", ".join(map(view.row_name, best[:_MAX_NAMED_ROWS]))
+    n = len(items)
     text = f"One row has all {n} names and numbers of the claim: {names}."
     if highest < n:
         text = f"No row has all {n} names and numbers of the claim; rows such as {names} have the most, {highest}."

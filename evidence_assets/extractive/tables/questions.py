@@ -16,14 +16,16 @@ from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movement
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableStep, TableView
 
 # Weights of the features of a cell, each in [0, 1], tuned on the first half of the TabMCQ subset.
-_MATCH_WEIGHT, _OPTION_SPELLING_WEIGHT = 1.0, 0.1  # the cell has the option's words; its trigrams
+_MATCH_WEIGHT = 1.0
+_OPTION_SPELLING_WEIGHT = 0.1  # the cell has the option's words; its trigrams
 _ROW_WEIGHT = 1.0  # the rest of the row has the question's words, weighted by rarity
 _KEY_WEIGHT = 0.3  # the question has the whole text of another cell in the row
 _COLUMN_WEIGHT = 0.1  # the question names the column of the cell
 _MAX_SCORE = _MATCH_WEIGHT + _OPTION_SPELLING_WEIGHT + _ROW_WEIGHT + _KEY_WEIGHT + _COLUMN_WEIGHT
 TIE_MARGIN = 0.01 / _MAX_SCORE  # options whose supports differ by less are tied
 # Support of an option that an operation confirms, and the maximum support of the other options then.
-_CONFIRMED_SUPPORT, _MAX_OTHER_SUPPORT = 1.0, 0.3
+_CONFIRMED_SUPPORT = 1.0
+_MAX_OTHER_SUPPORT = 0.3
 MAX_UNRELATED_SUPPORT = 0.01  # of an option whose row is unrelated to the question: ranked, but not supported
 LOG_ODDS_PER_SUPPORT = 30.0  # maximum likelihood estimate on the first half of the TabMCQ subset
 _MANY_OPTIONS = 12  # people give fewer: these are cells
@@ -40,14 +42,16 @@ def rate_match(option: str, cell: str) -> float:
 @lru_cache(maxsize=1 << 16)
 def _read_phrase(text: str) -> tuple[CellValue | None, str, frozenset[str], frozenset[str]]:
     """The amount that a text is, if it is one, with the stem of its unit; the words of the text and their initials."""
-    cell, words = parse_cell(text), collect_words(text)
+    cell = parse_cell(text)
+    words = collect_words(text)
     amount = cell.quantity if cell.is_one_amount else None
     unit = stem(amount.unit.casefold()) if amount and amount.unit else ""
     return amount, unit, words, frozenset(word[0] for word in words)
 
 
 def _rate_alternative(option: str, text: str) -> float:
-    (a, unit, words, initials), (b, other_unit, other, other_initials) = _read_phrase(option), _read_phrase(text)
+    (a, unit, words, initials) = _read_phrase(option)
+    (b, other_unit, other, other_initials) = _read_phrase(text)
     if initials.isdisjoint(other_initials) and not (a and b):
         return 0.0  # similar words begin with the same letter
     if a and b and (not (unit and other_unit) or unit == other_unit) and (a.value == b.value or a.scale == b.scale):
@@ -78,7 +82,8 @@ def compute_outcome(view: TableView, question: str) -> Outcome | None:
 
 def find_operands(view: TableView, question: str) -> set[int]:
     """Columns that an operation reads, and others that it could be about: without them a wrong one looks right."""
-    analysis, outcome = analyze_text(view, question, is_question=True), compute_outcome(view, question)
+    analysis = analyze_text(view, question, is_question=True)
+    outcome = compute_outcome(view, question)
     read = {j for _, j in outcome.cells} if outcome is not None else set()
     ambiguous = (m.columns_of_cells for m in analysis.mentions if len(m.columns_of_cells) > 1)
     return read.union(*ambiguous, view.numeric_columns if analysis.degrees else ())
@@ -101,7 +106,8 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     named = {view.text_at(name) for mention in analysis.mentions for name in mention.names}
     if best in named and len(analysis.rows) == 1:
         return True  # "Who made the tin cup?" is not answered by "tin cup"
-    offered, are_many = {*options}, len(options) >= _MANY_OPTIONS
+    offered = {*options}
+    are_many = len(options) >= _MANY_OPTIONS
     rows = ({text for j in view.columns if (text := view.text_at((i, j)))} for i in view.body)
     columns = ({text for i in view.body if (text := view.text_at((i, j)))} for j in view.columns)
     is_any_cell = any(
@@ -154,9 +160,11 @@ class CellContext(NamedTuple):
 @lru_cache(maxsize=64)  # called for each option of a question
 def rate_contexts(view: TableView, question: str) -> dict[CellLocation, CellContext]:
     """The context of each cell with a text."""
-    words, vocabulary = collect_words(question), view.word_weights.keys()
+    words = collect_words(question)
+    vocabulary = view.word_weights.keys()
     words |= {term for word in words - vocabulary for term in vocabulary if is_same_word(word, term)}
-    terms, named = words & vocabulary, find_value_column(view, question)
+    terms = words & vocabulary
+    named = find_value_column(view, question)
     key_columns = {j for j in view.columns if not view.is_constant(j)}
     contexts = {}
     for i in view.body:
@@ -221,7 +229,8 @@ def asks_for_number(outcome: Outcome, question: str) -> bool:
 def _explain_outcome(view: TableView, outcome: Outcome, question: str, option: str, chain: TableChain) -> TableChain:
     """The chain of an option for an outcome: the outcome, and whether the option agrees with it."""
     numbers = _parse_option(option)
-    location, cells = None, outcome.cells
+    location = None
+    cells = outcome.cells
     if outcome.operation == "trend":
         agrees = drop_repeats(sign for _, sign in find_movements(option)) == outcome.pattern
     elif not asks_for_number(outcome, question):

@@ -49,7 +49,9 @@ class Condition:
         location = (row, self.column)
         if self.number is None:
             return view.text_at(location) in self.texts or ("" in self.texts and not view.cell(location).is_known)
-        number, value, quantity = self.number, view.number_at(location), view.cell(location).quantity
+        number = self.number
+        value = view.number_at(location)
+        quantity = view.cell(location).quantity
         number = replace(number, value=number.value * view.unit_factor(self.column, number.unit.casefold()))
         if value is not None and quantity is None:  # the cell has a date: "in 2016", "in March 2024"
             day = date.fromordinal(int(value))
@@ -214,7 +216,8 @@ class TextAnalysis:
 
     def find_column(self, number: CellValue) -> int | None:
         """The mentioned numeric column nearest to a number, else the only one with its unit."""
-        mentions, unit = self.numeric_mentions.items(), number.unit.casefold()
+        mentions = self.numeric_mentions.items()
+        unit = number.unit.casefold()
         column = min(mentions, key=lambda item: _gap(item[1], number.start, number.end), default=(None, None))[0]
         if column is None and unit:
             column = single_item(j for j, units in self.view.units.items() if unit in units)
@@ -231,7 +234,8 @@ class TextAnalysis:
 
     def find_measured_column(self, degree: DegreeWord | None) -> int | None:
         """The numeric column that a degree word refers to; for a question, by default the only measure column."""
-        view, start = self.view, degree.start if degree is not None else 0
+        view = self.view
+        start = degree.start if degree is not None else 0
         mentions = self.numeric_mentions.items()
         mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
         column = self._hinted_column(degree)
@@ -283,8 +287,10 @@ class TextAnalysis:
         """Conditions of columns without a value: "yes" for "with a projector", "no" or 0 for "without", "no moons"."""
         presences = []
         for j, mention in self.columns.items():
-            before, after = self.text[: mention.start], self.text[mention.end :]
-            word, label = self.text[mention.start : mention.end], self.view.labels[j]
+            before = self.text[: mention.start]
+            after = self.text[mention.end :]
+            word = self.text[mention.start : mention.end]
+            label = self.view.labels[j]
             is_absent = bool(_ABSENT.search(before) or re.match(r"\W*no\b", after))
             is_absent |= word.casefold().startswith("un") and collect_words(word).isdisjoint(collect_words(label))
             if sign := _SIGN.search(before):
@@ -359,7 +365,8 @@ def _find_bounds(text: str, numbers: list[CellValue]) -> list[CellValue]:
         for key, sign in (("or_more", "≥"), ("or_less", "≤")):
             if match := pattern(key).match(text, number.end):
                 numbers[n] = replace(number, comparator=sign, end=match.end())
-        before, between = text[: number.start], text[number.end : numbers[n + 1].start] if n + 1 < len(numbers) else ""
+        before = text[: number.start]
+        between = text[number.end : numbers[n + 1].start] if n + 1 < len(numbers) else ""
         if between.strip() == "and" and before.rstrip().endswith("between"):
             last = replace(numbers[n + 1], comparator="≤")
             numbers[n : n + 2] = replace(number, comparator="≥", unit=number.unit or last.unit), last

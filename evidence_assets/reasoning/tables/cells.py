@@ -150,7 +150,8 @@ def to_float(digits: str) -> float:
     """Parse a number, or a time as hours; a comma before the last one or two digits is a decimal point."""
     digits = re.sub(r"\s", "", digits).replace("–", "-")
     if ":" in digits:
-        sign, parts = -1 if digits.startswith("-") else 1, digits.strip("+-").split(":")
+        sign = -1 if digits.startswith("-") else 1
+        parts = digits.strip("+-").split(":")
         return sign * sum(float(part) / 60.0**i for i, part in enumerate(parts))
     if re.fullmatch(r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}", digits):
         digits = digits.replace(".", "").replace(",", ".")
@@ -209,7 +210,8 @@ def _parse_quantity(match: re.Match[str], text: str) -> CellValue:
     percent = bool(match["pct"] or match["range_pct"])
     kind: ValueKind = "percentage" if percent else "number"
     if to is not None and to > number:  # "87 - 3" is no range
-        number, kind = (number + to) / 2, "range"
+        number = (number + to) / 2
+        kind = "range"
     unit, end = ("%", match.end()) if percent else _find_unit(text, match.end())
     if match["spread"]:
         kind = "spread"

@@ -15,8 +15,10 @@ from evidence_assets.reasoning.tables.lexicon import load_lexicon, measures_of, 
 CellLocation = tuple[int, int]  # (row, column); row 0 is the header
 Grid = tuple[tuple[Cell, ...], ...]
 # Minimum shares of numeric cells in a numeric column: to detect headers, and to compare values.
-_NUMERIC_BELOW_HEADER, _NUMERIC = 0.6, 0.8
-_FIRST_YEAR, _LAST_YEAR = 1000, 2100
+_NUMERIC_BELOW_HEADER = 0.6
+_NUMERIC = 0.8
+_FIRST_YEAR = 1000
+_LAST_YEAR = 2100
 
 
 def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _NUMERIC_BELOW_HEADER) -> list[int]:
@@ -27,7 +29,8 @@ def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _NUMERIC_BE
 
 def _has_header(grid: Grid) -> bool:
     """Whether the first row names columns instead of looking like data."""
-    first, above = grid[0], [grid[0][j] for j in _numeric_columns(grid, range(1, len(grid))) if grid[0][j].plain]
+    first = grid[0]
+    above = [grid[0][j] for j in _numeric_columns(grid, range(1, len(grid))) if grid[0][j].plain]
     is_record = first[0].plain and not first[0].is_mostly_value and len({row[0].plain for row in grid}) == len(grid)
     has_values = bool(above) and all(cell.is_mostly_value for cell in above)
     return not (is_record and has_values) or all(map(_is_header_value, above))
@@ -232,7 +235,8 @@ class TableView:
     def flag_columns(self) -> dict[int, tuple[frozenset[str], frozenset[str]]]:
         """Columns of "yes" and "no", with their texts for both."""
         texts = {j: {self.text_at((i, j)) for i in self.body if self.cell((i, j)).is_known} for j in self.columns}
-        yes, no = word_list("flag_yes"), word_list("flag_no")
+        yes = word_list("flag_yes")
+        no = word_list("flag_no")
         flags = {j: tuple(frozenset(t for t in texts[j] if t.casefold() in w) for w in (yes, no)) for j in texts}
         return {j: (a, b) for j, (a, b) in flags.items() if texts[j] and len(a) + len(b) == len(texts[j])}
 
