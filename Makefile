@@ -84,8 +84,9 @@ $(VENV)/.audit: $(VENV)/.runtime pyproject.toml
 audit: $(VENV)/.audit
 	$(BIN)/python tools/audit.py --bom build/sbom.json
 
-SPEED := $(addprefix retrieval.,bm25 encoder scale transport) $(addprefix harvest.,triple_scoring tuple_search) \
-  $(addprefix graphs.,attention paths selection stark) $(addprefix platform.,ask explorer readers tick trace)
+SPEED := $(addprefix retrieval.,bm25 encoder pool scale transport) $(addprefix harvest.,triple_scoring tuple_memory tuple_search) \
+  $(addprefix graphs.,attention conceptnet paths selection stark substitution) \
+  $(addprefix platform.,ask explorer readers served tick trace)
 
 bench: $(VENV)/.dev
 	@set -e; for script in $(SPEED); do echo "== $$script"; $(BIN)/python -m bench.$$script; done
