@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from bench.write_measured import MARK, write_page
-from evidence_assets.experiment.variants import presets, variants
+from evidence_assets.experiment.variants import variants
+from evidence_assets.reproduction.presets import presets
 from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.conftest import REPOSITORY, run_python
 from tools.data_dictionary import dictionary

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.json_streams import json_items
-from evidence_assets.experiment.scores.published_figures import Figure, PublishedName, figure_for
 from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.triple_metrics import list_entities, novelty
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reproduction.published_figures import Figure, PublishedName, figure_for
 from evidence_assets.systems.kbloom.scores import load_references
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, collection_folder, list_seed_files
 

@@ -18,7 +18,8 @@ from pydantic import BaseModel
 
 from evidence_assets import profiles, systems
 from evidence_assets.cli import app
-from evidence_assets.experiment.variants import presets, variants
+from evidence_assets.experiment.variants import variants
+from evidence_assets.reproduction.presets import presets
 
 HELP_WIDTH = 100
 
@@ -92,7 +93,7 @@ def variant_list() -> str:
         lines += _table(
             ["variant", "method", "parameters", "presets"],
             (
-                [f"`{v.key}`", v.method or system, _parameters(v.parameters), ", ".join(v.presets)]
+                [f"`{v.key}`", v.method or system, _parameters(v.parameters), ", ".join(v.printed.presets)]
                 for v in system_variants
             ),
         )

@@ -180,7 +180,7 @@ MCQ_HEADER = (
 VARIANTS: dict[str, UcretSettings] = {
     variant.name: Ucret(variant).settings
     for variant in variants_of("ucret")
-    if variant.explain and not variant.method and not any("grids" in preset for preset in variant.presets)
+    if variant.explain and not variant.method and not any("grids" in preset for preset in variant.printed.presets)
 }
 ERROR_VARIANTS = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 

@@ -12,8 +12,9 @@ from evidence_assets.assets.table_asset import CommonOptions
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks_of_family
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_all_stages
-from evidence_assets.experiment.variants import enabled_presets, models_to_combine, variants
+from evidence_assets.experiment.variants import models_to_combine, variants
 from evidence_assets.lake.ids import key_for_model
+from evidence_assets.reproduction.presets import enabled_presets
 
 
 @cache
@@ -48,7 +49,7 @@ def list_encoders(key: str) -> list[str]:
     selected = [
         variant
         for variant in variants()  # filters first, so that other systems are not imported
-        if variant.is_loaded and "encoder" in models_to_combine(variant.models, variant.presets, enabled_presets())
+        if variant.is_loaded and "encoder" in models_to_combine(variant, enabled_presets())
     ]
     keys = {r.key for v in selected for stage in build_all_stages(systems.open_method(v)) for r in stage.inputs}
     return ["", *(name for name in names if key_for_model(key, name) in keys)]

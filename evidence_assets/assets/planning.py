@@ -13,10 +13,10 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchm
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.experiment.answering import Answering
 from evidence_assets.experiment.methods import SelectionMethod
-from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Key, figures_of
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import CellSource, MeasuredScore
+from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Key, figures_of
 
 SECONDS_PER_QUESTION = "seconds_per_question"
 """Metadata of materializations that computed rows of questions."""
@@ -81,7 +81,7 @@ def measured_times(
     for source in sources:
         variant, name = source.variant, source.benchmark
         partitions = [f"{name}|{shard}" for shard in range(profiles.load().shards.questions)]
-        for timed in variant.timed:
+        for timed in variant.printed.times:
             steps = [step for step in list_steps(variant) if step.partition("/")[0] in timed.steps]
             pace = measured_seconds(instance, steps, partitions)
             if pace is None:
@@ -92,7 +92,8 @@ def measured_times(
             for figure in figures_of(name, timed, source.model_id):
                 model = source.model_id if figure.model or "predictions" in timed.steps else ""
                 label, value = variant.label if model else variant.name, values[figure.metric]
-                time = MeasuredScore(label, name, model, value, None, None, questions, differs=timed.differs)
+                note = timed.difference_note
+                time = MeasuredScore(label, name, model, value, None, None, questions, difference_note=note)
                 if time not in times[figure.key]:
                     times[figure.key].append(time)
     return times

@@ -10,12 +10,12 @@ from evidence_assets import profiles
 from evidence_assets.assets.table_asset import files_asset
 from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.experiment.stage import LogFunction
-from evidence_assets.experiment.variants import is_enabled
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.input_files import check_raw_name
 from evidence_assets.lake.store import Lake
+from evidence_assets.reproduction.presets import is_enabled
 
 
 def raw_assets(

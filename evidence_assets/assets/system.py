@@ -45,7 +45,7 @@ def build_deps(inputs: Sequence[StageInput]) -> list[dg.AssetDep]:
 
 def build_variant_defs(variant: Variant) -> dg.Definitions:
     """Assets and checks of one variant with all its models."""
-    tags = {f"{PRESET_TAG}{name}": "" for name in variant.presets}
+    tags = {f"{PRESET_TAG}{name}": "" for name in variant.printed.presets}
     assets, checks = [], []
     for stage in build_all_stages(systems.open_method(variant)):
         models = list(stage.models.values())

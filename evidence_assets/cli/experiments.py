@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
-from evidence_assets.experiment.variants import PRESETS_VARIABLE, enabled_presets, variants
-from evidence_assets.experiment.variants import presets as declared_presets
+from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reproduction.presets import PRESETS_VARIABLE, enabled_presets
+from evidence_assets.reproduction.presets import presets as declared_presets
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add your own data to the lake.")
@@ -28,8 +29,10 @@ def presets() -> None:
         enabled_names = enabled_presets()
         rows = []
         for preset in declared_presets().values():
-            members = ", ".join(sorted({variant.key for variant in variants() if preset.name in variant.presets}))
-            tables = ", ".join((*preset.tables, *preset.beside))
+            members = ", ".join(
+                sorted({variant.key for variant in variants() if preset.name in variant.printed.presets})
+            )
+            tables = ", ".join(preset.all_tables)
             benchmarks = ", ".join(preset.benchmarks)
             enabled = "yes" if preset.name in enabled_names else ""
             rows.append((preset.name, tables, preset.about, members or "none", benchmarks, enabled))

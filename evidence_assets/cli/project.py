@@ -14,12 +14,12 @@ from rich.table import Table
 from evidence_assets.benchmarks import downloads
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations
 from evidence_assets.cli.console import LakeOption, format_cell, out, print_table, report_errors
-from evidence_assets.experiment.variants import PRESETS_VARIABLE
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import fetch_folder
 from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
 from evidence_assets.reproduction.cells import data_sources
+from evidence_assets.reproduction.presets import PRESETS_VARIABLE
 from evidence_assets.text.spelling import did_you_mean
 
 commands = typer.Typer(rich_markup_mode=None)

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from evidence_assets.cli.console import JsonOption, LakeOption, out, print_if_json, print_table, report_errors
-from evidence_assets.experiment.variants import presets
 from evidence_assets.explorer import scores
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
@@ -19,6 +18,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE, load
 from evidence_assets.reproduction import cells as paper_cells
 from evidence_assets.reproduction.cells import Cell
+from evidence_assets.reproduction.presets import presets
 from evidence_assets.text.spelling import did_you_mean
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -102,7 +102,7 @@ def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
         "filled": sum(cell.filled for cell in cells),
         "from_records": sum(cell.from_records for cell in cells),
         "reasons": [{"reason": reason, "cells": n.total(), "of": dict(n)} for reason, n in reasons.items()],
-        "presets": [preset.name for preset in presets().values() if published_in in (*preset.tables, *preset.beside)],
+        "presets": [preset.name for preset in presets().values() if published_in in preset.all_tables],
         "data": paper_cells.required_data(sources),
         "models": sorted({s.model_id for s in sources if not s.is_recorded} - {""}),
         "run": [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _list_runs(cells)],

@@ -16,9 +16,10 @@ from evidence_assets.assets.partitions import benchmark_partitions, corpus_parti
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.methods import combine_models
-from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, enabled_presets, variants
+from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reproduction.presets import PRESETS_VARIABLE, enabled_presets
 from evidence_assets.text.spelling import did_you_mean
 
 
@@ -57,7 +58,7 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     combinations = (
         method.variant
         for v in family_variants
-        for method in combine_models(systems.open_method(v), enabled_presets().union(v.presets))
+        for method in combine_models(systems.open_method(v), enabled_presets().union(v.printed.presets))
     )
     by_label = {c.label: c for c in combinations} | loaded_by_label
     for name in names:
@@ -71,7 +72,10 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     ]
     # A variant with a named model may get it from any of its presets; others need one preset only.
     presets = {
-        p for v in selected if v.label not in loaded_by_label for p in (v.presets if v.active_models else v.presets[:1])
+        p
+        for v in selected
+        if v.label not in loaded_by_label
+        for p in (v.printed.presets if v.active_models else v.printed.presets[:1])
     }
     enable_presets(presets)
     return selected

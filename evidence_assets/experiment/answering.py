@@ -52,7 +52,7 @@ class Answering:
     @cached_property
     def style(self) -> PromptStyle:
         """Prompt style of the language model."""
-        return STYLES[self.method.published_style if self.variant.uses_published_prompts else ""]
+        return STYLES[self.method.published_style if self.variant.prompt_style == "published" else ""]
 
     @cached_property
     def is_prompted(self) -> bool:

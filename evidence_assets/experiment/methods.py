@@ -22,18 +22,13 @@ from evidence_assets.experiment.answers.short_answers import PreparationProblems
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import SourceKind
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput
-from evidence_assets.experiment.variants import (
-    SYSTEMS_FOLDER,
-    VARIANTS_FILE,
-    Variant,
-    enabled_presets,
-    models_to_combine,
-)
+from evidence_assets.experiment.variants import SYSTEMS_FOLDER, VARIANTS_FILE, Variant, models_to_combine
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
 from evidence_assets.reasoning.model_calls import PromptVersion
 from evidence_assets.reasoning.tasks import Solver
+from evidence_assets.reproduction.presets import enabled_presets
 from evidence_assets.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
@@ -202,7 +197,7 @@ def combine_models(method: AnyMethod, presets: frozenset[str] | None = None) -> 
     kinds = set(method.model_kinds)
     if isinstance(method, SelectionMethod) and is_answered_by_model(variant):
         kinds.add("generator")
-    models = models_to_combine(variant.models, variant.presets, enabled_presets() if presets is None else presets)
+    models = models_to_combine(variant, enabled_presets() if presets is None else presets)
     axes = {kind: models[kind] for kind in MODEL_KINDS if kind in kinds & models.keys()}
     profile = profiles.load()
     combinations = []

@@ -129,7 +129,7 @@ def score_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
     encoder = get_encoder(context.profile.token_encoder) if variant.bertscore else None
     metrics = scoring.answer_metrics(tables, encoder) | extra_metrics
     reasoner, model_id = predictions.select("reasoner", "model_id").row(0) if predictions.height else ("", "")
-    rows = scoring.metric_rows(benchmark, plan.selector, reasoner, model_id, metrics, variant.published)
+    rows = scoring.metric_rows(benchmark, plan.selector, reasoner, model_id, metrics, variant.printed.figures)
     version = compute_input_version(questions, evidence, predictions)
     rows = [row | {"input_version": version} for row in rows]
     metadata = score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy")

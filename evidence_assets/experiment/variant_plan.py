@@ -111,7 +111,7 @@ class VariantPlan:
         variant = self.variant
         parts: list[object] = [VERSION, SCORES_VERSION]
         if variant.family != "retrieval":
-            parts += [variant.scores_triples, variant.bertscore, str(variant.published)]
+            parts += [variant.scores_triples, variant.bertscore, str(variant.printed.figures)]
         if self.uses_graph:
             parts.append(graph_stages.VERSION)
         return parts

@@ -1,83 +1,35 @@
-"""Variants of systems, from ``systems/<system>/variants.yaml`` by ``family/name``, and presets."""
+"""Variants of systems, from ``systems/<system>/variants.yaml`` by ``family/name``."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, benchmarks_of_family
-from evidence_assets.experiment.scores.published_figures import PublishedName, PublishedTiming
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import MODEL_KINDS, ModelKind, StrictModel
 from evidence_assets.reasoning.templates import Prompts
+from evidence_assets.reproduction.presets import ModelSelection, presets
+from evidence_assets.reproduction.printed_variants import NOT_PRINTED, PrintedVariant, printed_variants
 from evidence_assets.text.spelling import did_you_mean
 
-PRESETS_VARIABLE = "EVIDENCE_PRESETS"
-ALL_PRESETS = "all"
-ModelSelection = dict[ModelKind, Literal["all"] | tuple[str, ...]]
-"""Models by kind: all of the profile, or some names."""
-PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 
-
-class Preset(StrictModel):
-    """Variants and benchmarks that reproduce one or several published tables."""
-
-    name: str
-    about: str
-    tables: tuple[str, ...] = ()
-    """Tables with cells that its variants fill, by document and number, such as ``thesis 7.5``."""
-    beside: tuple[str, ...] = ()
-    """Tables for comparison, without cells for its results."""
-    benchmarks: tuple[str, ...] = ()
-    """Benchmarks of the table; empty for tables without questions."""
-    models: ModelSelection = Field(default_factory=dict)
-    """Models to combine with its variants, by kind; by default the profile's first."""
-
-
-@lru_cache
-def presets(file: Path = PRESETS_FILE) -> dict[str, Preset]:
-    declarations = read_yaml_mapping(file)
-    try:
-        return {name: Preset(name=name, **fields) for name, fields in declarations.items()}
-    except (TypeError, ValidationError) as error:
-        raise BadInput(f"invalid preset: {error}", file=file) from error
-
-
-def check_preset_names(names: Iterable[str], field: str) -> frozenset[str]:
-    """Return the names as a set; raise BadInput for an unknown name, with the closest preset."""
-    preset_names = frozenset(names)
-    for name in sorted(preset_names - presets().keys()):
-        suggestion = did_you_mean(name, presets())
-        raise BadInput(f"there is no preset {name!r}{suggestion} `evidence presets` lists them", field=field)
-    return preset_names
-
-
-def enabled_presets() -> frozenset[str]:
-    """The presets that the environment variable and the active profile enable."""
-    variable_names = {name.strip() for name in os.environ.get(PRESETS_VARIABLE, "").split(",")} - {""}
-    names_by_field = {PRESETS_VARIABLE: variable_names, "presets": set(profiles.load().presets)}
-    enabled: frozenset[str] = frozenset()
-    for field, names in names_by_field.items():
-        enabled |= frozenset(presets()) if ALL_PRESETS in names else check_preset_names(names, field)
-    return enabled
-
-
-def models_to_combine(
-    selection: ModelSelection, preset_names: Sequence[str], enabled: frozenset[str]
-) -> dict[ModelKind, list[str]]:
+def models_to_combine(variant: Variant, enabled: frozenset[str]) -> dict[ModelKind, list[str]]:
     """Models by kind to combine with a variant: its own selection, else those of its enabled presets.
 
     Models that only another packaged profile has are left out, such as the paper's encoder on a laptop.
     """
-    enabled_names = [name for name in reversed(preset_names) if name in enabled]
-    names_by_kind = {k: names for name in enabled_names for k, names in presets()[name].models.items()} | selection
+    names_by_kind: ModelSelection = {}
+    for name in reversed(variant.printed.presets):
+        if name in enabled:
+            names_by_kind |= presets()[name].models
+    names_by_kind |= variant.models
     profile = profiles.load()
     return {
         kind: profile.model_names(kind)
@@ -91,12 +43,6 @@ def available_models(profile: profiles.Profile, kind: ModelKind, names: Sequence
     """The named models that the profile has; names that only another packaged profile has are left out."""
     other_names = {name for other in profiles.available() for name in profiles.load(other).model_names(kind)}
     return [profile.check_name(kind, n) for n in names if n in profile.model_names(kind) or n not in other_names]
-
-
-def is_enabled(preset_names: Iterable[str], always: bool = False) -> bool:
-    """Whether a variant with these presets is part of the asset graph."""
-    names = check_preset_names(preset_names, "presets")
-    return always or not names or bool(names & enabled_presets())
 
 
 SYSTEMS_FOLDER = Path(__file__).resolve().parent.parent / "systems"
@@ -119,8 +65,8 @@ class Variant(StrictModel):
     """Variant of the same family whose evidence it reads; by default its own."""
     explain: bool = True
     """Whether each option gets a chain before one is chosen; otherwise the evidence alone is compared."""
-    asks: Literal["", "ours", "published"] = ""
-    """Prompt style: ours, or the paper's if the method has one. By default the paper's if figures are ``published``."""
+    prompt_style: Literal["ours", "published"] = "ours"
+    """Prompts: ours, or the paper's if the method has them."""
     temperature: float = 0.0
     """Sampling temperature of a language model: 0 for greedy decoding, above 0 sampling with a fixed seed."""
     reader: bool = False
@@ -131,22 +77,10 @@ class Variant(StrictModel):
     """Whether to score the evidence triples: hits and F1. For methods that rank triples of a graph."""
     bertscore: bool = False
     """Whether to score the similarity of question and evidence tokens; encodes all evidence."""
-    published: Annotated[
-        tuple[PublishedName, ...], BeforeValidator(lambda value: [value] if isinstance(value, dict) else value)
-    ] = ()
-    """Names of the published figures to compare scores with, one or a list."""
-    timed: tuple[PublishedTiming, ...] = ()
-    """Names of the published times to compare stages with."""
-    differs: str = ""
-    """Differences from the published run, beyond models and data."""
-    presets: tuple[str, ...] = ()
-    """Presets of the variant; without presets it is always loaded."""
     models: ModelSelection = Field(default_factory=dict)
-    """Models to combine it with, by kind; overrides its presets. See ``system.model_combinations``."""
+    """Models to combine it with, by kind; overrides its presets. See ``methods.combine_models``."""
     active_models: dict[ModelKind, str] = Field(default_factory=dict)
     """Models of a combination, by kind, where they differ from the profile's first; not a YAML field."""
-    always: bool = False
-    """Load the variant even if none of its presets is enabled."""
     group: str = ""
     """Group of its assets in the UI; by default the system's name."""
     only_ad_hoc: bool = False
@@ -167,11 +101,6 @@ class Variant(StrictModel):
         return self.with_models(self.name, separator="@")
 
     @property
-    def uses_published_prompts(self) -> bool:
-        """Whether the prompt style is the paper's."""
-        return self.asks == "published" or (not self.asks and bool(self.published))
-
-    @property
     def prompt_settings(self) -> Prompts:
         """Prompt texts of the profile, else packaged; and the temperature."""
         folder = profiles.load().prompts
@@ -188,9 +117,14 @@ class Variant(StrictModel):
         return self.evidence or self.name
 
     @property
+    def printed(self) -> PrintedVariant:
+        """What the papers print about it."""
+        return printed_variants().get(f"{self.family}/{self.name}", NOT_PRINTED)
+
+    @property
     def is_loaded(self) -> bool:
         """Whether the asset graph includes it: if it answers questions, its family needs benchmarks."""
-        is_selected = not self.only_ad_hoc and is_enabled(self.presets, self.always)
+        is_selected = not self.only_ad_hoc and self.printed.is_enabled
         return is_selected and (self.family not in FAMILIES or bool(benchmarks_of_family(self.family)))
 
 
@@ -221,9 +155,7 @@ def _with_base(key: str, declarations: dict[str, Any], file: Path) -> dict[str, 
         suggestion = did_you_mean(str(base), declarations)
         raise BadInput(f"{key}: there is no variant {base!r}{suggestion}", file=file, field="like")
     parent = _with_base(base, declarations, file)
-    inherited = {name: parent[name] for name in ("method", "asks") if name in parent}
-    if "published" in parent:
-        inherited.setdefault("asks", "published")
+    inherited = {name: parent[name] for name in ("method", "prompt_style") if name in parent}
     parameters = (parent.get("parameters") or {}) | (fields.get("parameters") or {})
     return {**inherited, **fields, "parameters": parameters}
 

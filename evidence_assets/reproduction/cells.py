@@ -23,14 +23,15 @@ from evidence_assets.experiment.methods import (
     combine_models,
     is_answered_by_model,
 )
-from evidence_assets.experiment.scores import published_figures
-from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedName, part_of
-from evidence_assets.experiment.variants import Variant, presets, variants
+from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.ids import content_id
+from evidence_assets.reproduction import published_figures
+from evidence_assets.reproduction.presets import presets
+from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedName, part_of
 
 SCORES_QUERY = r"""
     SELECT DISTINCT asset, figure_key(scope_id, selector, system, variant, model, model_id, metric) AS printed_for,
-           array_to_string(path[3:], '@') AS label, scope_id, model_id, value, low, high, n, reasoner, differs
+           array_to_string(path[3:], '@') AS label, scope_id, model_id, value, low, high, n, reasoner, difference_note
     FROM (SELECT *, string_split(regexp_replace(asset, '_(judged|on_\w+)$', ''), '/') AS path FROM scores)
     JOIN names ON path[2] = family AND path[3] = name
          -- The same variants harvest K-Bloom and BertNet.
@@ -52,15 +53,22 @@ class CellSource:
     """The language model, or a harvest's masked model, as scores name it; empty without a model."""
     scope: ScoreTarget | None = None
     """A harvest's collection."""
+    recorded_name: PublishedName | None = None
+    """The printed system whose answers are recorded."""
 
     @property
     def is_recorded(self) -> bool:
         """Whether it is recorded answers of another system."""
         return self.variant.method == RECORDED_ANSWERS
 
+    @property
+    def names(self) -> tuple[PublishedName, ...]:
+        """The printed names that its scores are compared with."""
+        return (self.recorded_name,) if self.recorded_name else self.variant.printed.figures
+
     def figure_keys(self) -> set[Key]:
         """The figures that its scores and step times are compared with."""
-        names: list[PublishedName | published_figures.PublishedTiming] = [*self.variant.published, *self.variant.timed]
+        names: list[PublishedName | published_figures.PublishedTiming] = [*self.names, *self.variant.printed.times]
         compared = [f for name in names for f in published_figures.figures_of(self.benchmark, name, self.model_id)]
         return {f.key for f in compared if self.scope is None or f.metric_and_label in self.scope.metrics}
 
@@ -77,7 +85,7 @@ class MeasuredScore:
     high: float | None
     n: int
     reasoner: str = ""
-    differs: str = ""
+    difference_note: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ def find_cell_sources() -> list[CellSource]:
     """Each variant with printed figures, with each model of its presets, on everything it can be scored on."""
     sources = []
     for variant in variants():
-        if variant.published and not (variant.reader and profiles.load().reader is None):
+        if variant.printed.figures and not (variant.reader and profiles.load().reader is None):
             for method in combine_models(systems.open_method(variant), frozenset(presets())):
                 sources += _sources_of_method(method)
     return sources
@@ -155,7 +163,7 @@ def _recorded_sources(figure: Figure) -> list[CellSource]:
         return []
     name = PublishedName(figure.system, figure.variant, figure.model)
     return [
-        CellSource(variant.model_copy(update={"published": (name,)}), benchmark.name, figure.model)
+        CellSource(variant, benchmark.name, figure.model, recorded_name=name)
         for benchmark in _profile_benchmarks()
         if (benchmark.base_name, part_of(benchmark.name)) == (figure.benchmark, figure.part)
         for variant in variants()
@@ -193,7 +201,7 @@ def _profile_benchmarks() -> list[Benchmark]:
 
 def _systems() -> set[str]:
     """The printed names of our variants' systems."""
-    return {name.system for variant in variants() for name in variant.published}
+    return {name.system for variant in variants() for name in variant.printed.figures}
 
 
 @cache
@@ -223,9 +231,9 @@ def cell_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
 def load_scores(connection: duckdb.DuckDBPyConnection) -> dict[Key, list[MeasuredScore]]:
     """The lake's scores that a printed figure is compared with, by the figure's key."""
     names = [
-        {"family": v.family, "name": v.name, "differs": v.differs, **asdict(name)}
+        {"family": v.family, "name": v.name, "difference_note": v.printed.difference_note, **asdict(name)}
         for v in variants()
-        for name in ([PublishedName("")] if v.method == RECORDED_ANSWERS else v.published)
+        for name in ([PublishedName("")] if v.method == RECORDED_ANSWERS else v.printed.figures)
     ]
     connection.register("names", pa.Table.from_pylist(names))
     connection.create_function("figure_key", _figure_key)
@@ -279,7 +287,7 @@ def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
         differences.append(f"model {model or 'none'}, printed {figure.model or 'without a model'}")
     if figure.metric in ("precision", "noisy_percent") and score.reasoner:
         differences.append(f"judged by {score.reasoner.partition('@')[0]}, printed for Gemini")
-    differences += [score.differs] if score.differs else []
+    differences += [score.difference_note] if score.difference_note else []
     if figure.follows == "mean":
         return differences
     if figure.less is not None:

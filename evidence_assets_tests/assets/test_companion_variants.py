@@ -21,7 +21,9 @@ def test_the_full_system_has_every_published_stage() -> None:
 def test_each_penalty_of_a_step_is_swept_with_each_depth_and_the_triples_alone() -> None:
     full = find_method("mcqa/a2q_full").settings
     sweep = [
-        find_method(v.key).settings for v in variants_of("a2q") if "a2q_sweeps" in v.presets and v.family == "mcqa"
+        find_method(v.key).settings
+        for v in variants_of("a2q")
+        if "a2q_sweeps" in v.printed.presets and v.family == "mcqa"
     ]
     grid = [replace(full, penalty=penalty, theta=theta) for penalty, theta in product((0.1, 0.2, 0.3), (2, 3, 5))]
     singles = [replace(full, theta_counts="nodes"), replace(full, top_n=5), replace(full, top_n=20)]

@@ -8,11 +8,11 @@ import pytest
 from evidence_assets import profiles
 from evidence_assets.assets.planning import measured_times
 from evidence_assets.experiment import solvers
-from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
-from evidence_assets.experiment.variants import PRESETS_VARIABLE, presets
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.models import registry
 from evidence_assets.reproduction.cells import Cell, add_scores, build_cells, find_cell_sources, load_scores
+from evidence_assets.reproduction.presets import PRESETS_VARIABLE, presets
+from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS
 from evidence_assets.systems.kbloom import sample_model
 from evidence_assets.systems.kbloom import system as kbloom
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
@@ -143,7 +143,7 @@ def test_each_preset_fills_a_cell_of_every_table_that_it_names(monkeypatch: pyte
     for profile in PRESETS_OF_PROFILES:
         monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
         for cell, source in ((one, each) for one in cells() for each in one.sources):
-            for name in source.variant.presets:
+            for name in source.variant.printed.presets:
                 if source.variant.family == "knowledge" or source.benchmark in presets()[name].benchmarks:
                     fills[name].add(f"{cell.figure.document} {cell.figure.table}")
     unfilled = {name: sorted(set(preset.tables) - fills[name]) for name, preset in presets().items()}

@@ -12,8 +12,9 @@ from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.evidence.sources import missing_source_reason, source_inputs
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
+from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.store import Lake
+from evidence_assets.reproduction.presets import PRESETS_VARIABLE, presets
 from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets.systems.uscrake.system import Uscrake
 from evidence_assets_tests.conftest import World
@@ -32,11 +33,11 @@ def test_published_variants_are_as_printed() -> None:
         settings = settings_of(variant)
         if variant.method == "first_rows":
             k, s = GRID[name]
-            assert variant.uses_published_prompts and settings == {"ranking": WIDEST, "k": k, "s": s}, name
-        elif variant.uses_published_prompts:
+            assert variant.prompt_style == "published" and settings == {"ranking": WIDEST, "k": k, "s": s}, name
+        elif variant.prompt_style == "published":
             printed = {"linking": "spelling", "triples_judged": 0, "judge": 1, "titles": False, "grain": "chunk"}
             assert {key: settings[key] for key in printed} == printed, name
-    names = {name.variant: v.name for v in ALL.values() for name in v.published}
+    names = {name.variant: v.name for v in ALL.values() for name in v.printed.figures}
     assert names["cost_cosine"] == "uscrake_cosine_chunks" and names["R=20000"] == "uscrake_r20000"
 
 

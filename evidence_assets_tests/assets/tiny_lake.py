@@ -233,7 +233,7 @@ def _amazon(folder: Path) -> Path:
 def recorded_files(lake: Lake, sources: Iterable[CellSource]) -> None:
     """Write recorded answers of other systems to each question."""
     for source in sources:
-        (figure_name,), benchmark = source.variant.published, benchmarks()[source.benchmark]
+        (figure_name,), benchmark = source.names, benchmarks()[source.benchmark]
         name = "+".join(filter(None, (figure_name.system, figure_name.variant))) + (
             f"@{figure_name.model}" if figure_name.model else ""
         )

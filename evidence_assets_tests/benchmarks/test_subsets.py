@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, Sample, Subset, all_benchmarks, draw_sample
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord
-from evidence_assets.experiment.scores.published_figures import figures, part_of
 from evidence_assets.lake.store import Lake
+from evidence_assets.reproduction.published_figures import figures, part_of
 from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 
 TABLES = [{"table_id": f"t{i}", "caption": "", "header": ["a"], "rows": [[i]]} for i in range(3)]

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.experiment.scores.metrics import accuracy
-from evidence_assets.experiment.scores.published_figures import PublishedName, figures
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE
+from evidence_assets.reproduction.published_figures import PublishedName, figures
 from evidence_assets_tests.assets.tiny_lake import webqsp_text
 from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.conftest import run_python

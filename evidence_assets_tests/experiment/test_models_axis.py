@@ -9,11 +9,13 @@ from evidence_assets import profiles, systems
 from evidence_assets.experiment import solvers
 from evidence_assets.experiment.methods import combine_models
 from evidence_assets.experiment.stages import build_all_stages, build_stages
-from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
+from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.extractive.spans.choice import SpanWeights
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.model_calls import PromptedTask
+from evidence_assets.reproduction.presets import PRESETS_VARIABLE, presets
+from evidence_assets.reproduction.printed_variants import PrintedVariant, printed_variants
 
 MODELS = """\
 extends: embedded
@@ -38,10 +40,15 @@ def keys(variant: Variant) -> list[str]:
     return [stage.key for stage in build_all_stages(systems.open_method(variant))]
 
 
+@pytest.fixture(autouse=True)
+def printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variant z has a preset."""
+    printed = {"mcqa/z": PrintedVariant(presets=("uscrake_main",), load_by_default=True)}
+    monkeypatch.setattr("evidence_assets.experiment.variants.printed_variants", lambda: printed_variants() | printed)
+
+
 def preset_variant(**fields: object) -> Variant:
-    return Variant(
-        system="baselines", family="mcqa", name="z", method="bm25", presets=("uscrake_main",), always=True, **fields
-    )
+    return Variant(system="baselines", family="mcqa", name="z", method="bm25", **fields)
 
 
 def test_keys_name_models_only_with_an_enabled_preset(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,9 +108,9 @@ def test_the_tables_with_several_models_are_combined_with_them() -> None:
     tables = ("3.3", "3.4", "3.5", "4.1", "6.2", "6.3", "6.4", "6.5", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8")
     answering = {name for name, preset in presets().items() if preset.models.get("generator") == "all"}
     for table in (*(f"thesis {number}" for number in tables), *(f"kaping-background 5.{n}" for n in range(1, 7))):
-        assert any(table in (*presets()[name].tables, *presets()[name].beside) for name in answering), table
+        assert any(table in presets()[name].all_tables for name in answering), table
     harvesting = [p for p in presets().values() if p.models.get("masked_model") == "all"]
-    assert {f"thesis 5.{n}" for n in range(1, 7)} <= {table for p in harvesting for table in (*p.tables, *p.beside)}
+    assert {f"thesis 5.{n}" for n in range(1, 7)} <= {table for p in harvesting for table in p.all_tables}
 
 
 def test_an_encoder_of_the_paper_is_used_where_the_profile_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

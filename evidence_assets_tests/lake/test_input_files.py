@@ -13,8 +13,9 @@ from evidence_assets.benchmarks import declared_benchmarks, knowledge_bases
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.line_streams import text_lines
 from evidence_assets.benchmarks.readers import read_pairs
-from evidence_assets.experiment.variants import presets, variants_of
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reproduction.presets import presets
 from evidence_assets.systems.kbloom.seeds import read_seed_folder
 
 

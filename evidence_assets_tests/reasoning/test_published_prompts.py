@@ -198,7 +198,7 @@ def test_a_table_without_cells_is_judged_by_its_caption() -> None:
 
 
 def test_variants_that_are_compared_with_printed_figures_use_printed_prompts() -> None:
-    styles = {v.key: v.uses_published_prompts for v in variants() if v.family in ("mcqa", "table")}
+    styles = {v.key: v.prompt_style == "published" for v in variants() if v.family in ("mcqa", "table")}
     for place in ("mcqa/uscrake_published", "mcqa/ugat_published", "mcqa/closed_book", "table/ucret_published"):
         assert styles[place], place
     assert not styles["mcqa/uscrake"] and not styles["table/ucret"] and not styles["mcqa/ugat"]

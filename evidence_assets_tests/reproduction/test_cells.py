@@ -9,7 +9,6 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import accuracy, without_interval
-from evidence_assets.experiment.scores.published_figures import PublishedName, figures
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.rows import prepare_rows
@@ -24,6 +23,7 @@ from evidence_assets.reproduction.cells import (
     find_cell_sources,
     load_scores,
 )
+from evidence_assets.reproduction.published_figures import PublishedName, figures
 
 MODEL_ID = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 SUM, COUNT = "this difference or average is computed from", "is a count or a time"
@@ -139,7 +139,9 @@ def test_differences_in_model_part_and_questions_are_described() -> None:
     (seed_difference,) = describe_differences(same, replace(score, benchmark="pubhealthtab.sample100-seed0", n=100))
     assert seed_difference.startswith("sampled with seed 0")
     assert describe_differences(replace(same, part=""), score) == []
-    assert describe_differences(replace(same, part=""), replace(score, differs="T5 is not ours")) == ["T5 is not ours"]
+    assert describe_differences(replace(same, part=""), replace(score, difference_note="T5 is not ours")) == [
+        "T5 is not ours"
+    ]
     assert describe_differences(replace(same, part=""), replace(score, n=7)) == ["7 of 194 questions"]
 
 

@@ -150,7 +150,8 @@ def declarations() -> Iterator[Target]:
     from evidence_assets.benchmarks import declared_benchmarks as documents
     from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
     from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
-    from evidence_assets.experiment.variants import presets, variants_of
+    from evidence_assets.experiment.variants import variants_of
+    from evidence_assets.reproduction.presets import presets
 
     def clear_caches(*caches: Any) -> None:
         for cache in (documents.declarations, *caches):
@@ -188,7 +189,7 @@ def declarations() -> Iterator[Target]:
     yield Target("knowledge bases", {"d.yaml": bases_there[0]}, bases)
     variants_text = (package / "systems" / "baselines" / "variants.yaml").read_bytes()
     yield Target("variants", {"s/variants.yaml": variants_text}, variants)
-    yield Target("presets", {"presets.yaml": (package / "experiment" / "presets.yaml").read_bytes()}, tables)
+    yield Target("presets", {"presets.yaml": (package / "reproduction" / "presets.yaml").read_bytes()}, tables)
 
 
 COMMANDS: tuple[tuple[str, ...], ...] = (

@@ -28,9 +28,9 @@ from evidence_assets.experiment.scores.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
-from evidence_assets.experiment.scores.published_figures import INCLUDED_SUFFIX
 from evidence_assets.experiment.scores.scoring import evidence_metrics
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.reproduction.published_figures import INCLUDED_SUFFIX
 
 
 def triple_metrics(

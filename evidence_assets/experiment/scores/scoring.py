@@ -30,10 +30,10 @@ from evidence_assets.experiment.scores.metrics import (
     token_f1,
     without_interval,
 )
-from evidence_assets.experiment.scores.published_figures import PublishedName, add_published_figures
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.confidence import RAW_SHARE
+from evidence_assets.reproduction.published_figures import PublishedName, add_published_figures
 
 _Row = TypeVar("_Row", bound=Mapping[str, Any])
 _Answer = tuple[dict[str, Any], dict[str, Any]]

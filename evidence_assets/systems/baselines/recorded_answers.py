@@ -22,13 +22,13 @@ import polars as pl
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.experiment.scores.metrics import Estimate
-from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, PublishedName
 from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.registry import get_encoder
+from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, PublishedName
 from evidence_assets.systems.baselines import VERSION
 
 FOLDER = "recorded"

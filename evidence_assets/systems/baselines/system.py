@@ -19,12 +19,12 @@ from evidence_assets.experiment.evidence.selection import (
 )
 from evidence_assets.experiment.evidence.sources import Bm25Chunks, CosineChunks, open_benchmark_corpus, read_tables
 from evidence_assets.experiment.methods import NoSettings, SelectionMethod, StagesMethod
-from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.stage import Stage, StageContext
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import CachingEncoder, get_encoder
 from evidence_assets.models.vectors import top_positions
 from evidence_assets.profiles import Profile
+from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS
 from evidence_assets.retrieval.bm25 import lowercase_words, score_texts
 from evidence_assets.systems.baselines import VERSION
 from evidence_assets.systems.baselines.recorded_answers import recorded_stages

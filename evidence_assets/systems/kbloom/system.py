@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from evidence_assets import profiles
 from evidence_assets.experiment.methods import NoSettings, ScoreTarget, StagesMethod
-from evidence_assets.experiment.scores.published_figures import add_published_figures
 from evidence_assets.experiment.solvers import find_pool, open_language_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
@@ -28,6 +27,7 @@ from evidence_assets.models.registry import (
     model_key,
 )
 from evidence_assets.profiles import GeneratorSettings, Profile
+from evidence_assets.reproduction.published_figures import add_published_figures
 from evidence_assets.systems.kbloom import VERSION, rows, scores
 from evidence_assets.systems.kbloom.harvesting import (
     KBloomSettings,
@@ -112,7 +112,7 @@ class _Stages:
 
     def build(self) -> list[Stage]:
         settings = self.settings
-        version = f"{VERSION}:{settings.statements}:{self.variant.published}"
+        version = f"{VERSION}:{settings.statements}:{self.variant.printed.figures}"
         reads = [StageInput(SEED_ASSET), StageInput(self.variant.with_models(MASKED_LM_ASSET, ["masked_model"]))]
         reads += [StageInput(settings.kinds)] if settings.kinds else []
         about = "Triples of one relation, with their prompts and candidate tuples."
@@ -211,7 +211,7 @@ class _Stages:
         """The rows of each harvest, with the published figures of its system."""
         output_rows = []
         for origin, selector in self.selectors.items():
-            published = [name for name in self.variant.published if name.system == origin]
+            published = [name for name in self.variant.printed.figures if name.system == origin]
             output_rows += add_published_figures([row for row in score_rows if row["selector"] == selector], published)
         return StageOutput(output_rows)
 

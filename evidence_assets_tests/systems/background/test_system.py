@@ -294,4 +294,4 @@ def test_a_reader_answers_instead_of_the_language_model(monkeypatch: pytest.Monk
     assert [key.split("/")[0] for key in stages] == ["predictions", "citations", "scores"], "one answer"
     predictions = next(s for s in build_all_stages(systems.open_method(variant)) if s.table == "predictions")
     assert predictions.pool == "gpu"
-    assert [name.model for name in variant.published] == ["xlm-roberta"]
+    assert [name.model for name in variant.printed.figures] == ["xlm-roberta"]

@@ -87,18 +87,19 @@ def test_the_softmax_reads_vectors_of_any_length_or_of_length_one() -> None:
 GRIDS = {
     variant.name: variant
     for variant in variants_of("ucret")
-    if variant.name == "ucret_published" or any(name.variant.startswith(("k=", "theta=")) for name in variant.published)
+    if variant.name == "ucret_published"
+    or any(name.variant.startswith(("k=", "theta=")) for name in variant.printed.figures)
 }
 
 
 def test_the_grids_of_figures_3_4_and_3_5_select_with_the_printed_values() -> None:
-    printed = sorted(name.variant for v in GRIDS.values() for name in v.published if "=" in name.variant)
+    printed = sorted(name.variant for v in GRIDS.values() for name in v.printed.figures if "=" in name.variant)
     thetas = [f"theta={t};tau={u}" for t in ("0.55", "0.60", "0.65") for u in ("0.20", "0.25", "0.30")]
     assert printed == ["k=2", "k=3", "k=4", *thetas]
     pairs = [_pair(seed) for seed in range(150)]
     selected = {}
     for variant in GRIDS.values():
-        for name in variant.published:
+        for name in variant.printed.figures:
             if "=" not in name.variant:
                 continue
             values = {key: float(value) for key, value in (part.split("=") for part in name.variant.split(";"))}

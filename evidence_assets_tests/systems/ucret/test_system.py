@@ -24,7 +24,7 @@ from evidence_assets_tests.systems.small_models import WordEncoder
 VARIANTS: dict[str, UcretSettings] = {
     variant.name: find_method(variant.key).settings
     for variant in variants_of("ucret")
-    if variant.explain and not variant.method and not any("grids" in preset for preset in variant.presets)
+    if variant.explain and not variant.method and not any("grids" in preset for preset in variant.printed.presets)
 }
 
 

@@ -1,5 +1,6 @@
 """Loaded variants: those without a preset, and those of enabled presets."""
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,24 +11,18 @@ import yaml
 from evidence_assets import profiles, systems
 from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.system import PRESET_TAG
-from evidence_assets.experiment.scores.published_figures import figures
-from evidence_assets.experiment.variants import (
-    ALL_PRESETS,
-    PRESETS_VARIABLE,
-    Variant,
-    enabled_presets,
-    is_enabled,
-    presets,
-    variants,
-)
+from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reproduction.presets import ALL_PRESETS, PRESETS_VARIABLE, enabled_presets, is_enabled, presets
+from evidence_assets.reproduction.printed_variants import PrintedVariant, printed_variants
+from evidence_assets.reproduction.published_figures import figures
 
 
 def test_every_preset_reproduces_a_published_table() -> None:
     published_tables = {(f.document, f.table) for f in figures()}
     for preset in presets().values():
-        assert preset.about.endswith(".") and (preset.tables or preset.beside), preset.name
-        for table in (*preset.tables, *preset.beside):
+        assert preset.about.endswith(".") and preset.all_tables, preset.name
+        for table in preset.all_tables:
             document, _, number = table.partition(" ")
             assert (document, number) in published_tables, preset.name
 
@@ -36,7 +31,9 @@ def test_a_variant_is_loaded_without_presets_or_with_an_enabled_one(monkeypatch:
     monkeypatch.delenv(PRESETS_VARIABLE, raising=False)
     assert is_enabled(())
     assert not is_enabled(("uscrake_costs",))
-    assert is_enabled(("uscrake_costs",), always=True)
+    printed = PrintedVariant(presets=("uscrake_costs",))
+    assert not printed.is_enabled
+    assert printed.model_copy(update={"load_by_default": True}).is_enabled
     monkeypatch.setenv(PRESETS_VARIABLE, "ucret_main, uscrake_costs")
     assert enabled_presets() == {"ucret_main", "uscrake_costs"}
     assert is_enabled(("uscrake_costs", "uscrake_main"))
@@ -68,11 +65,36 @@ def test_invalid_variants_are_reported(
 
 
 def test_a_variant_inherits_method_and_parameters(tmp_path: Path) -> None:
-    text = "mcqa/x: {method: bm25, parameters: {k: 3}, presets: [uscrake_main]}\nmcqa/y: {like: mcqa/x}\n"
+    text = "mcqa/x: {method: bm25, parameters: {k: 3}, prompt_style: published}\nmcqa/y: {like: mcqa/x}\n"
     text += "mcqa/z: {like: mcqa/y, parameters: {k: 4}}\n"
     _, y, z = variants(variants_in(tmp_path, text))
-    assert (y.method, y.parameters, y.presets) == ("bm25", {"k": 3}, ())
+    assert (y.method, y.parameters, y.prompt_style) == ("bm25", {"k": 3}, "published")
     assert (z.method, z.parameters) == ("bm25", {"k": 4})
+
+
+def test_everything_printed_is_about_a_variant_and_names_presets() -> None:
+    declared = variants_by_key()
+    for key, printed in printed_variants().items():
+        assert key in declared
+        assert set(printed.presets) <= set(presets()), key
+    ours = {key for key, variant in declared.items() if variant.prompt_style == "ours" and variant.explain}
+    with_options = {key for key in printed_variants() if key.startswith(("mcqa/", "table/"))}
+    assert not {key for key in ours & with_options if printed_variants()[key].figures}, "not the printed prompts"
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("mcqa/z: {figure: []}", "Extra inputs are not permitted.*mcqa/z.figure"),
+        ("mcqa/z: {figures: [{variant: full}]}", "mcqa/z.figures.0.system"),
+    ],
+)
+def test_invalid_notes_about_printed_variants_are_reported(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "printed_variants.yaml"
+    file.write_text(text)
+    with pytest.raises(BadInput) as error:
+        printed_variants(file)
+    assert re.search(message, f"{error.value} {error.value.field}")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +117,7 @@ TABLES, ABLATIONS, SEVERAL_STEPS = yaml.safe_load(Path(__file__).with_name("abla
 def changed_settings(base: Variant, ablation: Variant) -> set[str]:
     """Names of the settings of evidence, prompts and answers that differ between two variants."""
     methods = [systems.open_method(variant) for variant in (base, ablation)]
-    answer_fields = ("explain", "uses_published_prompts", "reader")
+    answer_fields = ("explain", "prompt_style", "reader")
     fields = (*answer_fields, "temperature") if not (base.reader or ablation.reader) else answer_fields
     changed = {name for name in fields if getattr(base, name) != getattr(ablation, name)}
     if type(methods[0]) is not type(methods[1]):
@@ -137,8 +159,8 @@ def test_every_row_of_the_tables_is_an_ablation_or_a_base() -> None:
     in_tables = {
         variant.key
         for variant in variants()
-        if any((name.system, name.variant) in rows for name in variant.published)
-        or any((name.system, name.variant) in rows for name in variant.timed)
+        if any((name.system, name.variant) in rows for name in variant.printed.figures)
+        or any((name.system, name.variant) in rows for name in variant.printed.times)
     }
     assert not in_tables - compared, "name the base of these variants and what they change"
     assert not compared - {variant.key for variant in variants()}

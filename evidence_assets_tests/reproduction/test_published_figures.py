@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.experiment.scores.published_figures import (
+from evidence_assets.reproduction.published_figures import (
     PublishedName,
     add_published_figures,
     figure_for,

@@ -57,7 +57,7 @@ class PublishedTiming:
     system: str
     variant: str
     steps: tuple[Literal["evidence", "chains", "predictions"], ...]
-    differs: str = "on the machine at hand"
+    difference_note: str = "on the machine at hand"
     model: str = ""
 
 
