@@ -318,7 +318,7 @@ def main() -> None:
     parser.add_argument("--kill-after", type=int, default=100, help="replies after which the first run is killed")
     options = parser.parse_args()
     sys.path.insert(0, str(REPOSITORY))
-    from evidence_assets_tests.models.tiny import make_causal
+    from tools.tiny_causal_model import save_causal_model
 
     heads = (
         "server",
@@ -337,7 +337,7 @@ def main() -> None:
         texts = [path.read_text(encoding="utf-8") for path in sorted(SAMPLE.rglob("*")) if path.is_file()]
         cache = Path(folder)
         stored = cache / f"models--{MODEL.replace('/', '--')}"
-        make_causal(stored / "snapshots" / "1", texts=texts, vocabulary=2000, size=128)
+        save_causal_model(stored / "snapshots" / "1", texts, vocabulary=2000, size=128)
         (stored / "refs").mkdir()
         (stored / "refs" / "main").write_text("1", encoding="utf-8")
         checks = [(server, constrain) for server in options.servers for constrain in LEVELS[server]]

@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from evidence_assets_tests.lake.stores import FaultyProxy
+from tools.faulty_proxy import FaultyProxy
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NAME = "CLUSTER_PROCESS"

@@ -14,8 +14,6 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertModel,
-    LlamaConfig,
-    LlamaForCausalLM,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
@@ -24,6 +22,7 @@ from transformers import (
 
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.sample_masked_lm import TrainingSettings, train_sample_masked_lm
+from tools.tiny_causal_model import save_causal_model
 
 TEXTS = (
     "the patient has a fever and may take aspirin",
@@ -70,42 +69,9 @@ def make_encoder(folder: Path, seed: int = 0, positions: int = 128) -> Path:
     return folder
 
 
-CHAT_TEMPLATE = (
-    "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
-)
-
-
-def make_causal(
-    folder: Path, seed: int = 0, *, texts: Sequence[str] = TEXTS, vocabulary: int = 300, size: int = 32
-) -> Path:
-    """A one-layer Llama over bytes with a chat template, saved in the Hugging Face layout."""
-    set_seed(seed)
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, special_tokens=["<pad>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>")
-    fast.chat_template = CHAT_TEMPLATE
-    fast.save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=size,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        intermediate_size=2 * size,
-        max_position_embeddings=8192,
-        pad_token_id=0,
-        eos_token_id=1,
-        bos_token_id=None,
-        initializer_range=0.5,  # so wide that what it says depends on all of its prompt
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+def make_causal(folder: Path) -> Path:
+    """A one-layer Llama, saved in the Hugging Face layout."""
+    return save_causal_model(folder, TEXTS)
 
 
 # Tiny random masked models, built in the test: WordPiece, byte-level BPE, whole words

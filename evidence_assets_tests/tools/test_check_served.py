@@ -1,5 +1,6 @@
 """The check of served models reports a server that ends early; campaigns find nothing in this project."""
 
+import json
 import re
 import socket
 import threading
@@ -9,6 +10,8 @@ import httpx2
 import pytest
 
 from evidence_assets_tests.conftest import REPOSITORY, run_python
+from evidence_assets_tests.tools.miniatures import collect_miniatures
+from tools.campaign.fuzz import MINIATURES
 from tools.check_served import Proxy
 
 
@@ -32,6 +35,11 @@ def test_a_server_that_is_killed_is_reported_without_a_traceback(
 
 def campaign(*arguments: str) -> str:
     return run_python("-m", "tools.campaign", *arguments, cwd=REPOSITORY, env={"PYTHONPATH": str(REPOSITORY)})
+
+
+def test_the_fuzz_campaign_corrupts_the_files_of_every_contract() -> None:
+    stored = json.loads(MINIATURES.read_text(encoding="utf-8"))
+    assert stored == collect_miniatures(), "run python -m evidence_assets_tests.tools.miniatures"
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ error, one that names none, more than ten seconds, or much memory.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -16,7 +17,7 @@ import signal
 import sys
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,8 @@ from typing import Any
 from tools.campaign.mutations import ODD, spoil
 from tools.campaign.world import REPOSITORY, table
 
+MINIATURES = Path(__file__).parent / "miniatures.json"
+"""Valid files of every reader, from its contract test; a test keeps them equal."""
 SECONDS = 10
 MEGABYTES = 400
 """What an input may add to the memory of its reader; the largest expand to 30 MB."""
@@ -61,30 +64,41 @@ def datasets() -> Iterator[Target]:
     """Every reader of questions, passages and graphs, with the miniature files of its contract test."""
     from evidence_assets.benchmarks.graphs.formats import FORMATS
     from evidence_assets.benchmarks.readers import PASSAGES, read_passages, read_questions
-    from evidence_assets_tests.benchmarks.graphs import test_readers as graphs
-    from evidence_assets_tests.benchmarks.official import (
-        contract,
-        test_choice_readers,
-        test_open_readers,
-        test_table_readers,
-    )
 
-    assert test_choice_readers and test_open_readers and test_table_readers  # whose classes are asked for next
-    for case in contract.ReaderContract.__subclasses__():
-        for split, files, _ in case.VALID_FILES:
-            name = case.NAMES[0]
-            yield Target(f"{name} {split}", _texts(files), partial(_read_split, read_questions, name, split))
-            if name in PASSAGES:
-                yield Target(f"{name} passages", _texts(files), partial(_read_split, read_passages, name, split))
-    for graph in graphs.ReaderContract.__subclasses__():
-        texts = {f"{i}.txt": text for i, text in enumerate(graph.files)}
+    miniatures = json.loads(MINIATURES.read_text(encoding="utf-8"))
+    for name, split, texts in miniatures["questions"]:
+        yield Target(f"{name} {split}", _texts(texts), partial(_read_split, read_questions, name, split))
+        if name in PASSAGES:
+            yield Target(f"{name} passages", _texts(texts), partial(_read_split, read_passages, name, split))
+    for name, texts in miniatures["graphs"]:
 
-        def read(folder: Path, form: Any = FORMATS[graph.name], count: int = len(graph.files)) -> None:
-            paths = [folder / f"{i}.txt" for i in range(count)]
+        def read(folder: Path, form: Any = FORMATS[name], files: Sequence[str] = tuple(texts)) -> None:
+            paths = [folder / file for file in files]
             _all(form.read(*paths))
             _all(form.synonyms(paths))
 
-        yield Target(f"graph {graph.name}", _texts(texts), read)
+        yield Target(f"graph {name}", _texts(texts), read)
+    yield Target("stark", _texts(miniatures["stark"]) | _stark_tensors(), _read_stark)
+
+
+def _stark_tensors() -> dict[str, bytes]:
+    """The types and edges of three nodes, as STaRK's processed layout saves them."""
+    import torch
+
+    tensors = {"node_types": [0, 1, 1], "edge_index": [[1, 0, 1], [0, 1, 0]], "edge_types": [1, 1, 1]}
+    files = {}
+    for name, values in tensors.items():
+        buffer = io.BytesIO()
+        torch.save(torch.tensor(values), buffer)
+        files[f"{name}.pt"] = buffer.getvalue()
+    return files
+
+
+def _read_stark(folder: Path) -> None:
+    from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
+
+    read_stark_nodes(folder, "prime")
+    read_stark_edges(folder, "prime")
 
 
 def user_data() -> Iterator[Target]:
@@ -131,17 +145,6 @@ def user_data() -> Iterator[Target]:
             _ours(error, folder)
 
     yield Target("seeds", {"a.yaml": (sample / "seeds" / "may_treat.yaml").read_bytes()}, seeds)
-
-
-def stark() -> Target:
-    """STaRK's processed layout, which holds tensors."""
-    import tempfile
-
-    from evidence_assets_tests.benchmarks.official.test_stark import read_stark, write_stark_files
-
-    with tempfile.TemporaryDirectory() as folder:
-        files = {file.name: file.read_bytes() for file in write_stark_files(Path(folder)).iterdir()}
-    return Target("stark", files, lambda f: read_stark(f, "prime"))
 
 
 def declarations() -> Iterator[Target]:
@@ -249,7 +252,7 @@ def command_line() -> Target:
 
 
 def targets() -> list[Target]:
-    return [*datasets(), *user_data(), stark(), *declarations(), command_line()]
+    return [*datasets(), *user_data(), *declarations(), command_line()]
 
 
 def _ours(error: BaseException, folder: Path) -> None:
