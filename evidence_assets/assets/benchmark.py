@@ -109,10 +109,10 @@ def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Defi
         raise error if error.file else document.error(error.message, error.field) from error
 
 
-def _build_questions(step: StageContext) -> StageOutput:
-    declared = step.benchmark
-    questions = [q for q in read_benchmark_questions(step.lake, declared) if q.split == declared.split]
-    rows = question_rows(questions, declared.split, step.shard, step.profile.shards.questions, declared.graph)
+def _build_questions(context: StageContext) -> StageOutput:
+    declared = context.benchmark
+    questions = [q for q in read_benchmark_questions(context.lake, declared) if q.split == declared.split]
+    rows = question_rows(questions, declared.split, context.shard, context.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {
         "answerable": sum(bool(row["gold"]) for row in rows),
         "without gold answer": sum(row["gold"] is None for row in rows),
@@ -120,18 +120,18 @@ def _build_questions(step: StageContext) -> StageOutput:
     }
     dataset = None if isinstance(declared, BenchmarkSubset) else load_datasets().get(declared.reader)
     if dataset and (note := dataset.count_note(declared.split, len(questions))):
-        step.warn(note)
+        context.warn(note)
         metadata["official count"] = note
     return StageOutput(rows, metadata=metadata)
 
 
-def build_tables(step: StageContext) -> StageOutput:
+def build_tables(context: StageContext) -> StageOutput:
     """Read the tables of a benchmark; report those without cells and those that share an id."""
-    tables = read_benchmark_tables(step.lake, step.benchmark)
+    tables = read_benchmark_tables(context.lake, context.benchmark)
     metadata: dict[str, object] = {"without cells": sum(not any(table.rows) for table in tables)}
     if renamed := [f"{table.published_id} → {table.table_id}" for table in tables if table.published_id]:
         metadata["renamed"] = renamed
-        step.warn(f"{len(renamed)} tables have the id of another table and were renamed: {', '.join(renamed)}.")
+        context.warn(f"{len(renamed)} tables have the id of another table and were renamed: {', '.join(renamed)}.")
     return StageOutput(table_rows(tables), metadata=metadata)
 
 
@@ -185,7 +185,7 @@ def _subgraph_asset(name: str) -> dg.AssetsDefinition:
     return table_asset(
         key_for_model("subgraphs/mcqa", name),
         "subgraphs",
-        lambda step: build_subgraphs(with_encoder(step, name)),
+        lambda context: build_subgraphs(with_encoder(context, name)),
         deps=build_deps([StageInput("questions/mcqa"), *source_inputs("mcqa", ("graph",), name)]),
         partitions=question_partitions("mcqa"),
         **encoder_options(

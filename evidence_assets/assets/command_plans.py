@@ -19,17 +19,17 @@ _CURSOR = "evidence/command_plans"
 """Name of the plans in Dagster's records."""
 
 
-class Plan(BaseModel):
+class CommandPlan(BaseModel):
     """Names of assets, and the time until which the plan is valid, in seconds since the epoch."""
 
     keys: list[str]
     valid_until: float
 
 
-_PLANS = TypeAdapter(dict[str, Plan])
+_PLANS = TypeAdapter(dict[str, CommandPlan])
 
 
-def read_plans(instance: dg.DagsterInstance) -> dict[str, Plan]:
+def read_plans(instance: dg.DagsterInstance) -> dict[str, CommandPlan]:
     """The valid plans of all commands."""
     text = instance.daemon_cursor_storage.get_cursor_values({_CURSOR}).get(_CURSOR)
     plans = _PLANS.validate_json(text) if text else {}
@@ -42,7 +42,7 @@ def announce_plan(instance: dg.DagsterInstance, keys: Iterable[dg.AssetKey]) -> 
     name, names, is_done = str(uuid.uuid4()), sorted(key.to_user_string() for key in keys), Event()
 
     def write(seconds: float) -> None:
-        plans = read_plans(instance) | {name: Plan(keys=names, valid_until=time.time() + seconds)}
+        plans = read_plans(instance) | {name: CommandPlan(keys=names, valid_until=time.time() + seconds)}
         instance.daemon_cursor_storage.set_cursor_values({_CURSOR: _PLANS.dump_json(plans).decode()})
 
     def renew() -> None:

@@ -56,8 +56,10 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
-        def make_chunks(step: StageContext) -> StageOutput:
-            return corpus_building.build_chunks(step, self.name, self.file_groups(step.lake.raw_path(self.folder)))
+        def make_chunks(context: StageContext) -> StageOutput:
+            return corpus_building.build_chunks(
+                context, self.name, self.file_groups(context.lake.raw_path(self.folder))
+            )
 
         chunks = table_asset(
             f"{key_prefix}/chunks",
@@ -98,7 +100,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
-            lambda step: corpus_building.build_embeddings(with_encoder(step, name), self.name),
+            lambda context: corpus_building.build_embeddings(with_encoder(context, name), self.name),
             deps=[chunks_key],
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),

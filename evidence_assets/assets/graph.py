@@ -92,11 +92,11 @@ def _graph_assets(
     return row_assets, csr
 
 
-def _with_progress(step: StageContext, label: str, blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _with_progress(context: StageContext, label: str, blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """The blocks; their number of rows is logged meanwhile."""
     report, n_rows = None, 0
     for block in blocks:
-        report = report or report_progress(label, step.inform)  # the first block of a sort comes after all reading
+        report = report or report_progress(label, context.inform)  # the first block of a sort comes after all reading
         yield block
         n_rows += len(block)
         report(n_rows, None)
@@ -120,12 +120,12 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     def _paths(self) -> list[str]:
         return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
-    def _read_triples(self, step: StageContext, *columns: str) -> Iterator[pl.DataFrame]:
+    def _read_triples(self, context: StageContext, *columns: str) -> Iterator[pl.DataFrame]:
         """Columns of the triples of files and harvests, in blocks."""
         schema = pa.schema([TABLES["triples"].arrow.field(name) for name in (*columns, "rank")])
-        files = {key: step.lake.files("triples", key) for key in (f"knowledge/{self.name}/triples", *self.harvested)}
+        files = {key: context.lake.files("triples", key) for key in (f"knowledge/{self.name}/triples", *self.harvested)}
         total, n_read = sum(pq.read_metadata(path).num_rows for paths in files.values() for path in paths), 0
-        report = report_progress("triples read", step.inform)
+        report = report_progress("triples read", context.inform)
         for key, paths in files.items():
             max_rank = self.best_harvested if key in self.harvested else None
             is_selected = pl.lit(True) if max_rank is None else pl.col("rank").fill_null(0) <= max_rank
@@ -134,29 +134,29 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
                 n_read += block.num_rows
                 report(n_read, total)
 
-    def _read_synonyms(self, step: StageContext) -> pl.DataFrame:
-        return graph_rows.read_synonyms(self.files, step.lake.fetch_raw(*self._paths))
+    def _read_synonyms(self, context: StageContext) -> pl.DataFrame:
+        return graph_rows.read_synonyms(self.files, context.lake.fetch_raw(*self._paths))
 
-    def _build_triples(self, step: StageContext) -> StageOutput:
-        raw, vocabulary = step.lake.fetch_raw(*self._paths), load_vocabulary()
+    def _build_triples(self, context: StageContext) -> StageOutput:
+        raw, vocabulary = context.lake.fetch_raw(*self._paths), load_vocabulary()
         frames = chain.from_iterable(graph_rows.triple_frames(source, raw, vocabulary) for source in self.files)
-        with temporary_folder(step.lake.root) as folder:
-            blocks = graph_rows.sort_triples(_with_progress(step, "triples read", frames), folder)
-            triples = store_sorted("triples", _with_progress(step, "triples sorted", blocks), folder)
+        with temporary_folder(context.lake.root) as folder:
+            blocks = graph_rows.sort_triples(_with_progress(context, "triples read", frames), folder)
+            triples = store_sorted("triples", _with_progress(context, "triples sorted", blocks), folder)
         counts = {count["values"]: count["counts"] for count in triples.rows["licence"].value_counts().to_pylist()}
         return StageOutput(triples, metadata={"by_licence": dg.MetadataValue.json(dict(sorted(counts.items())))})
 
-    def _build_nodes(self, step: StageContext) -> StageOutput:
-        triples = self._read_triples(step, "head", "tail", "head_type", "tail_type")
-        with temporary_folder(step.lake.root) as folder:
-            nodes = merge.merge_nodes(triples, self._read_synonyms(step), folder)
-            return StageOutput(store_sorted("kg_nodes", _with_progress(step, "nodes merged", nodes), folder))
+    def _build_nodes(self, context: StageContext) -> StageOutput:
+        triples = self._read_triples(context, "head", "tail", "head_type", "tail_type")
+        with temporary_folder(context.lake.root) as folder:
+            nodes = merge.merge_nodes(triples, self._read_synonyms(context), folder)
+            return StageOutput(store_sorted("kg_nodes", _with_progress(context, "nodes merged", nodes), folder))
 
-    def _build_edges(self, step: StageContext) -> StageOutput:
-        triples = self._read_triples(step, "head", "relation", "tail", "triple_id", "source", "licence")
-        with temporary_folder(step.lake.root) as folder:
-            blocks = merge.merge_edges(triples, self._read_synonyms(step), folder)
-            edges = store_sorted("kg_edges", _with_progress(step, "edges merged", blocks), folder)
+    def _build_edges(self, context: StageContext) -> StageOutput:
+        triples = self._read_triples(context, "head", "relation", "tail", "triple_id", "source", "licence")
+        with temporary_folder(context.lake.root) as folder:
+            blocks = merge.merge_edges(triples, self._read_synonyms(context), folder)
+            edges = store_sorted("kg_edges", _with_progress(context, "edges merged", blocks), folder)
             return StageOutput(edges, store_sorted("lineage_edges", merge.edge_lineage(edges.rows), folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -250,20 +250,20 @@ def _passages_asset(
     ``has_edges``: Whether edges have passages, too.
     """
 
-    def make(step: StageContext) -> StageOutput:
-        step = with_encoder(step, name)
-        model, shards = get_encoder(step.profile.encoder), step.profile.shards.corpus
-        graph_view = open_graph(step.lake, graph, name)
-        report, numbers = report_progress("nodes and edges" if has_edges else "nodes", step.inform), count(1)
+    def make(context: StageContext) -> StageOutput:
+        context = with_encoder(context, name)
+        model, shards = get_encoder(context.profile.encoder), context.profile.shards.corpus
+        graph_view = open_graph(context.lake, graph, name)
+        report, numbers = report_progress("nodes and edges" if has_edges else "nodes", context.inform), count(1)
         total = len(graph_view) + (len(graph_view.edge_ids) if has_edges else 0)
 
         def is_in_shard(owner_id: str) -> bool:
             report(next(numbers), total)
-            return shard_of(content_id(owner_id), shards) == step.shard
+            return shard_of(content_id(owner_id), shards) == context.shard
 
         passages = build(graph_view, model, is_in_shard)
-        table, reused = passage_table(passages, step.previous_rows(), model, model_key(model), step.blocks)
-        return StageOutput(table, passage_lineage(table, record_encoder(step)), {"model": model_key(model)}, reused)
+        table, reused = passage_table(passages, context.previous_rows(), model, model_key(model), context.blocks)
+        return StageOutput(table, passage_lineage(table, record_encoder(context)), {"model": model_key(model)}, reused)
 
     return table_asset(
         key_for_model(f"knowledge/{graph}/passages", name),
@@ -286,14 +286,14 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
     A node's id in the lake is ``<name>:<id>``; gold answers of benchmarks over this base get the same prefix.
     """
 
-    def _build_nodes(self, step: StageContext) -> StageOutput:
-        return StageOutput(node_rows(self.read_nodes(step.lake.raw_path(self.folder)), self.name, self.sources[0]))
+    def _build_nodes(self, context: StageContext) -> StageOutput:
+        return StageOutput(node_rows(self.read_nodes(context.lake.raw_path(self.folder)), self.name, self.sources[0]))
 
-    def _build_edges(self, step: StageContext) -> StageOutput:
-        edges = self.read_edges(step.lake.raw_path(self.folder))
-        with temporary_folder(step.lake.root) as folder:
+    def _build_edges(self, context: StageContext) -> StageOutput:
+        edges = self.read_edges(context.lake.raw_path(self.folder))
+        with temporary_folder(context.lake.root) as folder:
             blocks = edge_rows(edges, self.name, self.sources[1], folder, self.licence)
-            return StageOutput(store_sorted("kg_edges", _with_progress(step, "edges sorted", blocks), folder))
+            return StageOutput(store_sorted("kg_edges", _with_progress(context, "edges sorted", blocks), folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.is_in_profile():

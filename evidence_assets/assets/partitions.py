@@ -67,5 +67,5 @@ def encoder_options(name: str, group: str, version: str, description: str) -> Co
     }
 
 
-def with_encoder(step: StageContext, name: str) -> StageContext:
-    return replace(step, models={"encoder": name} if name else {})
+def with_encoder(context: StageContext, name: str) -> StageContext:
+    return replace(context, models={"encoder": name} if name else {})

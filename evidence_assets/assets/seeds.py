@@ -226,15 +226,15 @@ def seed_pairs_check(lake: LakeResource) -> dg.AssetCheckResult:
     return check_result(problems, dg.AssetCheckSeverity.WARN)
 
 
-def _build_seeds(step: StageContext) -> StageOutput:
-    files = read_seeds(step.lake)
-    if step.partition in files.relations:
-        relation = files.relations[step.partition]
+def _build_seeds(context: StageContext) -> StageOutput:
+    files = read_seeds(context.lake)
+    if context.partition in files.relations:
+        relation = files.relations[context.partition]
         return StageOutput(build_seed_rows(relation), version=relation.seed_hash)
     for error in files.errors:
-        if error.file is not None and str(error.file).rpartition("/")[2].rpartition(".")[0] == step.partition:
+        if error.file is not None and str(error.file).rpartition("/")[2].rpartition(".")[0] == context.partition:
             raise error
-    raise dg.Failure(f"raw/seeds/{step.partition}.yaml does not exist: restore the file", allow_retries=False)
+    raise dg.Failure(f"raw/seeds/{context.partition}.yaml does not exist: restore the file", allow_retries=False)
 
 
 class Seeds(dg.Component, dg.Model, dg.Resolvable):

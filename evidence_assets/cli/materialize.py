@@ -23,7 +23,7 @@ from evidence_assets.profiles import load
 
 if TYPE_CHECKING:
     from evidence_assets.cli.run_selection import RunSelection
-    from evidence_assets.cli.runner import Failure, Report
+    from evidence_assets.cli.runner import Report, RunProblem
 
 commands = typer.Typer(rich_markup_mode=None)
 training = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Train a model on graded questions.")
@@ -187,7 +187,7 @@ def print_report(report: Report, command: str) -> None:
     raise typer.Exit(1)
 
 
-def _print_problems(problems: Sequence[Failure]) -> None:
+def _print_problems(problems: Sequence[RunProblem]) -> None:
     for problem in problems:
         label = f"{problem.name} [{problem.partition}]" if problem.partition else problem.name
         out.print(strip_controls(f"  {label}: {problem.message}"), markup=False, soft_wrap=True)

@@ -70,8 +70,8 @@ def dagster_home() -> Path:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A failed step or check, with its error message."""
+class RunProblem:
+    """A failed step or check of a run, with its error message."""
 
     name: str
     partition: str | None
@@ -92,8 +92,8 @@ class Report:
     rows_unchanged: int = 0
     rows_computed: int = 0
     seconds: float = 0.0
-    failures: list[Failure] = field(default_factory=list)
-    warnings: list[Failure] = field(default_factory=list)
+    failures: list[RunProblem] = field(default_factory=list)
+    warnings: list[RunProblem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     run_id: str = ""
     """Id of the run in the lake's history."""
@@ -388,14 +388,14 @@ def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[R
             label = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
             problems = evaluation.metadata.get("problems")
             failures = report.warnings if evaluation.severity is dg.AssetCheckSeverity.WARN else report.failures
-            failures.append(Failure(label, partition, str(problems.value if problems else "the check failed")))
+            failures.append(RunProblem(label, partition, str(problems.value if problems else "the check failed")))
             if evaluation.blocking:
                 failed_checks.add(evaluation.asset_key)
     for event in result.all_events:
         if event.is_step_failure and event.step_key is not None:
             message = _failure_message(event)
             if message is not None:
-                report.failures.append(Failure(event.step_key.replace("__", "/"), partition, message))
+                report.failures.append(RunProblem(event.step_key.replace("__", "/"), partition, message))
     return report, materialized - failed_checks
 
 
