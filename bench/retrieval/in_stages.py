@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.retrieval.scale import disk, measure
-from evidence_assets.lake.rows import Rows, prepare_rows
+from evidence_assets.lake.rows import PreparedRows, Rows, prepare_rows
 from evidence_assets.lake.store import Lake
 
 Stage = Callable[[Lake, Path, argparse.Namespace], Any]
@@ -21,10 +21,10 @@ Stage = Callable[[Lake, Path, argparse.Namespace], Any]
 
 def keep(lake: Lake, table: str, asset: str, rows: Rows, partition: str = "", lineage: Rows | None = None) -> int:
     """Write rows as an asset does: prepared, hashed, and put into the lake."""
-    rows = prepare_rows(table, rows)  # what it was made of is let go
-    lineage_tables = {} if lineage is None else {"lineage_edges": prepare_rows("lineage_edges", lineage)}
-    lake.write_prepared(asset, partition, {table: rows, **lineage_tables})
-    return rows.num_rows
+    rows = PreparedRows(prepare_rows(table, rows))  # frees the unprepared rows
+    lineage_tables = {} if lineage is None else {"lineage_edges": lineage}
+    lake.write(asset, partition, {table: rows, **lineage_tables})
+    return len(rows)
 
 
 def run(

@@ -51,16 +51,20 @@ class InstanceRecords:
     """Event records of the instance, joined with the asset graph; each is read at most once per tick."""
 
     def __init__(self, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance) -> None:
-        self.graph, self.instance = repository.asset_graph, instance
+        self.graph = repository.asset_graph
+        self.instance = instance
         self.last_events = {
             record.asset_entry.asset_key: record.asset_entry.last_materialization_storage_id or 0
             for record in instance.get_asset_records(list(self.graph.get_all_asset_keys()))
         }
         """Id of each asset's latest materialization event, over all partitions."""
-        self.events, self.planned_events = cache(self._events), cache(self._planned_events)
+        self.events = cache(self._events)
+        self.planned_events = cache(self._planned_events)
         self.tags = cache(self._tags)
-        self.partitions, self.parents = cache(self._partitions), cache(self._parents)
-        self.version, self.is_in_progress = cache(self._version), cache(self._is_in_progress)
+        self.partitions = cache(self._partitions)
+        self.parents = cache(self._parents)
+        self.version = cache(self._version)
+        self.is_in_progress = cache(self._is_in_progress)
         self.unfinished_runs = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))
         self.is_planned = find_planned(self.graph, instance)
 
@@ -148,7 +152,8 @@ class InstanceRecords:
 
     def _last_change(self, asset: AssetPartition) -> int:
         """Latest event that changed the data version of an input since it was read; 0 if none did."""
-        last_change, tags = 0, self.tags(asset.key)[asset.partition]
+        last_change = 0
+        tags = self.tags(asset.key)[asset.partition]
         for key, parents in groupby(self.parents(asset), lambda parent: parent.key):
             name = key.to_user_string()
             # Dagster records NULL for an input that did not exist; a new or unrecorded input counts if it is newer.
@@ -171,6 +176,51 @@ def _event_tags(record: dg.EventLogRecord) -> Mapping[str, str]:
     return (materialization.tags if materialization else None) or {}
 
 
+class _StaleAssets:
+    """The stale assets that are found in one tick: those to request, and how often their runs were killed."""
+
+    def __init__(self, records: InstanceRecords) -> None:
+        self.records = records
+        self.requested: set[AssetPartition] = set()
+        self.has_open_changes = False
+        self._kills: dict[AssetPartition, int] = {}
+        self._is_waiting = cache(self._has_pending_input)
+
+    def add(self, asset: AssetPartition, changed_at: int) -> None:
+        """Request an asset unless it waits for inputs, is in progress, or its run has failed since the change."""
+        records = self.records
+        is_running = records.is_in_progress(asset)
+        if not is_running and records.planned_events(asset.key).get(asset.partition, 0) > changed_at:
+            run = records.last_run(asset)
+            n_kills = count_kills(run) if run else None
+            is_running = run is not None and awaits_retry(run)
+            if not is_running and (n_kills is None or n_kills >= MAX_KILLED_RUNS):
+                return
+            self._kills[asset] = n_kills or 0
+        self.has_open_changes = True
+        if not is_running and not self._is_waiting(asset):
+            self.requested.add(asset)
+
+    def _has_pending_input(self, asset: AssetPartition) -> bool:
+        return any(
+            parent in self.requested or self.records.is_in_progress(parent) or self._is_waiting(parent)
+            for parent in self.records.parents(asset)
+        )
+
+    def run_requests(self) -> list[dg.RunRequest]:
+        """A run for the assets of each partition."""
+        runs: dict[tuple[object, str | None], list[AssetPartition]] = defaultdict(list)
+        for asset in sorted(self.requested, key=str):
+            runs[self.records.graph.get(asset.key).partitions_def, asset.partition].append(asset)
+        requests = []
+        for (_, partition), assets in runs.items():
+            n_kills = max(self._kills.get(asset, 0) for asset in assets)
+            tags = {PREVIOUS_KILLS_TAG: str(n_kills)} if n_kills else {}
+            keys = [asset.key for asset in assets]
+            requests.append(dg.RunRequest(asset_selection=keys, partition_key=partition, tags=tags))
+        return requests
+
+
 def request_stale_assets(
     repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None, models: bool = False
 ) -> dg.SensorResult:
@@ -188,44 +238,16 @@ def request_stale_assets(
     state = content_id(edges, sorted(map(str, records.last_events.items())), str(models))
     if cursor == state:
         return dg.SensorResult(skip_reason="no materializations since the last tick", cursor=cursor)
-    requested: set[AssetPartition] = set()
-    kills: dict[AssetPartition, int] = {}
-
-    @cache
-    def is_waiting(asset: AssetPartition) -> bool:
-        parents = records.parents(asset)
-        return any(p in requested or records.is_in_progress(p) or is_waiting(p) for p in parents)
-
-    has_open_changes = False
+    stale = _StaleAssets(records)
     excludes_models = not models and profiles.load().generator.backend != "extractive"
     with dg.partition_loading_context(dynamic_partitions_store=instance):
-        for key in graph.toposorted_asset_keys:
+        for key in graph.toposorted_asset_keys:  # inputs first
             if key.path[0] == "raw" or (excludes_models and MODEL_POOL in (graph.get(key).pools or ())):
                 continue
             for asset, changed_at in records.find_stale(key):
-                is_running = records.is_in_progress(asset)
-                if not is_running and records.planned_events(key).get(asset.partition, 0) > changed_at:
-                    run = records.last_run(asset)
-                    n_kills = count_kills(run) if run else None
-                    is_running = run is not None and awaits_retry(run)
-                    if not is_running and (n_kills is None or n_kills >= MAX_KILLED_RUNS):
-                        continue
-                    kills[asset] = n_kills or 0
-                has_open_changes = True
-                if not is_running and not is_waiting(asset):
-                    requested.add(asset)
-    runs: dict[tuple[object, str | None], list[AssetPartition]] = defaultdict(list)
-    for asset in sorted(requested, key=str):
-        runs[graph.get(asset.key).partitions_def, asset.partition].append(asset)
+                stale.add(asset, changed_at)
     return dg.SensorResult(
-        run_requests=[
-            dg.RunRequest(
-                asset_selection=[asset.key for asset in assets],
-                partition_key=partition,
-                tags={PREVIOUS_KILLS_TAG: str(n)} if (n := max(kills.get(asset, 0) for asset in assets)) else {},
-            )
-            for (_, partition), assets in runs.items()
-        ],
-        skip_reason=None if requested else "every stale asset is waiting, running, cancelled or has failed",
-        cursor="open changes" if has_open_changes else state,
+        run_requests=stale.run_requests(),
+        skip_reason=None if stale.requested else "every stale asset is waiting, running, cancelled or has failed",
+        cursor="open changes" if stale.has_open_changes else state,
     )

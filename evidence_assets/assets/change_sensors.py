@@ -50,7 +50,8 @@ def materialize_changes(
         instance.add_dynamic_partitions(str(RELATIONS.name), new_partitions)
         if not requests:
             result = request_stale_assets(repository, instance, cursor, profiles.load().automation)
-            requests, cursor = list(result.run_requests or ()), result.cursor
+            requests = list(result.run_requests or ())
+            cursor = result.cursor
         if not requests:
             return failed
         for request in requests:

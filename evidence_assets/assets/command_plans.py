@@ -14,7 +14,8 @@ from threading import Event, Thread
 import dagster as dg
 from pydantic import BaseModel, TypeAdapter
 
-SECONDS_BETWEEN_RENEWALS, SECONDS_VALID = 20.0, 60.0
+SECONDS_BETWEEN_RENEWALS = 20.0
+SECONDS_VALID = 60.0
 _CURSOR = "evidence/command_plans"
 """Name of the plans in Dagster's records."""
 
@@ -39,10 +40,12 @@ def read_plans(instance: dg.DagsterInstance) -> dict[str, CommandPlan]:
 @contextmanager
 def announce_plan(instance: dg.DagsterInstance, keys: Iterable[dg.AssetKey]) -> Iterator[None]:
     """Announce that this process materializes these assets in the context."""
-    name, names, is_done = str(uuid.uuid4()), sorted(key.to_user_string() for key in keys), Event()
+    name = str(uuid.uuid4())
+    asset_names = sorted(key.to_user_string() for key in keys)
+    is_done = Event()
 
     def write(seconds: float) -> None:
-        plans = read_plans(instance) | {name: CommandPlan(keys=names, valid_until=time.time() + seconds)}
+        plans = read_plans(instance) | {name: CommandPlan(keys=asset_names, valid_until=time.time() + seconds)}
         instance.daemon_cursor_storage.set_cursor_values({_CURSOR: _PLANS.dump_json(plans).decode()})
 
     def renew() -> None:

@@ -49,78 +49,85 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         check_name(self.name, "corpus")
-        key_prefix, group = f"corpus/{self.name}", f"corpus_{self.name}"
         if self.documents != "folder":
             check_passages(self.documents)
         if not self.is_in_profile():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
+        chunks = self._chunks(source)
+        encoders = list_encoders(index_key(self.name))
+        vectors = [self._embeddings(encoder) for encoder in encoders]
+        indexes = [self._index(encoder) for encoder in encoders]
+        return dg.Definitions(
+            assets=[*raw, chunks, *vectors, *indexes, self._token_store()],
+            asset_checks=[table_check(chunks), *(table_check(asset, find_invalid_vectors) for asset in vectors)],
+        )
 
-        def make_chunks(context: StageContext) -> StageOutput:
-            return corpus_building.build_chunks(
-                context, self.name, self.file_groups(context.lake.raw_path(self.folder))
-            )
+    @property
+    def _chunks_key(self) -> str:
+        return f"corpus/{self.name}/chunks"
 
-        chunks = table_asset(
-            f"{key_prefix}/chunks",
+    def _chunks(self, source: str) -> dg.AssetsDefinition:
+        def make(context: StageContext) -> StageOutput:
+            groups = self.file_groups(context.lake.raw_path(self.folder))
+            return corpus_building.build_chunks(context, self.name, groups)
+
+        return table_asset(
+            self._chunks_key,
             "chunks",
-            make_chunks,
-            group=group,
+            make,
+            group=f"corpus_{self.name}",
             deps=[source],
             partitions=corpus_partitions(),
             pool="gpu",
             description=f"Chunks of the documents of {self.name}: whole sentences, within the encoder's limit.",
             code_version=f"{chunk_store.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
         )
-        vectors, indexes = zip(*map(self._encoder_assets, list_encoders(index_key(self.name))), strict=True)
 
-        def make_tokens(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
+    def _token_store(self) -> dg.AssetsDefinition:
+        def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             meta = corpus_building.build_token_store(lake, self.name)
             metadata = {name: getattr(meta, name) for name in ("chunks", "tokens", "dimensions", "model_id")}
             return meta.built_from, metadata
 
-        tokens = files_asset(
-            f"{key_prefix}/token_store",
-            make_tokens,
-            group=group,
+        return files_asset(
+            f"corpus/{self.name}/token_store",
+            make,
+            group=f"corpus_{self.name}",
             code_version=f"{token_store.VERSION}.{bm25.VERSION}",
             description=f"BM25 statistics of the tokens of {self.name}.",
             kinds=("numpy",),
-            deps=[depends_on(f"{key_prefix}/chunks", ALL_PARTITIONS)],
+            deps=[depends_on(self._chunks_key, ALL_PARTITIONS)],
             pool="gpu",
         )
-        return dg.Definitions(
-            assets=[*raw, chunks, *vectors, *indexes, tokens],
-            asset_checks=[table_check(chunks), *(table_check(asset, find_invalid_vectors) for asset in vectors)],
-        )
 
-    def _encoder_assets(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
-        """Vectors and index of one encoder; the profile's first without a name."""
-        chunks_key, vectors_key = f"corpus/{self.name}/chunks", embeddings_key(self.name, name)
-        vectors = table_asset(
-            vectors_key,
+    def _embeddings(self, encoder: str) -> dg.AssetsDefinition:
+        """Vectors of one encoder; of the profile's first without a name."""
+        description = f"One normalised vector for each chunk of {self.name}"
+        return table_asset(
+            embeddings_key(self.name, encoder),
             "chunk_embeddings",
-            lambda context: corpus_building.build_embeddings(with_encoder(context, name), self.name),
-            deps=[chunks_key],
+            lambda context: corpus_building.build_embeddings(with_encoder(context, encoder), self.name),
+            deps=[self._chunks_key],
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),
-            **encoder_options(name, f"corpus_{self.name}", "1", f"One normalised vector for each chunk of {self.name}"),
+            **encoder_options(encoder, f"corpus_{self.name}", "1", description),
         )
 
-        def make_index(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
-            meta = corpus_building.build_index(lake, self.name, log, name)
+    def _index(self, encoder: str) -> dg.AssetsDefinition:
+        """Index over the vectors of one encoder; of the profile's first without a name."""
+
+        def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
+            meta = corpus_building.build_index(lake, self.name, log, encoder)
             return meta.built_from, meta.metadata
 
-        index = files_asset(
-            index_key(self.name, name),
-            make_index,
+        vectors_key = embeddings_key(self.name, encoder)
+        version = f"{vector_index.VERSION}.{corpus_files.VERSION}.{bm25.VERSION}.{profiles.load().retrieval.R}"
+        description = f"FAISS index, BM25 index and chunk positions of {self.name}"
+        return files_asset(
+            index_key(self.name, encoder),
+            make,
             kinds=("faiss",),
-            deps=[depends_on(chunks_key, ALL_PARTITIONS), depends_on(vectors_key, ALL_PARTITIONS)],
-            **encoder_options(
-                name,
-                f"corpus_{self.name}",
-                f"{vector_index.VERSION}.{corpus_files.VERSION}.{bm25.VERSION}.{profiles.load().retrieval.R}",
-                f"FAISS index, BM25 index and chunk positions of {self.name}",
-            ),
+            deps=[depends_on(self._chunks_key, ALL_PARTITIONS), depends_on(vectors_key, ALL_PARTITIONS)],
+            **encoder_options(encoder, f"corpus_{self.name}", version, description),
         )
-        return vectors, index

@@ -18,6 +18,7 @@ from evidence_assets.assets.partitions import (
     corpus_partitions,
     encoder_options,
     list_encoders,
+    profile_with_encoder,
     with_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
@@ -34,6 +35,7 @@ from evidence_assets.graphs.arrays import FORMAT
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import edge_rows, node_rows
 from evidence_assets.graphs.passages import (
+    NODE_PASSAGES_VERSION,
     VERSION,
     OwnerFilter,
     Passage,
@@ -52,9 +54,9 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import find_invalid_vectors
-from evidence_assets.systems import four_step_focus
 
 BuildRows = Callable[[StageContext], StageOutput]
+BuildPassages = Callable[[KnowledgeGraph, Encoder, OwnerFilter], Iterable[Passage]]
 
 
 def _graph_assets(
@@ -94,7 +96,8 @@ def _graph_assets(
 
 def _with_progress(context: StageContext, label: str, blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """The blocks; their number of rows is logged meanwhile."""
-    report, n_rows = None, 0
+    report = None
+    n_rows = 0
     for block in blocks:
         report = report or report_progress(label, context.inform)  # the first block of a sort comes after all reading
         yield block
@@ -123,13 +126,15 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     def _read_triples(self, context: StageContext, *columns: str) -> Iterator[pl.DataFrame]:
         """Columns of the triples of files and harvests, in blocks."""
         schema = pa.schema([TABLES["triples"].arrow.field(name) for name in (*columns, "rank")])
-        files = {key: context.lake.files("triples", key) for key in (f"knowledge/{self.name}/triples", *self.harvested)}
-        total, n_read = sum(pq.read_metadata(path).num_rows for paths in files.values() for path in paths), 0
+        keys = (f"knowledge/{self.name}/triples", *self.harvested)
+        files = [(key, path) for key in keys for path in context.lake.files("triples", key)]
+        total = sum(pq.read_metadata(path).num_rows for _, path in files)
+        n_read = 0
         report = report_progress("triples read", context.inform)
-        for key, paths in files.items():
+        for key, path in files:
             max_rank = self.best_harvested if key in self.harvested else None
             is_selected = pl.lit(True) if max_rank is None else pl.col("rank").fill_null(0) <= max_rank
-            for block in chain.from_iterable(row_blocks(path, schema, merge.TRIPLES_PER_BLOCK) for path in paths):
+            for block in row_blocks(path, schema, merge.TRIPLES_PER_BLOCK):
                 yield pl.DataFrame(block).filter(is_selected).select(columns)
                 n_read += block.num_rows
                 report(n_read, total)
@@ -138,7 +143,8 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         return graph_rows.read_synonyms(self.files, context.lake.fetch_raw(*self._paths))
 
     def _build_triples(self, context: StageContext) -> StageOutput:
-        raw, vocabulary = context.lake.fetch_raw(*self._paths), load_vocabulary()
+        raw = context.lake.fetch_raw(*self._paths)
+        vocabulary = load_vocabulary()
         frames = chain.from_iterable(graph_rows.triple_frames(source, raw, vocabulary) for source in self.files)
         with temporary_folder(context.lake.root) as folder:
             blocks = graph_rows.sort_triples(_with_progress(context, "triples read", frames), folder)
@@ -161,7 +167,8 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         check_name(self.name, "graph")
-        key_prefix, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
+        key_prefix = f"knowledge/{self.name}"
+        group = f"knowledge_{self.name}"
         if not self.is_in_profile():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
@@ -188,32 +195,34 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
             asset_checks=[table_check(asset) for asset in (triples, *row_assets)],
         )
 
-    def _node_vectors(self, name: str) -> dg.AssetsDefinition:
-        """Name vectors of one encoder; the profile's first without a name."""
-        key_prefix = f"knowledge/{self.name}"
-        key = key_for_model(f"{key_prefix}/node_vectors", name)
+    def _node_vectors(self, encoder: str) -> dg.AssetsDefinition:
+        """Name vectors of one encoder; of the profile's first without a name."""
+        nodes_key = f"knowledge/{self.name}/nodes"
+        key = key_for_model(f"knowledge/{self.name}/node_vectors", encoder)
 
         def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
-            profile = profiles.load().with_models({"encoder": name} if name else {})
-            model, built_from = get_encoder(profile.encoder), graph_store.name_vectors_version(lake, self.name)
-            nodes, memory = lake.read("kg_nodes", f"{key_prefix}/nodes"), profile.index.bytes
+            profile = profile_with_encoder(encoder)
+            model = get_encoder(profile.encoder)
+            built_from = graph_store.name_vectors_version(lake, self.name)
             forms, reused = graph_store.build_name_vectors(
-                lake.index_folder(key), nodes, model, model_key(model), built_from, memory
+                lake.index_folder(key),
+                lake.read("kg_nodes", nodes_key),
+                model,
+                model_key(model),
+                built_from,
+                profile.index.bytes,
             )
             counts = {"forms": forms, "rows_reused": reused, "rows_computed": forms - reused}
             return content_id(built_from, model_key(model)), {"model": model_key(model), **counts}
 
+        version = f"{merge.VERSION}:{graph_store.NAME_VECTORS_FORMAT}"
+        description = f"One normalised vector for each name and alias of {self.name}"
         return files_asset(
             key,
             make,
             kinds=("numpy", "pytorch"),
-            deps=[f"{key_prefix}/nodes"],
-            **encoder_options(
-                name,
-                f"knowledge_{self.name}",
-                f"{merge.VERSION}:{graph_store.NAME_VECTORS_FORMAT}",
-                f"One normalised vector for each name and alias of {self.name}",
-            ),
+            deps=[nodes_key],
+            **encoder_options(encoder, f"knowledge_{self.name}", version, description),
         )
 
 
@@ -229,21 +238,18 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
             return dg.Definitions()
         description = f"Passages of the graph {self.graph}: names of nodes and sentences of edges, with vectors"
         assets = [
-            _passages_asset(
-                self.graph, name, description, "", lambda graph, _, is_selected: fact_passages(graph, is_selected), True
-            )
-            for name in list_encoders(f"knowledge/{self.graph}/passages")
+            _passages_asset(self.graph, encoder, description, VERSION, _fact_passages, has_edges=True)
+            for encoder in list_encoders(f"knowledge/{self.graph}/passages")
         ]
         return dg.Definitions(assets=assets, asset_checks=[table_check(asset, _find_vector_errors) for asset in assets])
 
 
+def _fact_passages(graph: KnowledgeGraph, _: Encoder, accepts: OwnerFilter) -> Iterable[Passage]:
+    return fact_passages(graph, accepts)
+
+
 def _passages_asset(
-    graph: str,
-    name: str,
-    description: str,
-    version: str,
-    build: Callable[[KnowledgeGraph, Encoder, OwnerFilter], Iterable[Passage]],
-    has_edges: bool,
+    graph: str, encoder: str, description: str, version: str, build: BuildPassages, *, has_edges: bool
 ) -> dg.AssetsDefinition:
     """Passages of a graph with one encoder's vectors, in the shards of a corpus.
 
@@ -251,28 +257,30 @@ def _passages_asset(
     """
 
     def make(context: StageContext) -> StageOutput:
-        context = with_encoder(context, name)
-        model, shards = get_encoder(context.profile.encoder), context.profile.shards.corpus
-        graph_view = open_graph(context.lake, graph, name)
-        report, numbers = report_progress("nodes and edges" if has_edges else "nodes", context.inform), count(1)
+        context = with_encoder(context, encoder)
+        model = get_encoder(context.profile.encoder)
+        shards = context.profile.shards.corpus
+        graph_view = open_graph(context.lake, graph, encoder)
         total = len(graph_view) + (len(graph_view.edge_ids) if has_edges else 0)
+        report = report_progress("nodes and edges" if has_edges else "nodes", context.inform)
+        numbers = count(1)
 
         def is_in_shard(owner_id: str) -> bool:
             report(next(numbers), total)
             return shard_of(content_id(owner_id), shards) == context.shard
 
         passages = build(graph_view, model, is_in_shard)
-        table, reused = passage_table(passages, context.previous_rows(), model, model_key(model), context.blocks)
-        return StageOutput(table, passage_lineage(table, record_encoder(context)), {"model": model_key(model)}, reused)
+        rows, reused = passage_table(passages, context.previous_rows(), model, model_key(model), context.blocks)
+        return StageOutput(rows, passage_lineage(rows, record_encoder(context)), {"model": model_key(model)}, reused)
 
     return table_asset(
-        key_for_model(f"knowledge/{graph}/passages", name),
+        key_for_model(f"knowledge/{graph}/passages", encoder),
         "kg_passages",
         make,
         deps=[f"knowledge/{graph}/nodes", f"knowledge/{graph}/edges"],
         partitions=corpus_partitions(),
         kinds=("parquet", "pytorch"),
-        **encoder_options(name, "knowledge", f"{version}{VERSION}", description),
+        **encoder_options(encoder, "knowledge", version, description),
     )
 
 
@@ -301,7 +309,9 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         key_prefix = f"knowledge/{self.name}"
         source, raw = raw_assets(self, f"raw/{key_prefix}", [self.folder])
         row_assets, csr = _graph_assets(self.name, self._build_nodes, self._build_edges, [source], "knowledge", "2")
-        passages, indexes = zip(*map(self._encoder_assets, list_encoders(f"{key_prefix}/passage_index")), strict=True)
+        encoders = list_encoders(f"{key_prefix}/passage_index")
+        passages = [self._passages(encoder) for encoder in encoders]
+        indexes = [self._passage_index(encoder) for encoder in encoders]
         return dg.Definitions(
             assets=[*raw, *row_assets, csr, *passages, *indexes],
             asset_checks=[
@@ -310,36 +320,32 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             ],
         )
 
-    def _encoder_assets(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
-        """Passages and index of one encoder; the profile's first without a name."""
-        key_prefix, tokens = f"knowledge/{self.name}", profiles.load().chunking.passage_tokens
-        passages = _passages_asset(
-            self.name,
-            name,
-            f"Passages of the nodes of {self.name}: documents and relations, with vectors",
-            f"{four_step_focus.VERSION}:{tokens}:",
-            partial(node_passages, tokens=tokens),
-            has_edges=False,
-        )
+    def _passages(self, encoder: str) -> dg.AssetsDefinition:
+        """Passages with vectors of one encoder; of the profile's first without a name."""
+        tokens = profiles.load().chunking.passage_tokens
+        description = f"Passages of the nodes of {self.name}: documents and relations, with vectors"
+        version = f"{NODE_PASSAGES_VERSION}:{tokens}:{VERSION}"
+        build = partial(node_passages, tokens=tokens)
+        return _passages_asset(self.name, encoder, description, version, build, has_edges=False)
+
+    def _passage_index(self, encoder: str) -> dg.AssetsDefinition:
+        """Index over the vectors of one encoder; of the profile's first without a name."""
+        key_prefix = f"knowledge/{self.name}"
 
         def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
-            settings = profiles.load().with_models({"encoder": name} if name else {})
-            model, reporter = get_encoder(settings.encoder), report_progress("vectors in the index", log)
+            profile = profile_with_encoder(encoder)
+            model = get_encoder(profile.encoder)
+            report = report_progress("vectors in the index", log)
             meta = graph_store.build_passage_files(
-                lake, self.name, model, model_key(model), settings.index.bytes, reporter, name
+                lake, self.name, model, model_key(model), profile.index.bytes, report, encoder
             )
             return meta.built_from, meta.metadata
 
-        index = files_asset(
-            key_for_model(f"{key_prefix}/passage_index", name),
+        description = f"Index of the passages of {self.name}, for nearest-node search"
+        return files_asset(
+            key_for_model(f"{key_prefix}/passage_index", encoder),
             make,
             kinds=("faiss",),
-            deps=[f"{key_prefix}/nodes", depends_on(key_for_model(f"{key_prefix}/passages", name), ALL_PARTITIONS)],
-            **encoder_options(
-                name,
-                "knowledge",
-                vector_index.VERSION,
-                f"Index of the passages of {self.name}, for nearest-node search",
-            ),
+            deps=[f"{key_prefix}/nodes", depends_on(key_for_model(f"{key_prefix}/passages", encoder), ALL_PARTITIONS)],
+            **encoder_options(encoder, "knowledge", vector_index.VERSION, description),
         )
-        return passages, index

@@ -68,4 +68,10 @@ def encoder_options(name: str, group: str, version: str, description: str) -> Co
 
 
 def with_encoder(context: StageContext, name: str) -> StageContext:
+    """The context of an asset computed with this encoder; with the profile's first if ``name`` is empty."""
     return replace(context, models={"encoder": name} if name else {})
+
+
+def profile_with_encoder(name: str) -> profiles.Profile:
+    """The active profile with this encoder first; unchanged if ``name`` is empty."""
+    return profiles.load().with_models({"encoder": name} if name else {})

@@ -16,7 +16,7 @@ from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import CellSource, MeasuredScore
-from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Key, figures_of
+from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedTiming, figures_of
 
 SECONDS_PER_QUESTION = "seconds_per_question"
 """Metadata of materializations that computed rows of questions."""
@@ -79,24 +79,32 @@ def measured_times(
     """Our times for published ones: latest seconds per question of the steps × the lake's questions."""
     times: dict[Key, list[MeasuredScore]] = defaultdict(list)
     for source in sources:
-        variant, name = source.variant, source.benchmark
-        partitions = [f"{name}|{shard}" for shard in range(profiles.load().shards.questions)]
-        for timed in variant.printed.times:
-            steps = [step for step in list_steps(variant) if step.partition("/")[0] in timed.steps]
+        partitions = [f"{source.benchmark}|{shard}" for shard in range(profiles.load().shards.questions)]
+        for timed in source.variant.printed.times:
+            steps = [step for step in list_steps(source.variant) if step.partition("/")[0] in timed.steps]
             pace = measured_seconds(instance, steps, partitions)
             if pace is None:
                 continue
-            questions, _ = benchmark_size(all_benchmarks()[name], lake)
-            seconds = pace * questions
-            values = {"hours": seconds / 3600, "minutes": seconds / 60, "minutes_per_question": pace / 60}
-            for figure in figures_of(name, timed, source.model_id):
-                model = source.model_id if figure.model or "predictions" in timed.steps else ""
-                label, value = variant.label if model else variant.name, values[figure.metric]
-                note = timed.difference_note
-                time = MeasuredScore(label, name, model, value, None, None, questions, difference_note=note)
+            questions, _ = benchmark_size(all_benchmarks()[source.benchmark], lake)
+            for figure in figures_of(source.benchmark, timed, source.model_id):
+                time = _as_published(source, figure, timed, pace, questions)
                 if time not in times[figure.key]:
                     times[figure.key].append(time)
     return times
+
+
+def _as_published(
+    source: CellSource, figure: Figure, timed: PublishedTiming, pace: float, questions: int
+) -> MeasuredScore:
+    """Our time in the unit of a published one; ``pace``: seconds per question."""
+    seconds = pace * questions
+    values = {"hours": seconds / 3600, "minutes": seconds / 60, "minutes_per_question": pace / 60}
+    model = source.model_id if figure.model or "predictions" in timed.steps else ""
+    label = source.variant.label if model else source.variant.name
+    value = values[figure.metric]
+    return MeasuredScore(
+        label, source.benchmark, model, value, None, None, questions, difference_note=timed.difference_note
+    )
 
 
 def pace_metadata(rows: pa.Table, reused: int, seconds: float) -> dict[str, float]:

@@ -30,13 +30,16 @@ PARENT_TAG = "evidence/within"
 """Tag of a run: the command or the run that started it."""
 HOST_TAG = "evidence/host"
 """Tag of a run: the machine on which its locked file is."""
-KILLED_TAG, PREVIOUS_KILLS_TAG = "evidence/killed", "evidence/killed_before"
-"""Consecutive kills, as a tag of a killed run (with it) and of the run that replaces it (before it)."""
+KILLED_TAG = "evidence/killed"
+"""Tag of a killed run: consecutive kills, this one included."""
+PREVIOUS_KILLS_TAG = "evidence/killed_before"
+"""Tag of the run that replaces a killed one: consecutive kills before it."""
 FOLLOW_JOB = "follow_changes"
 """The job that re-materializes stale assets."""
 SECONDS_BETWEEN_ATTEMPTS = 2.0
 """Seconds between two attempts to get a pool slot that another process holds."""
-_FAILURE_REASON_TAG, _WILL_RETRY_TAG = "dagster/failure_reason", "dagster/will_retry"
+_FAILURE_REASON_TAG = "dagster/failure_reason"
+_WILL_RETRY_TAG = "dagster/will_retry"
 _INTERRUPTED = "UNEXPECTED_TERMINATION"
 """Dagster's failure reason of a run that received SIGTERM or SIGINT without a request to cancel it."""
 _FINISHED_STATUSES = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
@@ -46,7 +49,8 @@ UNFINISHED_STATUSES = [status for status in dg.DagsterRunStatus if status not in
 @cache
 def hold_liveness_lock(home: Path) -> dict[str, str]:
     """Tags for the runs of this process; they name a file that stays locked until the process ends."""
-    folder, name = home / "alive", str(uuid.uuid4())
+    folder = home / "alive"
+    name = str(uuid.uuid4())
     folder.mkdir(exist_ok=True)
     for lock_file in folder.iterdir():
         if is_abandoned(lock_file):

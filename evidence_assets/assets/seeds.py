@@ -147,7 +147,8 @@ def request_seed_runs(
 
     Requests nothing for a change whose run, backfill or command is unfinished.
     """
-    files, is_planned = read_seeds(lake), find_planned(repository.asset_graph, instance)
+    files = read_seeds(lake)
+    is_planned = find_planned(repository.asset_graph, instance)
     run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
         version, event = _last_version(instance, SEEDS, partition)

@@ -26,7 +26,8 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets.reproduction.cells import add_scores, build_cells, cell_rows, find_cell_sources, load_scores
 
-PRESET_TAG, SCOREBOARD = "preset/", "report/scoreboard"
+PRESET_TAG = "preset/"
+SCOREBOARD = "report/scoreboard"
 
 
 def partitions_definition(by: Partitions, family: str) -> dg.PartitionsDefinition | None:  # type: ignore[type-arg]
@@ -46,7 +47,8 @@ def build_deps(inputs: Sequence[StageInput]) -> list[dg.AssetDep]:
 def build_variant_defs(variant: Variant) -> dg.Definitions:
     """Assets and checks of one variant with all its models."""
     tags = {f"{PRESET_TAG}{name}": "" for name in variant.printed.presets}
-    assets, checks = [], []
+    assets = []
+    checks = []
     for stage in build_all_stages(systems.open_method(variant)):
         models = list(stage.models.values())
         asset = table_asset(

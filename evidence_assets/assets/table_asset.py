@@ -6,7 +6,7 @@ A component passes the function that returns rows; this module adds what Dagster
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, Unpack
 
@@ -23,15 +23,17 @@ from evidence_assets.experiment.stage import LogFunction, StageContext, StageOut
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import TemporarilyUnavailable
 from evidence_assets.lake.lineage import find_dangling_edges, history_rows
-from evidence_assets.lake.rows import prepare_rows
+from evidence_assets.lake.rows import PreparedRows, Rows, prepare_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.model_calls import usage_metadata
 
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
-MAX_RETRIES, FIRST_RETRY_DELAY_S = 3, 30.0
-"""Retries of a step whose model is unavailable, and seconds before the first; the delay doubles each time."""
+MAX_RETRIES = 3
+"""Retries of a step whose model is unavailable."""
+FIRST_RETRY_DELAY_S = 30.0
+"""Seconds before the first retry; the delay doubles each time."""
 READ_ATTEMPTS = 3
 """Attempts of a check to read a lake in which another process replaces files."""
 FAIL_FAST_TAG = "evidence/at_once"
@@ -110,49 +112,73 @@ def table_asset(
 
     The data version is the rows' content hash, so that unchanged rows leave downstream assets fresh.
     """
-
     metadata = {"table": table, "dagster/column_schema": column_schema(table)}
 
     @_asset(key, options, metadata=metadata)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         start = time.monotonic()
-        partition = str(context.partition_key) if context.has_partition_key else ""
-        name = "/".join(context.asset_key.path)
-        step = StageContext(lake.open(), table, name, partition, context.log.info, context.log.warning)
-        try:
-            with raise_interruptions():
-                output = make(step)
-        except TemporarilyUnavailable as error:
-            if context.retry_number >= MAX_RETRIES or FAIL_FAST_TAG in context.run.tags:
-                raise
-            delay = FIRST_RETRY_DELAY_S * 2**context.retry_number
-            context.log.warning(f"{error}; retrying in {delay:.0f} s")
-            raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from error
-        rows = output.rows = prepare_rows(table, output.rows)  # frees the unprepared rows
-        tables = {table: rows, **{name: prepare_rows(name, extra) for name, extra in output.other_tables.items()}}
-        if models := {row["model_id"]: row for row in (*step.encoder_rows, *(m.row for m in step.language_models))}:
-            tables["models"] = prepare_rows("models", list(models.values()))
-        if output.lineage is not None:
-            tables["lineage_edges"] = prepare_rows("lineage_edges", output.lineage)
-        elapsed = time.monotonic() - start
-        metadata_values: dict[str, Any] = {"preview": preview_rows(rows), "seconds": round(elapsed, 2)}
-        if output.reused is not None:
-            metadata_values |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
-            metadata_values |= pace_metadata(rows, output.reused, elapsed)
-        metadata_values |= usage_metadata(model.usage for model in step.language_models)
-        metadata_values["dagster/row_count"] = rows.num_rows
-        previous_version = step.lake.stored_version(table, step.asset, step.partition)
-        version = step.lake.write_prepared(step.asset, step.partition, tables)[table]
-        metadata_values["file_changed"] = version != previous_version
+        stage_context = StageContext(
+            lake.open(), table, key, _partition_of(context), context.log.info, context.log.warning
+        )
+        output = _compute(make, stage_context, context)
+        rows = prepare_rows(table, output.rows)
+        output.rows = PreparedRows(rows)  # frees the unprepared rows
+        metadata = _describe_output(output, rows, time.monotonic() - start)
+        previous_version = stage_context.lake.stored_version(table, key, stage_context.partition)
+        version = stage_context.lake.write(key, stage_context.partition, _output_tables(output, stage_context))[table]
+        metadata |= usage_metadata(model.usage for model in stage_context.language_models)
+        metadata["file_changed"] = version != previous_version
         if table in HISTORY_TABLES and rows.num_rows <= MAX_HISTORY_ROWS:
-            run_id = history_id(context.run)
-            history = history_rows(table, rows, run_id, step.asset, step.partition)
-            step.lake.record_history(run_id, step.asset, step.partition, history)
+            _record_history(history_id(context.run), stage_context, rows)
         return dg.MaterializeResult(
-            data_version=dg.DataVersion(output.version or version), metadata={**metadata_values, **output.metadata}
+            data_version=dg.DataVersion(output.version or version), metadata=metadata | output.metadata
         )
 
     return materialize
+
+
+def _partition_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> str:
+    return str(context.partition_key) if context.has_partition_key else ""
+
+
+def _compute(
+    make: Callable[[StageContext], StageOutput], stage_context: StageContext, context: dg.AssetExecutionContext
+) -> StageOutput:
+    """The output of ``make``; a temporary failure is retried, except in runs that fail fast."""
+    try:
+        with raise_interruptions():
+            return make(stage_context)
+    except TemporarilyUnavailable as error:
+        if context.retry_number >= MAX_RETRIES or FAIL_FAST_TAG in context.run.tags:
+            raise
+        delay = FIRST_RETRY_DELAY_S * 2**context.retry_number
+        context.log.warning(f"{error}; retrying in {delay:.0f} s")
+        raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from error
+
+
+def _record_history(run_id: str, context: StageContext, rows: pa.Table) -> None:
+    history = history_rows(context.table, rows, run_id, context.asset, context.partition)
+    context.lake.record_history(run_id, context.asset, context.partition, history)
+
+
+def _output_tables(output: StageOutput, stage_context: StageContext) -> dict[str, Rows]:
+    """The rows to write, by table: those of the output, their lineage and the models that they come from."""
+    tables = {stage_context.table: output.rows, **output.other_tables}
+    models = [*stage_context.encoder_rows, *(model.row for model in stage_context.language_models)]
+    if models:
+        tables["models"] = list({row["model_id"]: row for row in models}.values())
+    if output.lineage is not None:
+        tables["lineage_edges"] = output.lineage
+    return tables
+
+
+def _describe_output(output: StageOutput, rows: pa.Table, seconds: float) -> dict[str, Any]:
+    """Metadata: the first rows, their number, how many were reused, and the time."""
+    metadata: dict[str, Any] = {"preview": preview_rows(rows), "seconds": round(seconds, 2)}
+    if output.reused is not None:
+        metadata |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
+        metadata |= pace_metadata(rows, output.reused, seconds)
+    return metadata | {"dagster/row_count": rows.num_rows}
 
 
 def files_asset(
@@ -185,42 +211,28 @@ def table_check(
     block. The schema and the order of rows are checked when they are written.
     """
     key = asset.key
+    name = "/".join(key.path)
     table = str(asset.metadata_by_key[key]["table"])
-    descriptions = {
-        "sound": f"The rows of {table} are valid: their lineage parents exist and are unchanged.",
-        **({"complete": f"The rows of {table} lack little of what they are computed from."} if warning_check else {}),
-    }
+    build_spec = partial(dg.AssetCheckSpec, asset=key, partitions_def=asset.partitions_def)
+    sound = f"The rows of {table} are valid: their lineage parents exist and are unchanged."
+    specs = [build_spec("sound", description=sound, blocking=True)]
+    if warning_check is not None:
+        complete = f"The rows of {table} lack little of what they are computed from."
+        specs.append(build_spec("complete", description=complete))
 
-    @dg.multi_asset_check(
-        name=f"{key.to_python_identifier()}_sound",
-        specs=[
-            dg.AssetCheckSpec(
-                name, asset=key, blocking=name == "sound", description=description, partitions_def=asset.partitions_def
-            )
-            for name, description in descriptions.items()
-        ],
-    )
+    @dg.multi_asset_check(name=f"{key.to_python_identifier()}_sound", specs=specs)
     def check_table(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
-        lake_store = lake.open()
-        partition = str(context.partition_key) if context.has_partition_key else ""
-        name = "/".join(key.path)
-        path = lake_store.path(table, name, partition)
+        opened_lake = lake.open()
+        partition = _partition_of(context)
+        path = opened_lake.path(table, name, partition)
         n_rows = pq.read_metadata(path).num_rows if path.exists() else 0
         problems = [] if path.exists() else ["the partition's file does not exist"]
-        lineage = lake_store.path("lineage_edges", name, partition)
-        if lineage.exists():
-            with raise_interruptions():
-                dangling_edges = _read_dangling_edges(lake_store, lineage)
-            problems += [
-                f"{edge['child_kind']} {edge['child_id']} depends on {edge['parent_kind']} {edge['parent_id']}, which "
-                + ("has changed since" if edge["present"] else "does not exist")
-                for edge in dangling_edges
-            ][:5]
+        problems += _find_broken_edges(opened_lake, name, partition)
         if row_check is not None:
-            problems += row_check(lake_store.read(table, name, partition))
+            problems += row_check(opened_lake.read(table, name, partition))
         yield check_result(problems, dg.AssetCheckSeverity.ERROR, "sound", rows=n_rows)
         if warning_check is not None:
-            warnings = warning_check(lake_store.read(table, name, partition))
+            warnings = warning_check(opened_lake.read(table, name, partition))
             yield check_result(warnings, dg.AssetCheckSeverity.WARN, "complete", rows=n_rows)
 
     return check_table
@@ -240,6 +252,20 @@ def check_result(
 def _open_lake(root: Path) -> duckdb.DuckDBPyConnection:
     """A connection for all checks of a process: opening one takes as long as a check."""
     return connect(root, lazy=True, memory=None)
+
+
+def _find_broken_edges(lake: Lake, asset: str, partition: str) -> list[str]:
+    """The first five lineage edges of a partition whose parent is missing or has another version."""
+    path = lake.path("lineage_edges", asset, partition)
+    if not path.exists():
+        return []
+    with raise_interruptions():
+        edges = _read_dangling_edges(lake, path)
+    return [
+        f"{edge['child_kind']} {edge['child_id']} depends on {edge['parent_kind']} {edge['parent_id']}, which "
+        + ("has changed since" if edge["present"] else "does not exist")
+        for edge in edges[:5]
+    ]
 
 
 def _read_dangling_edges(lake: Lake, lineage: Path) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fi
 from evidence_assets.text.chunking import split_chunks
 
 VERSION = "1"
+NODE_PASSAGES_VERSION = "7"
+"""Bump when equal nodes get other passages."""
 MAX_RELATIONS = 50
 """Maximum relations of a node in its passages; further ones of a hub are ignored."""
 OwnerFilter = Callable[[str], bool]

@@ -24,13 +24,15 @@ class ArrayWriter:
     """An ``.npy`` file that grows by rows. Unlike a memory map, it raises an exception on a full disk."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, row: tuple[int, ...] = ()) -> None:
-        self._dtype, self._row, self.rows = np.dtype(dtype), row, 0
+        self._dtype = np.dtype(dtype)
+        self._row = row
+        self.rows = 0
         self._file = path.open("w+b")
-        self._header()
+        self._write_header()
 
-    def _header(self) -> None:
-        dtype, shape = np.lib.format.dtype_to_descr(self._dtype), (self.rows, *self._row)
-        header = {"descr": dtype, "fortran_order": False, "shape": shape}
+    def _write_header(self) -> None:
+        descr = np.lib.format.dtype_to_descr(self._dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": (self.rows, *self._row)}
         np.lib.format.write_array_header_1_0(self._file, header)  # leaves room for the first axis to grow
 
     def add(self, rows: npt.ArrayLike) -> None:
@@ -48,7 +50,7 @@ class ArrayWriter:
         with self._file:
             if kind is None:
                 self._file.seek(0)
-                self._header()
+                self._write_header()
 
 
 def open_asset_file(path: Path, load: Callable[[Path], T], remedy: str = "materialize its asset") -> T:

@@ -159,7 +159,8 @@ def run_read_only_query(
     Raises BadInput for any other statement, and if it takes longer than ``seconds`` or returns over a million rows.
     """
     _check_read_only(connection, sql)
-    start, timer = time.monotonic(), Timer(seconds, connection.interrupt)
+    start = time.monotonic()
+    timer = Timer(seconds, connection.interrupt)
     timer.start()
     try:
         cursor = connection.execute(sql)
@@ -167,8 +168,7 @@ def run_read_only_query(
     except duckdb.InterruptException as error:
         if time.monotonic() - start < seconds:
             raise
-        message = f"the query took more than {seconds:g} s; select less"
-        raise BadInput(message) from error
+        raise BadInput(f"the query took more than {seconds:g} s; select less") from error
     finally:
         timer.cancel()
     if len(rows) > MAX_QUERY_ROWS:

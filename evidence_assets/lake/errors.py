@@ -15,7 +15,10 @@ class BadInput(ValueError):
         if line is not None:
             location += f":{line}" if location else f"line {line}"
         super().__init__(": ".join(part for part in (location, field, message) if part))
-        self.message, self.file, self.line, self.field = message, file, line, field
+        self.message = message
+        self.file = file
+        self.line = line
+        self.field = field
 
 
 class DiskFull(OSError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,42 +27,53 @@ def graph(name: str, root: Path | str | None = None) -> HeteroData:
     Nodes have ``node_id``, ``name`` and, if passages of the nodes are materialized, ``x``: the mean vector of a node's
     passages. Edges have ``edge_id``; their types are (type of the head, relation, type of the tail).
     """
-    import polars as pl
     import torch
     from torch_geometric.data import HeteroData
 
-    lake, asset = Lake(find_lake() if root is None else root), f"knowledge/{name}"
-    nodes = lake.read("kg_nodes", f"{asset}/nodes").select("node_id", "name", pl.col("type").fill_null(UNTYPED))
+    lake = Lake(find_lake() if root is None else root)
+    asset = f"knowledge/{name}"
+    nodes = _numbered_nodes(lake.read("kg_nodes", f"{asset}/nodes"))
     if nodes.is_empty():
         raise BadInput(f"{lake.root} has no graph {name!r}. Materialize {asset}/nodes and {asset}/edges first")
-    nodes = nodes.sort("node_id").with_columns(row=pl.int_range(pl.len()).over("type"))
-    edges = lake.read("kg_edges", f"{asset}/edges").select("edge_id", "relation", "head_id", "tail_id").sort("edge_id")
-    for end in ("head", "tail"):
-        columns = nodes.select(pl.col("node_id").alias(f"{end}_id"), pl.col("type", "row").name.prefix(f"{end}_"))
-        edges = edges.join(columns, on=f"{end}_id", how="left", maintain_order="left")
-    vectors = _node_vectors(lake.read("kg_passages", f"{asset}/passages"), nodes["node_id"])
-
+    vectors = _node_vectors(lake.read("kg_passages", f"{asset}/passages"), nodes)
     data = HeteroData()
-    for (node_type,), rows in nodes.with_row_index("number").group_by("type", maintain_order=True):
-        data[node_type].num_nodes = rows.height
-        data[node_type].node_id, data[node_type].name = rows["node_id"].to_list(), rows["name"].to_list()
+    for (node_type,), rows in nodes.group_by("type", maintain_order=True):
+        node_data = {"num_nodes": rows.height, "node_id": rows["node_id"].to_list(), "name": rows["name"].to_list()}
+        data[node_type].update(node_data)
         if vectors is not None:
             data[node_type].x = torch.from_numpy(vectors[rows["number"].to_numpy()])
-    for edge_type, rows in edges.group_by("head_type", "relation", "tail_type", maintain_order=True):
-        data[edge_type].edge_index = torch.from_numpy(rows.select("head_row", "tail_row").to_numpy().T.astype(np.int64))
-        data[edge_type].edge_id = rows["edge_id"].to_list()
+    for edge_type, rows in _typed_edges(lake.read("kg_edges", f"{asset}/edges"), nodes):
+        positions = rows.select("head_row", "tail_row").to_numpy().T.astype(np.int64)
+        data[edge_type].update({"edge_index": torch.from_numpy(positions), "edge_id": rows["edge_id"].to_list()})
     return data
 
 
-def _node_vectors(passages: pl.DataFrame, node_ids: pl.Series) -> npt.NDArray[np.float32] | None:
+def _numbered_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
+    """Nodes by id, with their ``number`` among all and their ``row`` among those of their type."""
+    import polars as pl
+
+    nodes = nodes.select("node_id", "name", pl.col("type").fill_null(UNTYPED)).sort("node_id")
+    return nodes.with_row_index("number").with_columns(row=pl.int_range(pl.len()).over("type"))
+
+
+def _typed_edges(edges: pl.DataFrame, nodes: pl.DataFrame) -> Iterable[tuple[tuple[Any, ...], pl.DataFrame]]:
+    """Edges in groups of (type of the head, relation, type of the tail), with the rows of their nodes."""
+    edges = edges.select("edge_id", "relation", "head_id", "tail_id").sort("edge_id")
+    for end in ("head", "tail"):
+        ends = nodes.select("node_id", "type", "row").rename({"type": f"{end}_type", "row": f"{end}_row"})
+        edges = edges.join(ends, left_on=f"{end}_id", right_on="node_id", how="left", maintain_order="left")
+    return edges.group_by("head_type", "relation", "tail_type", maintain_order=True)
+
+
+def _node_vectors(passages: pl.DataFrame, nodes: pl.DataFrame) -> npt.NDArray[np.float32] | None:
     """Mean vector of each node's passages, zero for a node without one; None if no node has a passage."""
-    numbered_ids = node_ids.to_frame("owner_id").with_row_index("number")
-    of_nodes = passages.filter(owner_kind="node").join(numbered_ids, on="owner_id")
+    of_nodes = passages.filter(owner_kind="node").join(nodes, left_on="owner_id", right_on="node_id")
     if of_nodes.is_empty():
         return None
-    vectors, numbers = np.array(of_nodes["vector"].to_list(), dtype=np.float32), of_nodes["number"].to_numpy()
-    sums = np.zeros((len(node_ids), vectors.shape[1]), np.float32)
+    vectors = np.array(of_nodes["vector"].to_list(), dtype=np.float32)
+    numbers = of_nodes["number"].to_numpy()
+    sums = np.zeros((len(nodes), vectors.shape[1]), np.float32)
     np.add.at(sums, numbers, vectors)
-    counts = np.bincount(numbers, minlength=len(node_ids)).clip(min=1)
+    counts = np.bincount(numbers, minlength=len(nodes)).clip(min=1)
     sums /= counts[:, None].astype(np.float32)
     return sums

@@ -15,11 +15,6 @@ _ENCODER = json.JSONEncoder(
 )
 
 
-def canonical_bytes(value: Any) -> bytes:
-    """JSON with sorted keys and no spaces, as UTF-8 with lone surrogates; equal bytes for equal content."""
-    return _ENCODER.encode(value).encode("utf-8", errors="surrogatepass")
-
-
 def key_for_model(key: str, model: str) -> str:
     """Asset key of a model's version of an asset; ``model`` is empty for the profile's default model."""
     return f"{key}/{model}" if model else key
@@ -27,7 +22,8 @@ def key_for_model(key: str, model: str) -> str:
 
 def content_id(*parts: Any) -> str:
     """Id of the content ``parts``; their order matters."""
-    return hashlib.blake2b(canonical_bytes(parts), digest_size=16).hexdigest()
+    canonical = _ENCODER.encode(parts).encode("utf-8", errors="surrogatepass")
+    return hashlib.blake2b(canonical, digest_size=16).hexdigest()
 
 
 def file_id(path: Path) -> str:

@@ -105,12 +105,14 @@ def parse_yaml_file(path: Path, parse: Callable[[str, Any], T]) -> T:
     try:
         return parse(text, _LOADER)
     except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "cannot be read"
+        problem = getattr(error, "problem", None) or "cannot be read"
+        mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
         # The parser notices a missing bracket only on a later line.
         opened = _find_unclosed_bracket(text)
         if opened is not None and opened != line:
-            problem, line = f"the bracket that opens here is not closed ({problem} in line {line})", opened
+            problem = f"the bracket that opens here is not closed ({problem} in line {line})"
+            line = opened
         raise BadInput(f"is not valid YAML: {problem}", file=path, line=line) from error
     except (RecursionError, ValueError, TypeError, OverflowError, AttributeError) as error:
         # PyYAML's constructors raise these for deep nesting, invalid dates, and numbers with thousands of digits.

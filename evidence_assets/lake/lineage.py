@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
@@ -30,9 +30,13 @@ from evidence_assets.lake.schemas import KINDS, TABLES
 
 EDGES_PER_PART = 1 << 22
 """Edges that are compared with the rows of the lake at a time."""
-USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
-WAS_SHOWN, CITED = "was_shown", "cited"
-"""Evidence that a reasoner received, and evidence that a verified citation refers to."""
+USED = "used"
+DERIVED = "was_derived_from"
+GENERATED = "was_generated_by"
+WAS_SHOWN = "was_shown"
+"""Evidence that a reasoner received."""
+CITED = "cited"
+"""Evidence that a verified citation refers to."""
 
 
 def edge(
@@ -46,7 +50,16 @@ def edge(
     score: float | None = None,
 ) -> dict[str, Any]:
     """One row of ``lineage_edges``."""
-    return dict(locals())
+    return {
+        "child_kind": child_kind,
+        "child_id": child_id,
+        "relation": relation,
+        "parent_kind": parent_kind,
+        "parent_id": parent_id,
+        "parent_version": parent_version,
+        "rank": rank,
+        "score": score,
+    }
 
 
 @dataclass
@@ -71,25 +84,31 @@ class UnknownId(LookupError):
 
 def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
     """Kind and full id of the row with this id; an unambiguous prefix, file name or title is enough."""
+    rows = (
+        _find_table_rows(connection, identifier)
+        or find_sources(connection, identifier)
+        or find_named_sources(connection, identifier)
+    )
+    if not rows:
+        raise UnknownId(f"no row of the lake has an id that starts with {identifier!r}, and no document has this name")
+    rows = [row for row in rows if row[1] == identifier] or rows
+    if len({id_ for _, id_ in rows}) > 1:
+        matches = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(rows)[:5])
+        raise UnknownId(f"{identifier!r} matches {len(rows)} rows: {matches} …: use a longer prefix")
+    order = [*KINDS, "document", "file", "cell"]
+    return min(rows, key=lambda row: order.index(row[0]))
+
+
+def _find_table_rows(connection: Connection, prefix: str) -> list[tuple[str, str]]:
+    """Kind and id of at most 50 rows of tables whose id has this prefix."""
     tables = [table for table in TABLES.values() if table.display]
     create_views(connection, *(table.name for table in tables))
     union = " UNION ".join(
         f"SELECT '{t.kind}' AS kind, {t.row_id} AS id FROM {t.name} WHERE {t.row_id} >= $low AND {t.row_id} < $high"
         for t in tables
     )
-    rows = connection.execute(
-        f"SELECT DISTINCT kind, id FROM ({union}) LIMIT 50", {"low": identifier, "high": identifier + LAST_CHARACTER}
-    ).fetchall()
-    rows = rows or find_sources(connection, identifier, identifier + LAST_CHARACTER)
-    rows = [row for row in rows if row[1] == identifier] or rows or find_named_sources(connection, identifier)
-    if not rows:
-        raise UnknownId(f"no row of the lake has an id that starts with {identifier!r}, and no document has this name")
-    if len({id_ for _, id_ in rows}) > 1:
-        matches = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(rows)[:5])
-        raise UnknownId(f"{identifier!r} matches {len(rows)} rows: {matches} …: use a longer prefix")
-    order = [*(t.kind for t in tables), "document", "file", "cell"]
-    kind, id_ = min(rows, key=lambda row: order.index(row[0]))
-    return str(kind), str(id_)
+    sql = f"SELECT DISTINCT kind, id FROM ({union}) LIMIT 50"
+    return connection.execute(sql, {"low": prefix, "high": prefix + LAST_CHARACTER}).fetchall()
 
 
 def locate_row(connection: Connection, identifier: str) -> tuple[str, str, PartitionFiles | None]:
@@ -100,72 +119,96 @@ def locate_row(connection: Connection, identifier: str) -> tuple[str, str, Parti
     return find_question_row(connection, full_id) or (kind, full_id, None)
 
 
-def _contents(
-    connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None
-) -> dict[str, dict[str, Any]]:
-    """The displayed columns of these rows, by id."""
-    schema = KINDS.get(kind)
-    if schema is None:
-        return source_contents(connection, kind, sorted(ids), files)
-    if not schema.display:
-        return {}
-    if files and kind in (*QUESTION_KINDS, "question"):
-        source = scan_sql(schema.name, files.rows(kind))
-    else:
-        create_views(connection, schema.name)
-        source = schema.name
-    columns = ", ".join(f'"{column}"' for column in (schema.row_id, *schema.display))
-    condition, parameters = id_condition(f'"{schema.row_id}"', sorted(ids))
-    rows = connection.execute(f"SELECT {columns} FROM {source} WHERE {condition}", parameters).fetchall()
-    return {str(row[0]): dict(zip(schema.display, row[1:], strict=True)) for row in rows}
+class _Link(NamedTuple):
+    """A lineage edge, followed from a row to the next one."""
+
+    from_kind: str
+    from_id: str
+    relation: str
+    kind: str
+    id: str
+    version: str
+    rank: int | None
 
 
-def _edges(
-    connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None, *, upwards: bool
-) -> list[tuple[Any, ...]]:
-    """Lineage edges of these rows towards their sources (``upwards``) or towards the answers."""
-    if files is None:
-        create_views(connection, "lineage_edges")
-    source = scan_sql("lineage_edges", files.lineage(kind)) if files else "lineage_edges"
-    from_end, to_end = ("child", "parent") if upwards else ("parent", "child")
-    condition, parameters = id_condition(f"{from_end}_id", sorted(ids))
-    rows = connection.execute(
-        f"SELECT DISTINCT {from_end}_kind, {from_end}_id, relation, {to_end}_kind, {to_end}_id, parent_version, rank "
-        f"FROM {source} WHERE {from_end}_kind = $kind AND {condition} ORDER BY ALL",
-        parameters | {"kind": kind},
-    ).fetchall()
-    if upwards and kind == "evidence":  # only evidence from tables has cells
-        ids = sorted({row[1] for row in rows if row[3] == "table"})
-    return rows + (implied_edges(connection, kind, ids, DERIVED, files, upwards=upwards) if ids else [])
+class _LineageSearch:
+    """A breadth-first search along lineage edges, towards the sources (``upwards``) or towards the answers."""
 
+    def __init__(self, connection: Connection, identifier: str, *, upwards: bool) -> None:
+        kind, full_id, files = locate_row(connection, identifier)
+        self._connection = connection
+        self._upwards = upwards
+        self._files = files if upwards else None  # what depends on a row may be in any file
+        self._root = Node(kind, full_id)
+        self._nodes = {(kind, full_id): self._root}
 
-def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
-    kind, id_, files = locate_row(connection, identifier)
-    files = files if upwards else None  # what depends on a row may be in any file
-    root = Node(kind, id_)
-    nodes = {(kind, id_): root}
-    frontier = [root]
-    while frontier and len(nodes) < limit:
-        current = {(node.kind, node.id): node for node in frontier}
-        rows = []
-        for kind, ids in _by_kind(current).items():
-            rows += _edges(connection, kind, ids, files, upwards=upwards)
-        frontier = []
-        for from_kind, from_id, relation, to_kind, to_id, version, _rank in sorted(
-            rows, key=lambda row: (row[3], row[6] is None, row[6] or 0, row[4])
-        ):
-            node = nodes.get((to_kind, to_id))
+    def run(self, limit: int) -> Node:
+        """The tree below the row, with the contents of all rows; a level that reaches ``limit`` rows is the last."""
+        frontier = [self._root]
+        while frontier and len(self._nodes) < limit:
+            frontier = self._expand({(node.kind, node.id): node for node in frontier})
+        for kind, ids in _group_by_kind(self._nodes).items():
+            for node_id, content in self._contents(kind, sorted(ids)).items():
+                self._nodes[(kind, node_id)].content.update(content)
+        return self._root
+
+    def _expand(self, frontier: dict[tuple[str, str], Node]) -> list[Node]:
+        """Add the rows after these to the tree; returns the new ones."""
+        links: list[_Link] = []
+        for kind, ids in _group_by_kind(frontier).items():
+            links += self._links(kind, sorted(ids))
+        links.sort(key=lambda link: (link.kind, link.rank is None, link.rank or 0, link.id))
+        new_nodes = []
+        for link in links:
+            node = self._nodes.get((link.kind, link.id))
             if node is None:
-                node = nodes[(to_kind, to_id)] = Node(to_kind, to_id)
-                frontier.append(node)
-            current[(from_kind, from_id)].next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
-    for kind, ids in _by_kind(nodes).items():
-        for node_id, content in _contents(connection, kind, ids, files).items():
-            nodes[(kind, node_id)].content.update(content)
-    return root
+                node = self._nodes[(link.kind, link.id)] = Node(link.kind, link.id)
+                new_nodes.append(node)
+            child = Node(link.kind, link.id, link.relation, link.version, node.content, node.next)
+            frontier[(link.from_kind, link.from_id)].next.append(child)
+        return new_nodes
+
+    def _links(self, kind: str, ids: Sequence[str]) -> list[_Link]:
+        """Stored and implied edges from rows of one kind."""
+        source = "lineage_edges"
+        if self._files:
+            source = scan_sql(source, self._files.lineage(kind))
+        else:
+            create_views(self._connection, source)
+        from_end, to_end = ("child", "parent") if self._upwards else ("parent", "child")
+        condition, parameters = id_condition(f"{from_end}_id", ids)
+        rows = self._connection.execute(
+            f"SELECT DISTINCT {from_end}_kind, {from_end}_id, relation, {to_end}_kind, {to_end}_id, parent_version, "
+            f"rank FROM {source} WHERE {from_end}_kind = $kind AND {condition} ORDER BY ALL",
+            parameters | {"kind": kind},
+        ).fetchall()
+        links = [_Link(*row) for row in rows]
+        if self._upwards and kind == "evidence":  # only evidence from tables has cells
+            ids = sorted({link.from_id for link in links if link.kind == "table"})
+        if ids:
+            implied = implied_edges(self._connection, kind, ids, DERIVED, self._files, upwards=self._upwards)
+            links += [_Link(*row) for row in implied]
+        return links
+
+    def _contents(self, kind: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The displayed columns of rows of one kind, by id."""
+        schema = KINDS.get(kind)
+        if schema is None:
+            return source_contents(self._connection, kind, ids, self._files)
+        if not schema.display:
+            return {}
+        source = schema.name
+        if self._files and kind in (*QUESTION_KINDS, "question"):
+            source = scan_sql(schema.name, self._files.rows(kind))
+        else:
+            create_views(self._connection, schema.name)
+        columns = ", ".join(f'"{column}"' for column in (schema.row_id, *schema.display))
+        condition, parameters = id_condition(f'"{schema.row_id}"', ids)
+        rows = self._connection.execute(f"SELECT {columns} FROM {source} WHERE {condition}", parameters).fetchall()
+        return {str(row[0]): dict(zip(schema.display, row[1:], strict=True)) for row in rows}
 
 
-def _by_kind(rows: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def _group_by_kind(rows: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     ids: dict[str, list[str]] = {}
     for kind, identifier in rows:
         ids.setdefault(kind, []).append(identifier)
@@ -174,12 +217,12 @@ def _by_kind(rows: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def trace(connection: Connection, identifier: str, limit: int = 10_000) -> Node:
     """The row and everything that it was derived from, as a tree towards the sources."""
-    return _follow(connection, identifier, upwards=True, limit=limit)
+    return _LineageSearch(connection, identifier, upwards=True).run(limit)
 
 
 def impact(connection: Connection, identifier: str, limit: int = 100_000) -> Node:
     """The row and everything that was derived from it, as a tree towards the answers."""
-    return _follow(connection, identifier, upwards=False, limit=limit)
+    return _LineageSearch(connection, identifier, upwards=False).run(limit)
 
 
 def list_answers(connection: Connection, root: Node) -> list[dict[str, Any]]:
@@ -214,7 +257,8 @@ def list_answers(connection: Connection, root: Node) -> list[dict[str, Any]]:
 def distinct_ids(root: Node) -> dict[str, list[str]]:
     """Distinct ids below ``root``, by kind."""
     ids_by_kind: dict[str, set[str]] = {}
-    stack, visited = list(root.next), set()
+    stack = list(root.next)
+    visited = set()
     while stack:
         node = stack.pop()
         ids_by_kind.setdefault(node.kind, set()).add(node.id)
@@ -233,6 +277,16 @@ class RunDiff(NamedTuple):
     rows: list[dict[str, Any]]
 
 
+def _find_run(times: Mapping[str, str | None], prefix: str) -> tuple[str, str | None]:
+    """Id and time of the only run whose id has this prefix; ``times`` has all runs, the oldest first."""
+    matches = [run for run in times if run.startswith(prefix)]
+    if len(matches) != 1:
+        latest = ", ".join(f"{run[:8]} ({time or 'no time'})" for run, time in [*times.items()][-5:])
+        hint = f"give one run; the last are {latest}" if latest else "`evidence run BENCHMARK` makes one"
+        raise UnknownId(f"{prefix!r} matches {len(matches)} of the lake's {len(times)} runs: {hint}")
+    return matches[0], times[matches[0]]
+
+
 def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
     """Rows that differ between two runs (added, removed or changed), in partitions that both runs wrote.
 
@@ -240,15 +294,10 @@ def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
     """
     create_views(connection, "history", "predictions", "questions")
     times = dict(connection.execute("SELECT run_id, max(time) FROM history GROUP BY 1 ORDER BY 2, 1").fetchall())
-    runs = []
-    for run in (run_a, run_b):
-        matches = sorted(name for name in times if name.startswith(run))
-        if len(matches) != 1:
-            latest = ", ".join(f"{name[:8]} ({time or 'no time'})" for name, time in [*times.items()][-5:])
-            hint = f"give one run; the last are {latest}" if latest else "`evidence run BENCHMARK` makes one"
-            raise UnknownId(f"{run!r} matches {len(matches)} of the lake's {len(times)} runs: {hint}")
-        runs.append((matches[0], times[matches[0]]))
-    older, newer = sorted(runs, key=lambda run: run[1]) if all(time for _, time in runs) else runs
+    runs = [_find_run(times, run_a), _find_run(times, run_b)]
+    if all(time for _, time in runs):
+        runs.sort(key=lambda run: run[1] or "")
+    older, newer = runs
     sql = "SELECT DISTINCT asset, partition FROM history WHERE run_id = "
     [(partitions,)] = connection.execute(
         f"SELECT count(*) FROM ({sql} $a INTERSECT {sql} $b)", {"a": older[0], "b": newer[0]}

@@ -49,7 +49,9 @@ class Mirror:
             import obstore
         except ImportError as error:
             raise BadInput(f"{address} needs an extra: pip install 'evidence-assets[cloud]'") from error
-        self.address, self.root, self._obstore = address, root, obstore
+        self.address = address
+        self.root = root
+        self._obstore = obstore
         root.mkdir(parents=True, exist_ok=True)
         endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
         server = {

@@ -83,7 +83,8 @@ def id_condition(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 # Documents, files and cells have no table; their ids come from columns of the rows derived from them.
 _CORPUS = "regexp_extract(asset, '^corpus/(.+)/chunks$', 1) || ':' || "
-_DOCUMENT, _CELL = f"{_CORPUS}doc_id", "source_id || ':' || locator"
+_DOCUMENT = f"{_CORPUS}doc_id"
+_CELL = "source_id || ':' || locator"
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,8 @@ def implied_edges(
     return rows
 
 
-def find_sources(connection: Connection, low: str, high: str) -> list[tuple[str, str]]:
-    """Kind and id of at most 50 sources whose id is between ``low`` and ``high``."""
+def find_sources(connection: Connection, prefix: str) -> list[tuple[str, str]]:
+    """Kind and id of at most 50 sources whose id has this prefix."""
     selects = []
     for rule in IMPLIED_EDGES[:-1]:
         create_views(connection, rule.table)
@@ -157,7 +158,7 @@ def find_sources(connection: Connection, low: str, high: str) -> list[tuple[str,
             f"(SELECT {rule.parent} AS id FROM {rule.table} WHERE {rule.condition}) WHERE id >= $low AND id < $high"
         )
     sql = f"SELECT DISTINCT * FROM ({' UNION ALL '.join(selects)}) LIMIT 50"
-    return connection.execute(sql, {"low": low, "high": high}).fetchall()
+    return connection.execute(sql, {"low": prefix, "high": prefix + LAST_CHARACTER}).fetchall()
 
 
 def find_named_sources(connection: Connection, name: str) -> list[tuple[str, str]]:

@@ -36,8 +36,8 @@ MAX_STRING_BYTES = 2**31 - 1  # of one array of the type string
 
 
 @dataclass(frozen=True)
-class SortedRows:
-    """Rows as `prepare_rows` returns them, memory-mapped from a file; see ``sorted_rows``."""
+class PreparedRows:
+    """Rows as `prepare_rows` returns them, which are not prepared again."""
 
     rows: pa.Table
 
@@ -48,7 +48,7 @@ class SortedRows:
         return self.rows.__arrow_c_stream__(requested_schema)
 
 
-Rows: TypeAlias = "pl.DataFrame | pa.Table | list[dict[str, Any]] | SortedRows"
+Rows: TypeAlias = "pl.DataFrame | pa.Table | list[dict[str, Any]] | PreparedRows"
 
 
 def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
@@ -79,7 +79,7 @@ def prepare_rows(table: str, rows: Rows) -> pa.Table:
     null, a number is not finite, or a key is duplicate.
     """
     schema = TABLES[table]
-    if isinstance(rows, SortedRows):
+    if isinstance(rows, PreparedRows):
         return rows.rows
     if isinstance(rows, list):
         rows = build_table(table, rows)
@@ -89,29 +89,31 @@ def prepare_rows(table: str, rows: Rows) -> pa.Table:
     if missing_columns or unknown_columns:
         raise _mismatch(schema, f"missing columns: {missing_columns}, unknown columns: {unknown_columns}")
     # Column by column, so that memory has a second copy of one column instead of the table.
-    keys = pa.table({name: _typed_column(schema, rows, names, name) for name in schema.key})
+    keys, order = _sort_keys(schema, pa.table({name: _typed_column(schema, rows, names, name) for name in schema.key}))
+    columns = {}
+    for name in schema.names:
+        column = keys.column(name) if name in schema.key else _typed_column(schema, rows, names, name).take(order)
+        columns[name] = column.combine_chunks()
+    fields = [field.with_type(columns[field.name].type) for field in schema.arrow]
+    return pa.table(columns, pa.schema(fields, schema.arrow.metadata))
+
+
+def _sort_keys(schema: TableSchema, keys: pa.Table) -> tuple[pa.Table, pa.Array]:
+    """Sorted keys, with their positions before; raises SchemaMismatch if a key occurs twice."""
     # Also for sorted rows: `take` gives each column the same memory layout, so that its file has the same bytes.
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
     keys = keys.take(order)
-    if (position := pc.index(_equals_previous(keys), True).as_py()) >= 0:
-        duplicate = keys.slice(position, 1).to_pylist()[0]
-        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {duplicate}")
-    columns = []
-    for name in schema.names:
-        column = keys.column(name) if name in schema.key else _typed_column(schema, rows, names, name).take(order)
-        columns.append(column.combine_chunks())
-    fields = [field.with_type(column.type) for field, column in zip(schema.arrow, columns, strict=True)]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.arrow.metadata))
-
-
-def _equals_previous(keys: pa.Table) -> pa.ChunkedArray:
-    """Whether each row after the first equals the previous row."""
     is_same = pa.scalar(True)
     for column in keys.columns:
-        before, after = column.slice(0, max(0, len(column) - 1)), column.slice(1)
+        before = column.slice(0, max(0, len(column) - 1))
+        after = column.slice(1)
         equal = pc.or_(pc.fill_null(pc.equal(before, after), False), pc.and_(pc.is_null(before), pc.is_null(after)))
         is_same = pc.and_(is_same, equal)
-    return is_same
+    position = pc.index(is_same, True).as_py()
+    if position >= 0:
+        duplicate = keys.slice(position, 1).to_pylist()[0]
+        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {duplicate}")
+    return keys, order
 
 
 def _typed_column(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str) -> pa.ChunkedArray:
@@ -121,7 +123,8 @@ def _typed_column(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: lis
         return pa.chunked_array([pa.nulls(len(rows), declared.type)])
     try:
         column = (rows if isinstance(rows, pa.Table) else rows.select([name]).to_arrow()).column(name)
-        values = _storable(column, declared.type)
+        is_large = declared.type == pa.string() and column.nbytes > MAX_STRING_BYTES
+        values = column.cast(LARGE_STRING if is_large else declared.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"column {name}: {error}") from error
     if not declared.nullable and values.null_count:
@@ -129,11 +132,6 @@ def _typed_column(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: lis
     if pa.types.is_floating(declared.type) and pc.all(pc.is_finite(values)).as_py() is False:
         raise _mismatch(schema, f"column {name} has a value that is not a finite number")
     return values
-
-
-def _storable(values: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
-    """A column with its declared type, or with large strings in memory."""
-    return values.cast(LARGE_STRING if declared == pa.string() and values.nbytes > MAX_STRING_BYTES else declared)
 
 
 def _convert_large_strings(rows: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.errors import SchemaMismatch
-from evidence_assets.lake.rows import SortedRows, prepare_rows
+from evidence_assets.lake.rows import PreparedRows, prepare_rows
 from evidence_assets.lake.schemas import TABLES
 
 SORT_MEMORY = "2GB"
@@ -30,14 +30,9 @@ def sort_on_disk(frames: Iterable[pl.DataFrame], by: Sequence[str], folder: Path
 
     Rows with the same value in the first column are in the same block.
     """
-    unsorted, writer = folder / "unsorted.parquet", None
-    for frame in frames:
-        rows = frame.to_arrow()
-        writer = writer or pq.ParquetWriter(unsorted, rows.schema)
-        writer.write_table(rows)
-    if writer is None:
+    unsorted = folder / "unsorted.parquet"
+    if not _write_frames(frames, unsorted):
         return
-    writer.close()
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": SORT_MEMORY,
         "threads": min(os.cpu_count() or 1, MAX_SORT_THREADS),
@@ -47,19 +42,37 @@ def sort_on_disk(frames: Iterable[pl.DataFrame], by: Sequence[str], folder: Path
     with duckdb.connect(config=config) as connection:
         numbered = connection.read_parquet(str(unsorted), file_row_number=True)
         ordered = numbered.order(", ".join((*by, ROW_NUMBER))).project(f"* EXCLUDE {ROW_NUMBER}")
-        rest = pl.DataFrame()
-        for batch in ordered.to_arrow_reader(ROWS_PER_BLOCK):
-            block = pl.concat([rest, pl.DataFrame(batch)], how="diagonal")
-            is_last = block[by[0]] == block[by[0]][-1]  # the next batch may have more of its rows
-            rest = block.filter(is_last)
-            if len(rest) < len(block):
-                yield block.filter(~is_last)
-        if len(rest):
-            yield rest
+        yield from _join_equal_rows(ordered.to_arrow_reader(ROWS_PER_BLOCK), by[0])
     unsorted.unlink()
 
 
-def store_sorted(table: str, blocks: Iterable[pl.DataFrame | pa.Table], folder: Path) -> SortedRows:
+def _write_frames(frames: Iterable[pl.DataFrame], path: Path) -> bool:
+    """Write frames to one Parquet file; False if there are none."""
+    writer: pq.ParquetWriter | None = None
+    for frame in frames:
+        rows = frame.to_arrow()
+        writer = writer or pq.ParquetWriter(path, rows.schema)
+        writer.write_table(rows)
+    if writer is None:
+        return False
+    writer.close()
+    return True
+
+
+def _join_equal_rows(batches: Iterable[pa.RecordBatch], column: str) -> Iterator[pl.DataFrame]:
+    """Sorted rows in blocks, such that rows with the same value in a column are in the same block."""
+    rest = pl.DataFrame()
+    for batch in batches:
+        block = pl.concat([rest, pl.DataFrame(batch)], how="diagonal")
+        is_last = block[column] == block[column][-1]  # the next batch may have more of its rows
+        rest = block.filter(is_last)
+        if len(rest) < len(block):
+            yield block.filter(~is_last)
+    if len(rest):
+        yield rest
+
+
+def store_sorted(table: str, blocks: Iterable[pl.DataFrame | pa.Table], folder: Path) -> PreparedRows:
     """Validate blocks of rows that ascend by the table's key, and keep them in a file.
 
     Raises SchemaMismatch as `prepare_rows` does.
@@ -76,4 +89,4 @@ def store_sorted(table: str, blocks: Iterable[pl.DataFrame | pa.Table], folder: 
                 raise SchemaMismatch(f"table {table}: the row {first} is after {last}")
             [last] = keys.slice(rows.num_rows - 1).to_pylist()
             writer.write_table(rows)
-    return SortedRows(pa.ipc.open_file(pa.memory_map(str(path))).read_all())
+    return PreparedRows(pa.ipc.open_file(pa.memory_map(str(path))).read_all())

@@ -48,11 +48,6 @@ def asset_folder(asset: str) -> str:
     return "asset=" + ".".join(_check_name(part, "asset key part") for part in asset.split("/"))
 
 
-def asset_of_folder(folder: str) -> str:
-    """Asset key of a folder name; the inverse of ``asset_folder`` for keys without dots."""
-    return folder.removeprefix("asset=").replace(".", "/")
-
-
 def _partition_file(partition: str) -> str:
     if not partition:
         return "all.parquet"
@@ -77,26 +72,8 @@ class Lake:
 
     def __init__(self, root: Path | str) -> None:
         self.root = local_root(root)
-        self._check_format()
-
-    @classmethod
-    def create(cls, root: Path | str, **frozen: Any) -> Lake:
-        """Open the lake at ``root``, or create it; ``frozen`` settings must never change."""
-        root = local_root(root)
-        path = fetch_path(root / "format.json")
-        if not path.exists():
-            with replacing_file(path) as temporary:
-                temporary.write_text(json.dumps({"format": FORMAT_VERSION, "frozen": frozen}, indent=1) + "\n")
-        lake = cls(root)
-        for name, value in frozen.items():
-            if name in lake.frozen and lake.frozen[name] != value:
-                raise LakeVersionError(
-                    f"the lake at {lake.address} was created with {name} = {lake.frozen[name]}; this profile has "
-                    f"{value}: use the profile that created it, or another folder (EVIDENCE_LAKE)"
-                )
-        return lake
-
-    def _check_format(self) -> None:
+        self.cache = self.root / "cache"
+        """Folder of caches, which are not downloaded."""
         path = fetch_path(self.root / "format.json")
         try:
             content = json.loads(path.read_text())
@@ -117,6 +94,22 @@ class Lake:
             )
         self.frozen: dict[str, Any] = content.get("frozen", {})
 
+    @classmethod
+    def create(cls, root: Path | str, **frozen: Any) -> Lake:
+        """Open the lake at ``root``, or create it; ``frozen`` settings must never change."""
+        path = fetch_path(local_root(root) / "format.json")
+        if not path.exists():
+            with replacing_file(path) as temporary:
+                temporary.write_text(json.dumps({"format": FORMAT_VERSION, "frozen": frozen}, indent=1) + "\n")
+        lake = cls(path.parent)
+        for name, value in frozen.items():
+            if lake.frozen.get(name, value) != value:
+                raise LakeVersionError(
+                    f"the lake at {lake.address} was created with {name} = {lake.frozen[name]}; this profile has "
+                    f"{value}: use the profile that created it, or another folder (EVIDENCE_LAKE)"
+                )
+        return lake
+
     @property
     def address(self) -> str:
         """Path or URL of the lake."""
@@ -132,11 +125,6 @@ class Lake:
         for name in names:
             self.raw_path(name)
         return self.root / "raw"
-
-    @property
-    def cache(self) -> Path:
-        """Folder of caches, without downloading them."""
-        return self.root / "cache"
 
     def folder(self, name: str) -> Path:
         """A folder of the lake with all files below it."""
@@ -171,7 +159,7 @@ class Lake:
     def assets(self) -> list[tuple[str, str]]:
         """Every (table, asset) that has a folder, orphans included."""
         return [
-            (table, asset_of_folder(name))
+            (table, name.removeprefix("asset=").replace(".", "/"))
             for table in [*TABLES, "indexes", "cache"]
             for name in child_names(self.root / table)
             if name.startswith("asset=")
@@ -219,24 +207,20 @@ class Lake:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
-    def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, Path]:
+    def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, str]:
         """Replace an asset's partition in one or more tables: all temporary files first, then all renames.
 
-        Returns the file of each table.
-        Each file records the versions of all files, so that ``is_complete`` detects a kill between two renames.
+        Returns the version of each table. Each file records the versions of all, so that ``is_complete`` detects a kill
+        between two renames.
         """
-        self.write_prepared(asset, partition, {table: prepare_rows(table, rows) for table, rows in tables.items()})
-        return {table: self._path(table, asset, partition) for table in tables}
-
-    def write_prepared(self, asset: str, partition: str, prepared: Mapping[str, pa.Table]) -> dict[str, str]:
-        """Write rows that `prepare_rows` returned, as `write` does; returns the version of each table."""
+        prepared = {table: prepare_rows(table, rows) for table, rows in tables.items()}
         versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
         metadata = {WRITTEN_TABLES: json.dumps(versions).encode()}
-        prepared = {table: rows.replace_schema_metadata(metadata) for table, rows in prepared.items()}
         with self.lock(asset, partition), contextlib.ExitStack() as stack:
             paths = {table: self.path(table, asset, partition) for table in prepared}
             for table, path in paths.items():
-                write_rows(table, prepared[table], stack.enter_context(replacing_file(path)))
+                rows = prepared[table].replace_schema_metadata(metadata)
+                write_rows(table, rows, stack.enter_context(replacing_file(path)))
         delete_path(self.blocks_folder(asset, partition))  # only after all renames
         return versions
 
@@ -269,19 +253,20 @@ def _written_tables(path: Path) -> dict[str, str]:
     return dict(json.loads(footer.schema_arrow.metadata[WRITTEN_TABLES]))
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else sum(size for _, size in file_stamps(path).values())
-
-
 def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
     """Folders of assets that are not in ``assets``, and abandoned files, each with its size in bytes."""
-    current = {asset_folder(asset) for asset in assets}
-    folders = [folder for t, a in lake.assets() if (folder := lake.root / t / asset_folder(a)).name not in current]
-    folders += [lake.root / BLOCKS_FOLDER / n for n in child_names(lake.root / BLOCKS_FOLDER) if n not in current]
+    folders = [lake.root / table / asset_folder(asset) for table, asset in lake.assets()]
+    folders += [lake.root / BLOCKS_FOLDER / name for name in child_names(lake.root / BLOCKS_FOLDER)]
+    asset_folders = {asset_folder(asset) for asset in assets}
+    orphans = [folder for folder in folders if folder.name not in asset_folders]
     corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
-    folders += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
-    leftovers = [path for path in find_abandoned_files(lake) if not set(folders) & set(path.parents)]
-    return sorted((path, _size(path)) for path in folders + leftovers)
+    orphans += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
+    orphans += [path for path in find_abandoned_files(lake) if not set(orphans) & set(path.parents)]
+    sizes = {}
+    for path in orphans:
+        file_sizes = [path.stat().st_size] if path.is_file() else [size for _, size in file_stamps(path).values()]
+        sizes[path] = sum(file_sizes)
+    return sorted(sizes.items())
 
 
 def find_abandoned_files(lake: Lake) -> list[Path]:

@@ -239,7 +239,8 @@ def _read_settings(path: Path) -> dict[str, Any]:
         if singular in settings and plural in settings:
             raise BadInput(f"both {singular} and {plural} are set. Remove one", file=path, field=singular)
         if singular in settings:
-            model, base_models = settings.pop(singular), base.get(plural, {})
+            model = settings.pop(singular)
+            base_models = base.get(plural, {})
             if isinstance(model, dict) and (len(base_models) == 1 or not {"name", "backend"} & model.keys()):
                 model = _merge(next(iter(base_models.values()), {}), model)  # the base has the keys that are not set
             settings[plural] = {_short_name(model): model}
@@ -293,7 +294,8 @@ def _load(name: str) -> Profile:
         return Profile.model_validate(_read_settings(path))
     except ValidationError as error:
         first = error.errors()[0]
-        field, message = ".".join(map(str, first["loc"])), str(first["msg"])
+        field = ".".join(map(str, first["loc"]))
+        message = str(first["msg"])
         if first["type"] == "extra_forbidden":
             schema = Profile.model_json_schema()
             sections = [schema, *schema["$defs"].values()]

@@ -28,7 +28,8 @@ def test_a_view_unions_the_folders_of_a_table_and_adds_the_asset(lake: Lake) -> 
 
 
 def test_temporary_files_are_not_read(lake: Lake) -> None:
-    path = lake.write("citations/x", "", {"citations": [citation(1)]})["citations"]
+    lake.write("citations/x", "", {"citations": [citation(1)]})
+    path = lake.path("citations", "citations/x")
     (path.parent / f".{path.name}.1.tmp").write_text("half a file")
     (path.parent / ".half.parquet").write_text("half a file")
     assert table("citations", lake.root).height == 1

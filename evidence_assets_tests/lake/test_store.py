@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import prepare_rows, version_of
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder, delete_abandoned_files, find_abandoned_files
+from evidence_assets.lake.store import Lake, delete_abandoned_files, find_abandoned_files
 from evidence_assets_tests import lake_rows
 from evidence_assets_tests.lake_rows import prediction
 
@@ -38,11 +37,12 @@ def test_every_table_has_descriptions_and_a_valid_key() -> None:
 
 def test_equal_rows_have_equal_bytes_and_different_rows_different_versions(lake: Lake) -> None:
     rows = [citation(i) for i in range(100)]
-    first = lake.write("citations/x", "b|0", {"citations": rows})["citations"]
-    bytes_before = first.read_bytes()
+    versions = lake.write("citations/x", "b|0", {"citations": rows})
+    path = lake.path("citations", "citations/x", "b|0")
+    bytes_before = path.read_bytes()
     random.Random(0).shuffle(rows)
-    second = lake.write("citations/x", "b|0", {"citations": rows})["citations"]
-    assert second == first and second.read_bytes() == bytes_before
+    assert lake.write("citations/x", "b|0", {"citations": rows}) == versions
+    assert path.read_bytes() == bytes_before
     assert version_of(prepare_rows("citations", rows)) != version_of(prepare_rows("citations", rows[:-1]))
 
 
@@ -77,45 +77,43 @@ def test_no_key_or_partition_can_leave_the_lake(lake: Lake) -> None:
     for asset, partition in [("../x", ""), ("a/../b", ""), ("a", "../../x"), ("a", ".hidden"), ("a/b", "x|..")]:
         with pytest.raises(ValueError, match="must have only"):
             lake.path("citations", asset, partition)
-    assert asset_of_folder(asset_folder("evidence/mcqa/bm25")) == "evidence/mcqa/bm25"
 
 
 WRITER = """
-import sys
+import os, signal, sys
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake.test_store import citation
-lake = Lake(sys.argv[1])
-print("ready", flush=True)
-while True:
-    citations = [citation(i, sys.argv[2]) for i in range(3000)]
-    lake.write("citations/x", "b|0", {"citations": citations, "lineage_edges": []})
+flush = os.fsync
+flushes_left = int(sys.argv[2])
+def flush_or_die(handle):
+    global flushes_left
+    if not flushes_left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    flushes_left -= 1
+    flush(handle)
+os.fsync = flush_or_die
+citations = [citation(i) for i in range(3000)]
+Lake(sys.argv[1]).write("citations/x", "b|0", {"citations": citations, "lineage_edges": []})
 """
 
 
-def _writer(lake: Lake, verdict: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(lake.root), verdict], stdout=subprocess.PIPE, text=True, cwd=Path.cwd()
-    )
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    return process
-
-
-def test_sigkill_leaves_a_complete_file_and_a_rerun_writes_the_same_bytes(lake: Lake, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flushes", "renames"), [(0, 0), (1, 1), (3, 2)])
+def test_sigkill_leaves_complete_files_and_a_rerun_writes_the_same_bytes(
+    flushes: int, renames: int, lake: Lake, tmp_path: Path
+) -> None:
+    """Killed before a file's flush, or after a rename but before the flush of its folder."""
     undisturbed = Lake.create(tmp_path / "other")
     rows = {"citations": [citation(i) for i in range(3000)], "lineage_edges": []}
-    expected = undisturbed.write("citations/x", "b|0", rows)["citations"].read_bytes()
-    moments = random.Random(0)
-    for _ in range(3):
-        process = _writer(lake, "verified")
-        time.sleep(moments.uniform(0.0, 0.15))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        path = lake.path("citations", "citations/x", "b|0")
-        if path.exists():
-            assert pq.read_table(path).num_rows == 3000
-        lake.write("citations/x", "b|0", rows)
-        assert path.read_bytes() == expected
-        assert [p.name for p in path.parent.iterdir()] == [path.name], "a temporary file was left behind"
+    undisturbed.write("citations/x", "b|0", rows)
+    lake.write("citations/x", "b|0", {"citations": [citation(0)], "lineage_edges": []})
+    process = subprocess.run([sys.executable, "-c", WRITER, str(lake.root), str(flushes)], check=False)
+    assert process.returncode == -signal.SIGKILL
+    path = lake.path("citations", "citations/x", "b|0")
+    assert pq.read_table(path).num_rows == (3000 if renames == 2 else 1)
+    assert lake.is_complete("citations", "citations/x", "b|0") is (renames != 1)
+    lake.write("citations/x", "b|0", rows)
+    assert path.read_bytes() == undisturbed.path("citations", "citations/x", "b|0").read_bytes()
+    assert [p.name for p in path.parent.iterdir()] == [path.name], "a temporary file was left behind"
 
 
 def _write_on_full_disk(root: str, queue: Any) -> None:
@@ -132,7 +130,8 @@ def _write_on_full_disk(root: str, queue: Any) -> None:
 
 
 def test_a_full_disk_is_a_clear_error_and_the_old_partition_stays(lake: Lake) -> None:
-    path = lake.write("citations/x", "b|0", {"citations": [citation(1)]})["citations"]
+    lake.write("citations/x", "b|0", {"citations": [citation(1)]})
+    path = lake.path("citations", "citations/x", "b|0")
     before = path.read_bytes()
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()

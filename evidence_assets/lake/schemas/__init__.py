@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import yaml
+
+from evidence_assets.lake.input_files import read_yaml_mapping
 
 GROUPS = ("corpus", "knowledge", "questions", "answers", "ledger")
 TYPES = {
@@ -60,17 +61,22 @@ def _type(spec: Any) -> pa.DataType:
 
 def _load_schemas() -> Iterator[TableSchema]:
     for group in GROUPS:
-        text = Path(__file__).with_name(f"{group}.yaml").read_text(encoding="utf-8")
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        tables = yaml.load(text, loader)  # nosec B506
-        for name, table in tables.items():
+        for name, table in read_yaml_mapping(Path(__file__).with_name(f"{group}.yaml")).items():
             columns = [
                 pa.field(column, _type(type_), bool(nullable), {"description": description})
                 for column, (type_, description, *nullable) in table["columns"].items()
             ]
-            key, display = tuple(table["key"].split()), tuple(table.get("display", "").split())
-            version, kind = table.get("version", table["row_id"]), table["kind"]
-            yield TableSchema(name, table["about"], pa.schema(columns), key, table["row_id"], version, kind, display)
+            row_id = table["row_id"]
+            yield TableSchema(
+                name,
+                description=table["about"],
+                arrow=pa.schema(columns),
+                key=tuple(table["key"].split()),
+                row_id=row_id,
+                version_column=table.get("version", row_id),
+                kind=table["kind"],
+                display=tuple(table.get("display", "").split()),
+            )
 
 
 TABLES: dict[str, TableSchema] = {table.name: table for table in _load_schemas()}
