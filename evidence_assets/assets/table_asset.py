@@ -213,12 +213,9 @@ def table_check(
     key = asset.key
     name = "/".join(key.path)
     table = str(asset.metadata_by_key[key]["table"])
-    build_spec = partial(dg.AssetCheckSpec, asset=key, partitions_def=asset.partitions_def)
-    sound = f"The rows of {table} are valid: their lineage parents exist and are unchanged."
-    specs = [build_spec("sound", description=sound, blocking=True)]
-    if warning_check is not None:
-        complete = f"The rows of {table} lack little of what they are computed from."
-        specs.append(build_spec("complete", description=complete))
+    specs = _check_specs(asset, table)
+    if warning_check is None:
+        del specs[1]
 
     @dg.multi_asset_check(name=f"{key.to_python_identifier()}_sound", specs=specs)
     def check_table(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
@@ -236,6 +233,13 @@ def table_check(
             yield check_result(warnings, dg.AssetCheckSeverity.WARN, "complete", rows=n_rows)
 
     return check_table
+
+
+def _check_specs(asset: dg.AssetsDefinition, table: str) -> list[dg.AssetCheckSpec]:
+    build_spec = partial(dg.AssetCheckSpec, asset=asset.key, partitions_def=asset.partitions_def)
+    sound = f"The rows of {table} are valid: their lineage parents exist and are unchanged."
+    complete = f"The rows of {table} lack little of what they are computed from."
+    return [build_spec("sound", description=sound, blocking=True), build_spec("complete", description=complete)]
 
 
 def check_result(
