@@ -19,7 +19,6 @@ import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
@@ -29,6 +28,7 @@ from evidence_assets.experiment import ad_hoc_questions as asked
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.scores.metrics import accuracy, exact_match
 from evidence_assets.experiment.stages import build_stages
+from evidence_assets.experiment.stored_rows import PredictionRow
 from evidence_assets.extractive import short_answers
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.store import Lake
@@ -37,7 +37,7 @@ from evidence_assets.text.negation import asks_for_exception
 MARGINS = (0.01, 0.03, 0.06, 0.10)
 
 
-def ask(lake: Lake, text: str, source: QuestionSource) -> dict[str, Any]:
+def ask(lake: Lake, text: str, source: QuestionSource) -> PredictionRow:
     """The first answer of the variants in turn, as the command has it."""
     question = asked.build_question(text, (), source)
     asked.store_question(lake, question)
@@ -99,7 +99,7 @@ def main() -> None:
                         row = ask(copy, text, source)
                         statuses[row["status"]] += 1
                         if row["status"] == "answered":
-                            right.append(exact_match(row["answer"], gold))
+                            right.append(exact_match(row["answer"] or "", gold))
                             among.append(right[-1] or any(exact_match(s, gold) for s in row["supported_answers"]))
                     share, wider = accuracy(right), accuracy(among)
                     print(

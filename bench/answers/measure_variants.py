@@ -124,12 +124,13 @@ def print_benchmark_differences(first: BenchmarkRows, second: BenchmarkRows, hal
     """Print the paired differences of each variant between two benchmarks with the same questions."""
     from evidence_assets.experiment.scores.measurement import paired_differences, question_values
     from evidence_assets.experiment.scores.metrics import halve
+    from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
 
     ids = halve(first.questions, half)["source_id"].to_list()
     for label, tables in first.tables.items():
         values = []
         for rows, variant_tables in ((first, tables), (second, second.tables[label])):
-            questions = {question["source_id"]: question for question in rows.questions.to_dicts()}
+            questions = {question["source_id"]: question for question in typed_rows(rows.questions, QuestionRow)}
             values.append(question_values(rows.benchmark.family, [questions[i] for i in ids], variant_tables))
         for metric, d in paired_differences(*values).items():
             print(

@@ -120,7 +120,7 @@ def build_lake(root: Path, corpora: dict[str, Documents]) -> Lake:
 
 def run_stages(
     lake: Lake, questions: Sequence[AnswerableQuestion], table: str
-) -> Iterator[tuple[AnswerableQuestion, list[dict[str, Any]]]]:
+) -> Iterator[tuple[AnswerableQuestion, list[Any]]]:
     """Run the stages of ``evidence ask`` up to a table for all questions; yields each with its rows of the table."""
     for corpus in dict.fromkeys(question.corpus for question in questions):
         source, partition = QuestionSource(corpus=corpus), f"{ASKED_BENCHMARK}|{corpus}"

@@ -35,6 +35,7 @@ from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.scores.measurement import paired_differences
 from evidence_assets.experiment.scores.retrieval_scores import passage_values
 from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
@@ -272,7 +273,8 @@ def compare(collection: str, folder: Path) -> None:
     questions = (
         lake.read("questions", "questions/retrieval").filter(pl.col("benchmark") == collection).sort("question_id")
     )
-    rows, queries = questions.to_dicts(), [question.query("") for question in build_questions(questions)]
+    rows = typed_rows(questions, QuestionRow)
+    queries = [question.query("") for question in build_questions(questions)]
     documents = dict(zip(ids, corpus.column("doc_id", positions), strict=True))
 
     def values(rankings: Sequence[Sequence[str]]) -> dict[str, list[float]]:

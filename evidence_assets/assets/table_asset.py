@@ -130,9 +130,8 @@ def table_asset(
         metadata["file_changed"] = version != previous_version
         if table in HISTORY_TABLES and rows.num_rows <= MAX_HISTORY_ROWS:
             _record_history(history_id(context.run), stage_context, rows)
-        return dg.MaterializeResult(
-            data_version=dg.DataVersion(output.version or version), metadata=metadata | output.metadata
-        )
+        metadata |= output.metadata
+        return dg.MaterializeResult(data_version=dg.DataVersion(output.version or version), metadata=metadata)
 
     return materialize
 
@@ -164,7 +163,10 @@ def _record_history(run_id: str, context: StageContext, rows: pa.Table) -> None:
 def _output_tables(output: StageOutput, stage_context: StageContext) -> dict[str, Rows]:
     """The rows to write, by table: those of the output, their lineage and the models that they come from."""
     tables = {stage_context.table: output.rows, **output.other_tables}
-    models = [*stage_context.encoder_rows, *(model.row for model in stage_context.language_models)]
+    models: list[dict[str, Any]] = [
+        *stage_context.encoder_rows,
+        *(model.row for model in stage_context.language_models),
+    ]
     if models:
         tables["models"] = list({row["model_id"]: row for row in models}.values())
     if output.lineage is not None:

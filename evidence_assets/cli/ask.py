@@ -28,6 +28,7 @@ from evidence_assets.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from evidence_assets.experiment.ad_hoc_questions import QuestionSource
+    from evidence_assets.experiment.stored_rows import PredictionRow
 
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
@@ -232,7 +233,7 @@ def _print_answer(view: AnswerView, seconds: float, with_options: bool, *, as_js
     out.print(f"{seconds:.1f} s", style="dim")
 
 
-def select_clearest(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def select_clearest(answers: Iterable[PredictionRow]) -> PredictionRow:
     """The first prediction with status answered; else the first ambiguous one, else the last, which read the texts."""
     other_answers = []
     for answer in answers:

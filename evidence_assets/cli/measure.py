@@ -14,6 +14,7 @@ from evidence_assets.cli.console import out, print_table, report_errors
 from evidence_assets.experiment.scores import measurement
 from evidence_assets.experiment.scores.measurement import VariantTables
 from evidence_assets.experiment.scores.metrics import Estimate, Half, halve
+from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -104,7 +105,7 @@ def print_measurements(rows: BenchmarkRows, half: Half | None, with_baselines: b
     """Print metrics and paired differences of the variants."""
     family = rows.benchmark.family
     questions = halve(rows.questions, half)
-    question_rows = questions.to_dicts()
+    question_rows = typed_rows(questions, QuestionRow)
     metrics = {label: measurement.measure(family, questions, tables) for label, tables in rows.tables.items()}
     values = {label: measurement.question_values(family, question_rows, t) for label, t in rows.tables.items()}
     baselines = _measure_baselines(rows, half, question_rows) if with_baselines else {}
@@ -117,10 +118,11 @@ def print_measurements(rows: BenchmarkRows, half: Half | None, with_baselines: b
 
 
 def _measure_baselines(
-    rows: BenchmarkRows, half: Half | None, questions: list[dict[str, Any]]
+    rows: BenchmarkRows, half: Half | None, questions: list[QuestionRow]
 ) -> dict[str, tuple[Estimate, list[float]]]:
     """Accuracy and correct answers of each baseline that answers a question."""
-    answers = measurement.baseline_answers(questions, halve(rows.questions, half, other=True).to_dicts())
+    other_half = typed_rows(halve(rows.questions, half, other=True), QuestionRow)
+    answers = measurement.baseline_answers(questions, other_half)
     for label, tables in rows.tables.items():
         answers[f"nearest ({label})"] = measurement.nearest_answers(questions, tables.chains)
     return {name: measurement.count_correct(questions, labels) for name, labels in answers.items() if any(labels)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import polars as pl
 
@@ -23,6 +22,7 @@ from evidence_assets.benchmarks.records import (
 from evidence_assets.experiment.evidence.sources import build_subgraphs
 from evidence_assets.experiment.solvers import TABLE_SOLVER
 from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
+from evidence_assets.experiment.stored_rows import PredictionRow, typed_rows
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import child_names
@@ -165,7 +165,7 @@ def store_question(lake: Lake, question: QuestionRecord, table: Table | None = N
 
 def answer_question(
     lake: Lake, question_id: str, task: Task, source: QuestionSource, stages: Iterable[Stage], inform: LogFunction
-) -> dict[str, Any]:
+) -> PredictionRow:
     """The prediction of the answering stages for this question only; rows with unchanged inputs are reused."""
     partition = f"{ASKED_BENCHMARK}|{question_id}"
 
@@ -181,7 +181,7 @@ def answer_question(
     for stage in answering_stages:
         run_stage(stage.table, stage.key, stage.run)
     key = next(stage.key for stage in answering_stages if stage.table == "predictions")
-    return lake.read("predictions", key, partition).row(0, named=True)
+    return typed_rows(lake.read("predictions", key, partition), PredictionRow)[0]
 
 
 def find_ad_hoc_assets(lake: Lake) -> set[str]:

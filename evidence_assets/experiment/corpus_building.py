@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -168,7 +168,7 @@ def is_built(lake: Lake, name: str, groups: Sequence[FileGroup]) -> bool:
     return True
 
 
-def build_corpus(lake: Lake, name: str, groups: Sequence[FileGroup], inform: LogFunction) -> dict[str, Any]:
+def build_corpus(lake: Lake, name: str, groups: Sequence[FileGroup], inform: LogFunction) -> dict[str, object]:
     """Build chunks, vectors, index and token store; return the numbers of chunks and of reused chunks."""
     base, reused, count = f"corpus/{name}", 0, 0
     for shard in range(profiles.load().shards.corpus):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -52,14 +52,14 @@ class RowWriter:
         """Values of ``by`` whose rows must be computed, in the order of ``input_hashes``."""
         reused_ids = reusable[self._schema.row_id]
         reused_edges = lineage.filter(pl.col("child_id").is_in(reused_ids.implode()))
-        self._new: dict[str, list[dict[str, Any]]] = {table: [], LINEAGE: []}
+        self._new: dict[str, list[dict[str, object]]] = {table: [], LINEAGE: []}
         self._stored: dict[str, list[pa.Table]] = {}
         """Reused rows, and those before a checkpoint, as Arrow arrays."""
         for name, frame in ((table, reusable), (LINEAGE, reused_edges)):
             schema = build_table(name, []).schema
             self._stored[name] = [frame.select(schema.names).to_arrow().cast(schema)]
 
-    def add(self, *sources: object, **columns: Any) -> None:
+    def add(self, *sources: object, **columns: object) -> None:
         """Add a row: each column from ``columns``, else from the first source that has it, else null.
 
         A source is a mapping or an object with attributes. The writer adds ``input_hash``.
@@ -73,7 +73,7 @@ class RowWriter:
                     row.update({name: source[name]} if name in source else {})
                 elif hasattr(source, name):
                     row[name] = getattr(source, name)
-        self._new[self._table].append(row | {"input_hash": self._input_hashes[row[self._by]]})
+        self._new[self._table].append(row | {"input_hash": self._input_hashes[str(row[self._by])]})
 
     def link(
         self,
@@ -103,7 +103,7 @@ class RowWriter:
             self._new[table] = []
         return blocks
 
-    def finish(self, **metadata: Any) -> StageOutput:
+    def finish(self, **metadata: object) -> StageOutput:
         """All rows, reused and new, with the share of each status as metadata."""
         self._convert_new()
         rows, lineage = (pa.concat_tables(self._stored[table]) for table in (self._table, LINEAGE))

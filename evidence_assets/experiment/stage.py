@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -21,6 +21,8 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
 
 LogFunction = Callable[[str], None]
+RowCheck = Callable[[pl.DataFrame], list[str]]
+"""A check of rows; returns errors."""
 Partitions = Literal["", "questions", "benchmarks", "relations"]
 """Unpartitioned; by benchmark and shard of its family; by benchmark; or by relation."""
 InputPartitions = Literal["same", "every", "benchmark"]
@@ -42,7 +44,7 @@ class StageOutput:
 
     rows: Rows
     lineage: Rows | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
     reused: int | None = None
     """Number of rows reused unchanged; None if the stage does not reuse rows."""
     other_tables: Mapping[str, Rows] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class StageContext:
     """The benchmark of a single question that belongs to no declared one; its tables are those of the partition."""
     language_models: list[LanguageModel] = field(default_factory=list, compare=False)
     """Language models opened in this materialization."""
-    encoder_rows: list[dict[str, Any]] = field(default_factory=list, compare=False)
+    encoder_rows: list[dict[str, object]] = field(default_factory=list, compare=False)
     """Rows of ``models`` for encoders other than the profile's first."""
 
     @property
@@ -150,8 +152,9 @@ class StageContext:
 
     def record_model(self, key: str, name: str, revision: str | None, task: str) -> None:
         """Add a row of ``models`` for a model other than the profile's first encoder."""
-        row = {"model_id": key, "name": name, "revision": revision, "task": task}
-        self.encoder_rows.append(row | {"input_hash": content_id(task, key)})
+        row: dict[str, object] = {"model_id": key, "name": name, "revision": revision, "task": task}
+        row["input_hash"] = content_id(task, key)
+        self.encoder_rows.append(row)
 
     def progress(self, label: str) -> Callable[[int, int | None], None]:
         """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds."""
@@ -181,8 +184,8 @@ class Stage:
     partitions: Partitions = "questions"
     pool: str | None = None
     kinds: tuple[str, ...] = ("parquet",)
-    check: Callable[[pl.DataFrame], list[str]] | None = None
-    warning_check: Callable[[pl.DataFrame], list[str]] | None = None
+    check: RowCheck | None = None
+    warning_check: RowCheck | None = None
     models: Mapping[ModelKind, str] = field(default_factory=dict)
     prompt_settings: Prompts = PACKAGED
 

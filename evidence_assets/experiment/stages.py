@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import polars as pl
 
@@ -28,12 +28,14 @@ from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
 from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import Estimate, mean
-from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.stage import Partitions, RowCheck, Stage, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
 from evidence_assets.experiment.variant_plan import VariantPlan
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.models.registry import get_encoder
 
+ComputeStage = Callable[[VariantPlan, StageContext], StageOutput]
 FAILED_SHARE_LIMIT = 0.05
 INCOMPLETE_SHARE_LIMIT = 0.05
 LEAST_RECALL_LIMIT = 0.95
@@ -120,12 +122,13 @@ def score_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
     variant, benchmark = plan.variant, context.benchmark_name
     tables = {table: context.read_input(table) for table in plan.scored_tables}
     questions, predictions, evidence = tables["questions"], tables["predictions"], tables["evidence"]
+    question_rows = typed_rows(questions, QuestionRow)
     if questions.height and not predictions.height:
         raise StaleInput(f"{plan.key('predictions')} has no rows for {benchmark}: materialize it first")
     extra_metrics = _triple_metrics(plan, context, questions, evidence)
-    extra_metrics |= _recall_limit(context, questions.to_dicts(), evidence)
+    extra_metrics |= _recall_limit(context, question_rows, evidence)
     if plan.uses_graph:
-        extra_metrics |= graph_stages.graph_metrics(questions.to_dicts(), tables["subgraphs"], evidence)
+        extra_metrics |= graph_stages.graph_metrics(question_rows, tables["subgraphs"], evidence)
     encoder = get_encoder(context.profile.token_encoder) if variant.bertscore else None
     metrics = scoring.answer_metrics(tables, encoder) | extra_metrics
     reasoner, model_id = predictions.select("reasoner", "model_id").row(0) if predictions.height else ("", "")
@@ -145,12 +148,12 @@ def _triple_metrics(
         return {}
     tokens = get_encoder(context.profile.token_encoder) if is_graph else None
     with_recalled = is_graph and bool(plan.method.extra_inputs)
-    ordered = questions.sort("question_id").to_dicts()
+    ordered = typed_rows(questions.sort("question_id"), QuestionRow)
     return retrieval_scores.triple_metrics(ordered, evidence, tokens, recalled=with_recalled)
 
 
 def _recall_limit(
-    context: StageContext, questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame
+    context: StageContext, questions: Sequence[QuestionRow], evidence: pl.DataFrame
 ) -> dict[str, Estimate]:
     """The highest possible recall of gold evidence, for evidence from the chunks of the benchmark's corpus."""
     corpus = context.benchmark.corpus
@@ -169,16 +172,16 @@ def score_passages(plan: VariantPlan, context: StageContext) -> StageOutput:
     chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{context.benchmark.corpus}/chunks"))
     evidence_chunks = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
     documents = dict(evidence_chunks.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
-    ordered = questions.sort("question_id").to_dicts()
+    ordered = typed_rows(questions.sort("question_id"), QuestionRow)
     metrics = retrieval_scores.passage_metrics(ordered, evidence, documents)
     metrics |= _recall_limit(context, [retrieval_scores.with_gold_sentences(q) for q in ordered], evidence)
     rows = scoring.metric_rows(context.benchmark_name, plan.selector, "", "", metrics)
-    return StageOutput(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
+    return StageOutput(rows, metadata={str(row["metric"]): row["value"] for row in rows if row["value"] is not None})
 
 
-def score_metadata(rows: Sequence[Mapping[str, Any]], headline: str) -> dict[str, Any]:
+def score_metadata(rows: Sequence[Mapping[str, object]], headline: str) -> dict[str, object]:
     """Metadata of scores: all values, published figures, and the headline metric with its interval."""
-    values = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
+    values = {str(row["metric"]): row["value"] for row in rows if row["value"] is not None}
     published = {f"published_{row['metric']}": row["published"] for row in rows if row["published"] is not None}
     top = next(row for row in rows if row["metric"] == headline)
     interval = f"{top['value'] or 0:.1%} [{top['low'] or 0:.1%}, {top['high'] or 0:.1%}], n = {top['n']}"
@@ -221,12 +224,15 @@ def check_recall_limit(rows: pl.DataFrame) -> list[str]:
 def build_stage(
     plan: VariantPlan,
     table: str,
-    compute: Callable[[VariantPlan, StageContext], StageOutput],
+    compute: ComputeStage,
     description: str,
     inputs: Sequence[StageInput],
-    **options: Any,
+    *,
+    partitions: Partitions = "questions",
+    check: RowCheck | None = None,
+    warning_check: RowCheck | None = None,
 ) -> Stage:
-    """The stage of a variant that writes a table; ``options`` are further fields of :class:`Stage`."""
+    """The stage of a variant that writes a table."""
     variant = plan.variant
     return Stage(
         plan.key(table),
@@ -239,7 +245,9 @@ def build_stage(
         pool=plan.pool(table),
         models=plan.answering.evidence_models if table == "evidence" else variant.active_models,
         prompt_settings=variant.prompt_settings,
-        **options,
+        partitions=partitions,
+        check=check,
+        warning_check=warning_check,
     )
 
 
@@ -254,12 +262,18 @@ def family_stages(plan: VariantPlan) -> Iterator[Stage]:
     if not variant.evidence:
         yield build_stage(plan, "evidence", select_evidence, "Evidence", questions + plan.sources)
     reads_chunks = "corpus" in plan.method.sources
-    scored = {"partitions": "benchmarks", "warning_check": check_recall_limit if reads_chunks else None}
+    check_scores = check_recall_limit if reads_chunks else None
+
+    def build_scores(compute: ComputeStage, description: str, inputs: Sequence[StageInput]) -> Stage:
+        return build_stage(
+            plan, "scores", compute, description, inputs, partitions="benchmarks", warning_check=check_scores
+        )
+
     searched = benchmarks_of_family(variant.family)
     if variant.family == "retrieval":
         chunks = [StageInput(f"corpus/{name}/chunks", "every") for name in sorted({b.corpus for b in searched} - {""})]
         inputs = plan.read("questions", "evidence", partitions="benchmark") + chunks
-        yield build_stage(plan, "scores", score_passages, "Gold documents found", inputs, **scored)
+        yield build_scores(score_passages, "Gold documents found", inputs)
         return
     extra_inputs = plan.answering.extra_inputs(plan.sources)
     answer_inputs = questions + evidence + extra_inputs
@@ -271,11 +285,18 @@ def family_stages(plan: VariantPlan) -> Iterator[Stage]:
         graphs = sorted({b.graph for b in searched} - {""}) if variant.family == "search" else []
         nodes = [StageInput(f"knowledge/{graph}/nodes") for graph in graphs]
         check, cited = check_answers, predictions + evidence + nodes
-    checks = {"check": check_failed_share, "warning_check": check_incomplete_share}
-    yield build_stage(plan, "predictions", answer_questions, "One prediction per question", answer_inputs, **checks)
+    yield build_stage(
+        plan,
+        "predictions",
+        answer_questions,
+        "One prediction per question",
+        answer_inputs,
+        check=check_failed_share,
+        warning_check=check_incomplete_share,
+    )
     yield build_stage(plan, "citations", check, "Citations, each checked", cited)
     inputs = read(*plan.scored_tables, partitions="benchmark")
-    yield build_stage(plan, "scores", score_answers, "Scores with their intervals", inputs, **scored)
+    yield build_scores(score_answers, "Scores with their intervals", inputs)
     if variant.counterfactual:
         description, inputs = "Answers without the evidence they cite", answer_inputs + predictions
         yield build_stage(plan, "counterfactuals", answer_counterfactuals, description, inputs)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast
 
 from pydantic import Field, ValidationError
 
@@ -59,7 +59,7 @@ class Variant(StrictModel):
     """Variant of the same file to inherit method and parameters from."""
     method: str = ""
     """Method of the system; by default the one with the system's name."""
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: dict[str, object] = Field(default_factory=dict)
     """Parameters that differ from the defaults of the method."""
     evidence: str = ""
     """Variant of the same family whose evidence it reads; by default its own."""
@@ -143,21 +143,21 @@ def _read_variants(system: str, file: Path) -> Iterator[Variant]:
             raise BadInput(f"{key}: {first['msg']}", file=file, field=field_path) from error
 
 
-def _with_base(key: str, declarations: dict[str, Any], file: Path) -> dict[str, Any]:
+def _with_base(key: str, declarations: Mapping[str, object], file: Path) -> dict[str, object]:
     """The fields of a variant, with inherited method and parameters."""
     fields = declarations[key] or {}
-    if not isinstance(fields, dict) or not isinstance(fields.get("parameters") or {}, dict):
+    parameters = (fields.get("parameters") or {}) if isinstance(fields, dict) else None
+    if not isinstance(fields, dict) or not isinstance(parameters, dict):
         raise BadInput("must be a mapping of fields; its parameters must be one, too", file=file, field=key)
-    base = fields.get("like")
+    base = str(fields.get("like") or "")
     if not base:
         return fields
     if base not in declarations:
-        suggestion = did_you_mean(str(base), declarations)
+        suggestion = did_you_mean(base, declarations)
         raise BadInput(f"{key}: there is no variant {base!r}{suggestion}", file=file, field="like")
     parent = _with_base(base, declarations, file)
-    inherited = {name: parent[name] for name in ("method", "prompt_style") if name in parent}
-    parameters = (parent.get("parameters") or {}) | (fields.get("parameters") or {})
-    return {**inherited, **fields, "parameters": parameters}
+    inherited = {name: value for name, value in parent.items() if name in ("method", "prompt_style")}
+    return {**inherited, **fields, "parameters": cast(dict[str, object], parent.get("parameters") or {}) | parameters}
 
 
 @lru_cache

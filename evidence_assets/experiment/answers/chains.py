@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import polars as pl
 
 from evidence_assets.experiment.evidence.selection import Question, sourced_rows
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
+from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, USED, WAS_SHOWN, edge
 from evidence_assets.reasoning.citations import Citation, check_citations
@@ -79,14 +79,14 @@ def omission_column(omissions: Iterable[Omission]) -> list[dict[str, str]] | Non
     return [asdict(omission) for omission in omissions] or None
 
 
-def omissions_of(row: Mapping[str, Any], part: str) -> list[Omission]:
+def omissions_of(row: ChainRow, part: str) -> list[Omission]:
     """What an answer lacks by a row of ``chains``, named as ``part``: the chain itself, or parts of it."""
     if row["status"] == "failed":
         return [Omission("missing", part, row["error"] or "")]
     return [Omission(each["kind"], f"{part}: {each['part']}", each["reason"]) for each in row["omissions"] or ()]
 
 
-def chain_from_row(row: dict[str, Any]) -> Chain:
+def chain_from_row(row: ChainRow) -> Chain:
     steps = tuple(ChainStep(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
     return Chain(row["hypothesis"], steps, row["support"], row["prompt_hash"])
 
@@ -124,7 +124,7 @@ def add_chain(
     slot: ChainSlot,
     result: Chain | Failure,
     evidence: Sequence[EvidenceItem] = (),
-    content: Sequence[Any] = (),
+    content: Sequence[object] = (),
 ) -> None:
     """Write one chain or its failure, with lineage.
 
@@ -168,7 +168,7 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole_questio
     for (question_id, _), group in items.items():
         of_question[question_id] = of_question.get(question_id, ()) + group
     citations = []
-    for row in chains.iter_rows(named=True):
+    for row in typed_rows(chains, ChainRow):
         question_id, owner = row["question_id"], ("chain", row["chain_id"], row["content_hash"])
         of_option = option_evidence(items, question_id, row["hypothesis"])
         allowed = of_question.get(question_id, ()) if whole_question else of_option
@@ -221,7 +221,7 @@ def ids_used_by_answers(lineage: pl.DataFrame, evidence: pl.DataFrame) -> dict[s
 def _citations(items: Items, citations: Iterable[tuple[str, str, str, Citation]]) -> StageOutput:
     """Rows of citations, each with the kind, id and version of its chain or answer; verified ones also as lineage."""
     by_id = {item.evidence_id: item for group in items.values() for item in group}
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, object]] = {}
     edges = dict[tuple[str, str, str, str, str, str], None]()
     for kind, owner, version, citation in citations:
         citation_id = content_id("citation", owner, citation.step, citation.evidence_id, citation.quoted)
@@ -233,5 +233,5 @@ def _citations(items: Items, citations: Iterable[tuple[str, str, str, Citation]]
             if citation.verdict == "verified":
                 edges[kind, owner, CITED, "evidence", item.evidence_id, item.content_hash] = None
     verified = sum(row["verdict"] == "verified" for row in rows.values())
-    shares = {"citations": len(rows), "verified_share": verified / len(rows) if rows else 1.0}
+    shares: dict[str, object] = {"citations": len(rows), "verified_share": verified / len(rows) if rows else 1.0}
     return StageOutput([*rows.values()], [edge(*each) for each in edges], shares)

@@ -20,6 +20,7 @@ from evidence_assets.experiment.answers.predictions import Answer, UsedRow
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
+from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import choice_signals
 from evidence_assets.reasoning.model_calls import LanguageModel, find_cut
@@ -38,7 +39,7 @@ class OneCallAnswerer:
         self, model: LanguageModel, task: AnswerTask, evidence: pl.DataFrame, chains: pl.DataFrame | None = None
     ) -> None:
         self._model, self._task, self._evidence = model, task, evidence_items(evidence)
-        chain_rows = [] if chains is None else chains.iter_rows(named=True)
+        chain_rows = [] if chains is None else typed_rows(chains, ChainRow)
         self._chains = {row["question_id"]: row for row in chain_rows}
         self.model_id = model.model_id
         self.version = content_id(VERSION, model.version, task.version_with(model.prompts))
@@ -75,7 +76,7 @@ class OneCallAnswerer:
             used = (UsedRow("chain", row["chain_id"], row["content_hash"], 1),)
             omissions = tuple(omissions_of(row, "explanation"))
             if row["status"] == "failed":
-                yield Answer.failed(row["error"], used, omissions=omissions)
+                yield Answer.failed(row["error"] or "", used, omissions=omissions)
                 continue
             answer = row["hypothesis"] or None
             task = build_choice_task(question, (chain_from_row(row),), self._evidence)

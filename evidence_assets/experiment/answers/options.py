@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -17,6 +16,7 @@ from evidence_assets.experiment.answers.chains import (
 from evidence_assets.experiment.answers.predictions import Answer, UsedRow
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import probabilities
+from evidence_assets.experiment.stored_rows import ChainRow, rows_by_question
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import choice_signals
 from evidence_assets.reasoning.table_prompts import TABLE_TASKS
@@ -45,11 +45,10 @@ class OptionAnswerer:
 
     def __init__(self, solver: Solver, evidence: pl.DataFrame, chains: pl.DataFrame) -> None:
         self._solver, self._evidence = solver, evidence_items(evidence)
-        ordered = chains.sort("question_id", "hypothesis")
-        self._chains = ordered.rows_by_key("question_id", named=True, include_key=True)
+        self._chains = rows_by_question(chains.sort("question_id", "hypothesis"), ChainRow)
         self.name, self.model_id, self.version = solver.name, solver.model_id, f"{VERSION}-{solver.version}"
 
-    def _chains_of(self, question: Question) -> list[dict[str, Any]]:
+    def _chains_of(self, question: Question) -> list[ChainRow]:
         return self._chains.get(question.question_id, [])
 
     def _omissions(self, question: Question) -> Iterator[Omission]:

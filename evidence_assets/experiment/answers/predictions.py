@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Protocol
+from typing import Protocol
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
+from evidence_assets.experiment.stored_rows import EvidenceRow, rows_by_question
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
 from evidence_assets.reasoning.confidence import (
@@ -160,7 +161,7 @@ def prediction_rows(
         if answer.reply:
             writer.link(prediction_id, GENERATED, "model", answer.reply.model, answer.reply.model)
         writer.checkpoint()
-    notes: dict[str, Any] = getattr(answerer, "notes", {})
+    notes: dict[str, object] = getattr(answerer, "notes", {})
     return writer.finish(**notes)
 
 
@@ -227,12 +228,12 @@ def counterfactual_rows(
     return output
 
 
-def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[EvidenceRow]]:
     """Evidence rows by question, best first."""
-    return dict(evidence.sort("question_id", "rank").rows_by_key("question_id", named=True, include_key=True))
+    return rows_by_question(evidence.sort("question_id", "rank"), EvidenceRow)
 
 
-def as_used_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[UsedRow]:
+def as_used_rows(rows: Iterable[EvidenceRow]) -> Iterator[UsedRow]:
     """Evidence rows as the used rows of an answer, in order."""
     for rank, row in enumerate(rows, 1):
         yield UsedRow("evidence", row["evidence_id"], row["content_hash"], rank)

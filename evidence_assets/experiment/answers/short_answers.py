@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import omission_column
 from evidence_assets.experiment.answers.predictions import Answer, as_used_rows, evidence_by_question
 from evidence_assets.experiment.evidence.selection import Question, is_sourced, selection_details
+from evidence_assets.experiment.stored_rows import EvidenceRow
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import logit
 from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortFact, ShortTask
@@ -17,7 +18,7 @@ from evidence_assets.reasoning.statements import TEXT_KINDS
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Omission
 
 
-def triple_of(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
+def triple_of(row: EvidenceRow) -> tuple[str, str, str] | None:
     """Head, relation and tail of an evidence row; None if it is not a triple."""
     triple = selection_details(row).get("triple")
     if row["kind"] != "triple" or not isinstance(triple, list) or len(triple) != 3:
@@ -25,7 +26,7 @@ def triple_of(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
     return str(triple[0]), str(triple[1]), str(triple[2])
 
 
-def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> ShortTask:
+def build_short_task(question: Question, rows: Sequence[EvidenceRow]) -> ShortTask:
     """Build the task of a solver from evidence rows in rank order."""
     facts, texts = [], []
     for row in rows:
@@ -34,7 +35,7 @@ def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> Shor
             facts.append(ShortFact(row["evidence_id"], *triple, row["text"], is_sourced(row)))
         elif row["kind"] in TEXT_KINDS:
             details = selection_details(row)
-            context = (0.0, details.get("title", ""), details.get("referent", ""))
+            context = (0.0, str(details.get("title", "")), str(details.get("referent", "")))
             item = (row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"])
             texts.append(EvidenceItem(*item, *context))
     return ShortTask(question.text, tuple(facts), tuple(texts))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
+from evidence_assets.experiment.stored_rows import LinkRow, SubgraphRow, typed_rows
 from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, GraphArrays, IntArray, Subgraph
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.keyphrases import extract_concepts
@@ -163,7 +163,7 @@ def subgraph_rows(
         links, subgraph = subgraphs[question.question_id].links, subgraphs[question.question_id].subgraph
         seeds = linked_nodes(links.concepts)
         identifier = content_id("subgraph", question.question_id, graph.name, *model)
-        row: dict[str, Any] = {
+        row: dict[str, object] = {
             "subgraph_id": identifier,
             "question_id": question.question_id,
             "benchmark": question.benchmark,
@@ -199,7 +199,7 @@ def subgraph_rows(
     return output
 
 
-def _link_row(option: str, linked: LinkedPhrase, node_ids: pl.Series) -> dict[str, Any]:
+def _link_row(option: str, linked: LinkedPhrase, node_ids: pl.Series) -> LinkRow:
     return {
         "option": option,
         "phrase": linked.phrase,
@@ -214,11 +214,11 @@ def load_question_subgraphs(
 ) -> dict[str, QuestionSubgraph]:
     """Rebuild the result of :func:`expand_questions` from stored rows of ``subgraphs``."""
 
-    def linked_phrase(link: Mapping[str, Any]) -> LinkedPhrase:
+    def linked_phrase(link: LinkRow) -> LinkedPhrase:
         nodes = tuple(graph.node_numbers(link["node_ids"]).tolist())
         return LinkedPhrase(link["phrase"], link["rule"], link["score"], nodes)
 
-    by_id = {row["question_id"]: row for row in rows.iter_rows(named=True)}
+    by_id = {row["question_id"]: row for row in typed_rows(rows, SubgraphRow)}
     stored_questions = [q for q in questions if q.question_id in by_id]
     subgraphs = {}
     vectors = graph.vectors.encode([q.text for q in stored_questions])

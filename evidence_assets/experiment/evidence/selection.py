@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
+from evidence_assets.experiment.stored_rows import EvidenceRow, QuestionRow, typed_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
@@ -53,12 +54,16 @@ def build_questions(questions: pl.DataFrame) -> list[Question]:
     """Questions of a data frame, without their gold answers."""
     return [
         Question(
-            **{name: row[name] for name in ("question_id", "benchmark", "task", "text", "negated")},
-            options=tuple(row["options"]),
-            table_id=row["table_id"] or "",
-            topic_entities=tuple(row["topic_entities"]),
+            row["question_id"],
+            row["benchmark"],
+            row["task"],
+            row["text"],
+            tuple(row["options"]),
+            row["table_id"] or "",
+            tuple(row["topic_entities"]),
+            row["negated"],
         )
-        for row in questions.sort("question_id").iter_rows(named=True)
+        for row in typed_rows(questions.sort("question_id"), QuestionRow)
     ]
 
 
@@ -108,20 +113,20 @@ MODEL_KNOWLEDGE = "model"
 """Value of ``why.origin`` for facts recalled by a language model, without a source."""
 
 
-def selection_details(row: Mapping[str, Any]) -> dict[str, Any]:
+def selection_details(row: EvidenceRow) -> dict[str, object]:
     """Parse the column ``why``: how the evidence was selected."""
-    value = json.loads(row["why"]) if row["why"] else {}
-    return value if isinstance(value, dict) else {}
+    details: object = json.loads(row["why"]) if row["why"] else {}
+    return cast(dict[str, object], details) if isinstance(details, dict) else {}
 
 
-def is_sourced(row: Mapping[str, Any]) -> bool:
+def is_sourced(row: EvidenceRow) -> bool:
     """Whether an evidence row has a source; facts recalled by a language model have none."""
-    return bool(selection_details(row).get("origin") != MODEL_KNOWLEDGE)
+    return selection_details(row).get("origin") != MODEL_KNOWLEDGE
 
 
 def sourced_rows(evidence: pl.DataFrame) -> pl.DataFrame:
     """The evidence rows that have a source."""
-    return evidence.filter(pl.Series([is_sourced(row) for row in evidence.iter_rows(named=True)], dtype=pl.Boolean))
+    return evidence.filter(pl.Series([is_sourced(row) for row in typed_rows(evidence, EvidenceRow)], dtype=pl.Boolean))
 
 
 class Selector(Protocol):
@@ -192,7 +197,7 @@ def evidence_rows(
         writer.checkpoint()
         if progress:
             progress(completed, len(todo))
-    notes: dict[str, Any] = getattr(selector, "notes", {})
+    notes: dict[str, object] = getattr(selector, "notes", {})
     return writer.finish(questions=len(questions), questions_selected=len(todo), **notes)
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from evidence_assets.experiment.scores.metrics import Half, calibration_error, halve
 from evidence_assets.experiment.scores.scoring import is_correct
+from evidence_assets.experiment.stored_rows import PredictionRow, QuestionRow, typed_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.confidence import (
     FITTED,
@@ -57,10 +58,10 @@ def read_graded_answers(lake: Lake, half: Half) -> AnswersByModel:
     """Answers of all variants to the questions with gold answers, on one half of each benchmark by question id."""
     questions = lake.read("questions").unique("question_id")
     halves = (halve(group, half) for group in questions.partition_by("benchmark"))
-    graded = {row["question_id"]: row for group in halves for row in group.iter_rows(named=True) if row["gold"]}
+    graded = {row["question_id"]: row for group in halves for row in typed_rows(group, QuestionRow) if row["gold"]}
     answers: AnswersByModel = {}
     for asset in sorted(asset for table, asset in lake.assets() if table == "predictions"):
-        for row in lake.read("predictions", asset).iter_rows(named=True):
+        for row in typed_rows(lake.read("predictions", asset), PredictionRow):
             question = graded.get(row["question_id"])
             if question is None:
                 continue
@@ -73,7 +74,7 @@ def read_graded_answers(lake: Lake, half: Half) -> AnswersByModel:
                 row["question_id"],
                 asset.removeprefix("predictions/"),
                 signals,
-                is_correct(question, row),
+                is_correct(question, row["answer"], row["status"]),
                 row["status"],
             )
             answers.setdefault(key, []).append(answer)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -17,6 +16,14 @@ from evidence_assets.experiment.answers.chains import compute_chain_id
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.selection import sourced_rows
 from evidence_assets.experiment.scores.metrics import best_fact_score
+from evidence_assets.experiment.stored_rows import (
+    EvidenceRow,
+    GoldEvidenceRow,
+    PredictionRow,
+    QuestionRow,
+    rows_by_question,
+    typed_rows,
+)
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.paths import parse_path_locator
@@ -25,7 +32,6 @@ from evidence_assets.text.words import is_filler, name_key, word_key, words_with
 
 DEPTHS = (1, 2, 3, 5, 10, 20)
 """Ranks of the recall curve."""
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def _normalise_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def _parse_row(row: Row) -> _EvidenceRow:
+def _parse_row(row: EvidenceRow) -> _EvidenceRow:
     edges = [row["source_id"]] if row["source_kind"] == "edge" else []
     if row["kind"] == "path":
         edges = [edge for edge, _ in parse_path_locator(row["locator"])]
@@ -83,7 +89,7 @@ def _parse_row(row: Row) -> _EvidenceRow:
     )
 
 
-def gold_edges(gold: Mapping[str, str]) -> set[str] | None:
+def gold_edges(gold: GoldEvidenceRow) -> set[str] | None:
     """Edge ids of a gold path or triple, derived from its names; None for other kinds."""
     if gold["kind"] not in ("path", "triple"):
         return None
@@ -94,7 +100,7 @@ def gold_edges(gold: Mapping[str, str]) -> set[str] | None:
     return {edge_id(node_id(name_key(h)), relation, node_id(name_key(t))) for h, relation, t in triples}
 
 
-def _parse_gold(question: Row) -> list[_Gold]:
+def _parse_gold(question: QuestionRow) -> list[_Gold]:
     return [
         _Gold(
             piece["group"] or str(number),
@@ -115,17 +121,17 @@ def _share_found(gold: Sequence[_Gold], rows: Sequence[_EvidenceRow]) -> float:
 
 
 def _by_question(evidence: pl.DataFrame) -> dict[str, list[_EvidenceRow]]:
-    rows = sourced_rows(evidence).rows_by_key("question_id", named=True, include_key=True)
+    rows = rows_by_question(sourced_rows(evidence), EvidenceRow)
     return {question_id: list(map(_parse_row, group)) for question_id, group in rows.items()}
 
 
-def evidence_recall(questions: Iterable[Row], evidence: pl.DataFrame) -> list[float]:
+def evidence_recall(questions: Iterable[QuestionRow], evidence: pl.DataFrame) -> list[float]:
     """Share of the gold evidence selected per question; questions without gold evidence are left out."""
     rows = _by_question(evidence)
     return [_share_found(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
 
 
-def recall_curve(questions: Iterable[Row], evidence: pl.DataFrame) -> dict[int, list[float]]:
+def recall_curve(questions: Iterable[QuestionRow], evidence: pl.DataFrame) -> dict[int, list[float]]:
     """Evidence recall by depth: using rows down to rank k of each option, up to the deepest rank."""
     rows = _by_question(evidence)
     deepest = max((row.rank for question_rows in rows.values() for row in question_rows), default=0)
@@ -137,7 +143,7 @@ def recall_curve(questions: Iterable[Row], evidence: pl.DataFrame) -> dict[int, 
     }
 
 
-def recall_limit(questions: Iterable[Row], chunks: pl.DataFrame) -> list[float]:
+def recall_limit(questions: Iterable[QuestionRow], chunks: pl.DataFrame) -> list[float]:
     """Share of the gold texts of each question that some chunk of their document contains: the most that chunks recall.
 
     ``chunks``: ``doc_id`` and ``text`` of the chunks. Cells and paths are left out, and questions without gold texts.
@@ -154,7 +160,10 @@ def recall_limit(questions: Iterable[Row], chunks: pl.DataFrame) -> list[float]:
 
 
 def citation_scores(
-    questions: Iterable[Row], predictions: Mapping[str, Row], evidence: pl.DataFrame, citations: pl.DataFrame
+    questions: Iterable[QuestionRow],
+    predictions: Mapping[str, PredictionRow],
+    evidence: pl.DataFrame,
+    citations: pl.DataFrame,
 ) -> tuple[list[float], list[float]]:
     """Citation precision and recall of the answer's chain, per question.
 
@@ -162,7 +171,7 @@ def citation_scores(
     Citations that do not verify count against precision. Questions without gold evidence or answer are left out of
     both; chains without citations, of precision only.
     """
-    rows_by_id = {row["evidence_id"]: _parse_row(row) for row in sourced_rows(evidence).iter_rows(named=True)}
+    rows_by_id = {row["evidence_id"]: _parse_row(row) for row in typed_rows(sourced_rows(evidence), EvidenceRow)}
     is_verified = citations.group_by("chain_id", "evidence_id").agg((pl.col("verdict") == "verified").all())
     cited = {chain_id: dict(verdicts) for chain_id, verdicts in is_verified.rows_by_key("chain_id").items()}
     precision, recall = [], []
@@ -170,7 +179,7 @@ def citation_scores(
         prediction, gold = predictions.get(question["question_id"]), _parse_gold(question)
         if not gold or prediction is None or prediction["answer"] is None or prediction["status"] == "failed":
             continue
-        key = (prediction[name] for name in ("selector", "reasoner", "model_id"))
+        key = prediction["selector"], prediction["reasoner"], prediction["model_id"]
         chain_id = compute_chain_id(question["question_id"], prediction["answer"], *key)
         verdicts = cited.get(chain_id) or cited.get(prediction["prediction_id"], {})
         rows = [rows_by_id[each] for each, verified in verdicts.items() if verified and each in rows_by_id]
@@ -190,7 +199,7 @@ def evidence_texts(evidence: pl.DataFrame) -> dict[str, list[str]]:
     return dict(texts.agg(pl.col("text").unique(maintain_order=True)).iter_rows())
 
 
-def word_coverage(questions: Sequence[Mapping[str, Any]], texts: Texts, *, fillers: bool = False) -> list[float]:
+def word_coverage(questions: Sequence[QuestionRow], texts: Texts, *, fillers: bool = False) -> list[float]:
     """Share of each question's content words that its evidence contains: ``|Q ∩ E| / |Q|``.
 
     With ``fillers``, all words count, also those without content such as "the".
@@ -211,7 +220,7 @@ def word_coverage(questions: Sequence[Mapping[str, Any]], texts: Texts, *, fille
     return shares
 
 
-def token_similarity(questions: Sequence[Mapping[str, Any]], texts: Texts, encoder: Encoder) -> list[float]:
+def token_similarity(questions: Sequence[QuestionRow], texts: Texts, encoder: Encoder) -> list[float]:
     """BERTScore as in Attention2Query: mean similarity of question tokens to their nearest evidence token.
 
     ``1/|q| · Σ_t max_i max_j cos(q_t, e_ij)``; 0 without evidence.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -16,6 +15,7 @@ from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
+from evidence_assets.experiment.stored_rows import EvidenceRow, QuestionRow, SubgraphRow, rows_by_question, typed_rows
 from evidence_assets.text.words import name_key
 
 VERSION = "3"
@@ -23,7 +23,7 @@ GRAPH_KINDS = ("path", "triple")
 
 
 def graph_metrics(
-    questions: Iterable[Mapping[str, Any]], subgraphs: pl.DataFrame, evidence: pl.DataFrame
+    questions: Iterable[QuestionRow], subgraphs: pl.DataFrame, evidence: pl.DataFrame
 ) -> dict[str, Estimate]:
     """Scores over the questions with one right option that do not ask for an exception.
 
@@ -38,27 +38,29 @@ def graph_metrics(
     ``graph_linking_precision``, ``graph_linking_recall``: linked phrases of the question against the benchmark's topic
     entities; phrases match if one contains the other as whole words.
     """
-    subgraph_by_question = {row["question_id"]: row for row in subgraphs.iter_rows(named=True)}
-    evidence_by_question = evidence.rows_by_key("question_id", named=True, include_key=True)
+    subgraph_by_question = {row["question_id"]: row for row in typed_rows(subgraphs, SubgraphRow)}
+    evidence_by_question = rows_by_question(evidence, EvidenceRow)
     values_by_name: dict[str, list[float]] = {}
     for question in questions:
         question_id = question["question_id"]
-        if question_id not in subgraph_by_question or not _has_one_right_option(question):
+        right = _find_right_label(question)
+        if question_id not in subgraph_by_question or right is None:
             continue
         rows = evidence_by_question.get(question_id, [])
-        scores = _linking_scores(question, subgraph_by_question[question_id])
-        scores |= _discrimination_scores(question, rows) | _relevance_scores(rows)
+        scores = _linking_scores(question, right, subgraph_by_question[question_id])
+        scores |= _discrimination_scores(question, right, rows) | _relevance_scores(rows)
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
     return {f"graph_{name}": _estimate(name, values) for name, values in values_by_name.items()}
 
 
-def _has_one_right_option(question: Mapping[str, Any]) -> bool:
-    """Whether one option is right and the question does not ask for an exception."""
-    return len(question["gold"] or ()) == 1 and not question["negated"]
+def _find_right_label(question: QuestionRow) -> str | None:
+    """The label of the only right option; None if there are several or the question asks for an exception."""
+    gold = question["gold"] or []
+    return gold[0] if len(gold) == 1 and not question["negated"] else None
 
 
-def _relevance_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _relevance_scores(rows: Sequence[EvidenceRow]) -> dict[str, float]:
     """What a node scorer kept of the subgraph, as each of the question's rows says."""
     why = json.loads(rows[0]["why"] or "{}") if rows else {}
     if not why.get("of") or why["spread"] is None:
@@ -66,7 +68,7 @@ def _relevance_scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {"kept_share": why["kept"] / why["of"], "spread": why["spread"]}
 
 
-def option_support(question: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+def option_support(question: QuestionRow, rows: Sequence[EvidenceRow]) -> dict[str, float | None]:
     """Best evidence score of each option, by label; None without evidence.
 
     Evidence of the whole question supports the option it was searched for, or the options that it names.
@@ -87,19 +89,23 @@ def option_support(question: Mapping[str, Any], rows: Sequence[Mapping[str, Any]
     return best
 
 
-def signal_values(questions: Iterable[Mapping[str, Any]], evidence: pl.DataFrame) -> list[float]:
+def signal_values(questions: Iterable[QuestionRow], evidence: pl.DataFrame) -> list[float]:
     """``graph_signal`` of each question with one right option that does not ask for an exception."""
-    rows = evidence.filter(pl.col("kind").is_in(GRAPH_KINDS)).rows_by_key("question_id", named=True, include_key=True)
-    return [
-        scores["signal"]
-        for question in filter(_has_one_right_option, questions)
-        if (scores := _discrimination_scores(question, rows.get(question["question_id"], [])))
-    ]
+    rows = rows_by_question(evidence.filter(pl.col("kind").is_in(GRAPH_KINDS)), EvidenceRow)
+    values = []
+    for question in questions:
+        right = _find_right_label(question)
+        if right is None:
+            continue
+        scores = _discrimination_scores(question, right, rows.get(question["question_id"], []))
+        if scores:
+            values.append(scores["signal"])
+    return values
 
 
-def _linking_scores(question: Mapping[str, Any], subgraph: Mapping[str, Any]) -> dict[str, float]:
+def _linking_scores(question: QuestionRow, right_label: str, subgraph: SubgraphRow) -> dict[str, float]:
     hop = {node["node_id"]: node["hop"] for node in subgraph["nodes"]}
-    right = {node for link in subgraph["targets"] if link["option"] == question["gold"][0] for node in link["node_ids"]}
+    right = {node for link in subgraph["targets"] if link["option"] == right_label for node in link["node_ids"]}
     scores: dict[str, float] = {
         "linked": bool(subgraph["concepts"]),
         "right_linked": bool(right),
@@ -117,8 +123,8 @@ def _linking_scores(question: Mapping[str, Any], subgraph: Mapping[str, Any]) ->
     return {name: float(value) for name, value in scores.items()}
 
 
-def _discrimination_scores(question: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    right, support = question["gold"][0], option_support(question, rows)
+def _discrimination_scores(question: QuestionRow, right: str, rows: Sequence[EvidenceRow]) -> dict[str, float]:
+    support = option_support(question, rows)
     ranks = {label: -math.inf if value is None else value for label, value in support.items()}
     if len(ranks) < 2 or right not in ranks:
         return {}

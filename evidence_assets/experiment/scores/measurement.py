@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,9 +31,9 @@ from evidence_assets.experiment.scores.scoring import (
     graded_questions,
     is_correct,
 )
+from evidence_assets.experiment.stored_rows import PredictionRow, QuestionRow, typed_rows
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 
-Question = Mapping[str, Any]
 QUESTION_WORDS = 120
 """Last words of a question that the baseline ``association`` encodes: the encoder reads no more."""
 _ANSWERS = ("accuracy", "supported_accuracy", "answered_share")
@@ -64,7 +63,7 @@ class VariantTables:
 def measure(family: str, questions: pl.DataFrame, tables: VariantTables) -> dict[str, Estimate]:
     """The metrics of ``METRICS`` that these questions have, as in ``scores``."""
     if family == "retrieval":
-        estimates = passage_metrics(questions.to_dicts(), tables.evidence, tables.documents)
+        estimates = passage_metrics(typed_rows(questions, QuestionRow), tables.evidence, tables.documents)
     else:
         chain_ids = tables.chains.join(questions.select("question_id"), "question_id", "semi").select("chain_id")
         of_questions = {
@@ -74,19 +73,19 @@ def measure(family: str, questions: pl.DataFrame, tables: VariantTables) -> dict
             "citations": tables.citations.join(chain_ids, "chain_id", "semi") if chain_ids.height else tables.citations,
         }
         estimates = {name: e for name, e in answer_metrics(of_questions).items() if not math.isnan(e.value)}
-        if signals := question_values(family, questions.to_dicts(), tables).get("graph_signal"):
+        if signals := question_values(family, typed_rows(questions, QuestionRow), tables).get("graph_signal"):
             estimates["graph_signal"] = bootstrap(signals)
     return {name: estimates[name] for name in METRICS[family] if name in estimates}
 
 
-def question_values(family: str, questions: Sequence[Question], tables: VariantTables) -> dict[str, list[float]]:
+def question_values(family: str, questions: Sequence[QuestionRow], tables: VariantTables) -> dict[str, list[float]]:
     """Metrics that each graded question has on its own, for paired differences; in the order of the questions."""
     if family == "retrieval":
         values = passage_values(questions, tables.evidence, tables.documents)
     else:
-        predictions = {row["question_id"]: row for row in tables.predictions.iter_rows(named=True)}
+        predictions = {row["question_id"]: row for row in typed_rows(tables.predictions, PredictionRow)}
         values = _answer_values(
-            family, [(dict(q), predictions.get(q["question_id"], NO_ANSWER)) for q in graded_questions(questions)]
+            family, [(q, predictions.get(q["question_id"], NO_ANSWER)) for q in graded_questions(questions)]
         )
     if family == "mcqa" and tables.evidence["kind"].is_in(graph_stages.GRAPH_KINDS).any():
         values["graph_signal"] = graph_stages.signal_values(questions, tables.evidence)
@@ -95,11 +94,11 @@ def question_values(family: str, questions: Sequence[Question], tables: VariantT
     return {name: values[name] for name in METRICS[family] if name in values}
 
 
-def _answer_values(family: str, answers: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, list[float]]:
+def _answer_values(family: str, answers: Sequence[tuple[QuestionRow, PredictionRow]]) -> dict[str, list[float]]:
     if family == "search":
-        gains = [gains_of(p["ranked_answers"] or [], q["gold"]) for q, p in answers]
+        gains = [gains_of(p["ranked_answers"] or [], q["gold"] or ()) for q, p in answers]
         return {"hit@1": [float(hit_at_k(g, 1)) for g in gains], "mrr": [reciprocal_rank(g) for g in gains]}
-    values = {"accuracy": [float(is_correct(q, p)) for q, p in answers]}
+    values = {"accuracy": [float(is_correct(q, p["answer"], p["status"])) for q, p in answers]}
     if family == "graph":
         values["token_f1"] = [token_f1(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["gold"]]
     return values
@@ -115,14 +114,14 @@ def paired_differences(
 # Baselines ------------------------------------------------------------------------------------------------------------
 
 
-def baseline_answers(questions: Sequence[Question], other_half: Sequence[Question]) -> dict[str, list[str]]:
+def baseline_answers(questions: Sequence[QuestionRow], other_half: Sequence[QuestionRow]) -> dict[str, list[str]]:
     """Labels that each baseline answers the questions with.
 
     ``longest option``; ``association``: the option whose vector is nearest to the question's; ``most frequent``: the
     gold label that is the most frequent in the other half (of the same questions without one, which favours it).
     Claims have the last one only.
     """
-    counts = Counter(label for question in graded_questions(other_half) for label in question["gold"])
+    counts = Counter(label for question in graded_questions(other_half) for label in question["gold"] or ())
     answers = {"most frequent": [counts.most_common(1)[0][0] if counts else ""] * len(questions)}
     if any(question["task"] != "mcqa" for question in questions):
         return answers
@@ -138,7 +137,7 @@ def baseline_answers(questions: Sequence[Question], other_half: Sequence[Questio
     }
 
 
-def nearest_answers(questions: Sequence[Question], chains: pl.DataFrame) -> list[str]:
+def nearest_answers(questions: Sequence[QuestionRow], chains: pl.DataFrame) -> list[str]:
     """The label whose chain has the nearest statement (``support``); "" without chains."""
     supported = chains.select("question_id", "hypothesis", "support").drop_nulls()
     nearest = supported.sort("support", "hypothesis", descending=[True, False]).unique("question_id", keep="first")
@@ -146,11 +145,11 @@ def nearest_answers(questions: Sequence[Question], chains: pl.DataFrame) -> list
     return [labels.get(question["question_id"], "") for question in questions]
 
 
-def _best_label(question: Question, values: Sequence[float]) -> str:
+def _best_label(question: QuestionRow, values: Sequence[float]) -> str:
     return option_labels(question["task"], question["options"])[int(np.argmax(values))]
 
 
-def count_correct(questions: Sequence[Question], answers: Sequence[str]) -> tuple[Estimate, list[float]]:
+def count_correct(questions: Sequence[QuestionRow], answers: Sequence[str]) -> tuple[Estimate, list[float]]:
     """Accuracy of these answers to the graded questions, and whether each is right."""
     pairs = zip(questions, answers, strict=True)
     hits = [answer in question["gold"] for question, answer in pairs if question["gold"] is not None]

@@ -7,7 +7,6 @@ Metrics of gold answers skip questions without one. Facts recalled by a language
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -29,16 +28,13 @@ from evidence_assets.experiment.scores.metrics import (
     reciprocal_rank,
 )
 from evidence_assets.experiment.scores.scoring import evidence_metrics
+from evidence_assets.experiment.stored_rows import EvidenceRow, QuestionRow, typed_rows
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reproduction.published_figures import INCLUDED_SUFFIX
 
 
 def triple_metrics(
-    questions: Sequence[dict[str, Any]],
-    evidence: pl.DataFrame,
-    encoder: Encoder | None = None,
-    *,
-    recalled: bool = False,
+    questions: Sequence[QuestionRow], evidence: pl.DataFrame, encoder: Encoder | None = None, *, recalled: bool = False
 ) -> dict[str, Estimate]:
     """Means over questions, with Wilson intervals for hits.
 
@@ -74,7 +70,7 @@ def triple_metrics(
     }
 
 
-def _gold_scores(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, float]:
+def _gold_scores(question: QuestionRow, rows: list[EvidenceRow]) -> dict[str, float]:
     """Hits and F1 of one question's triples, for the gold answers and paths that it has."""
     scores: dict[str, float] = {}
     triples = [triple for row in rows if (triple := triple_of(row))]
@@ -108,14 +104,14 @@ DEPTHS = (2, 5, 10, 100)
 def ranked_documents(evidence: pl.DataFrame, document_of: Mapping[str, str]) -> dict[str, list[str]]:
     """Documents of each question's chunks, ranked by their best chunk."""
     rankings: dict[str, dict[str, None]] = {}
-    for row in evidence.sort("question_id", "rank", "option").iter_rows(named=True):
+    for row in typed_rows(evidence.sort("question_id", "rank", "option"), EvidenceRow):
         if row["source_kind"] == "chunk" and row["source_id"] in document_of:
             rankings.setdefault(row["question_id"], {})[document_of[row["source_id"]]] = None
     return {question: list(documents) for question, documents in rankings.items()}
 
 
 def passage_values(
-    questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame, document_of: Mapping[str, str]
+    questions: Sequence[QuestionRow], evidence: pl.DataFrame, document_of: Mapping[str, str]
 ) -> dict[str, list[float]]:
     """Recall, nDCG and reciprocal rank per question with gold documents."""
     rankings = ranked_documents(evidence, document_of)
@@ -129,7 +125,7 @@ def passage_values(
 
 
 def passage_metrics(
-    questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame, document_of: Mapping[str, str]
+    questions: Sequence[QuestionRow], evidence: pl.DataFrame, document_of: Mapping[str, str]
 ) -> dict[str, Estimate]:
     """Means of :func:`passage_values`, recall of gold sentences, and word coverage."""
     values = passage_values(questions, evidence, document_of)
@@ -138,7 +134,7 @@ def passage_metrics(
     return metrics | evidence_metrics([with_gold_sentences(q) for q in questions], evidence)
 
 
-def with_gold_sentences(question: Mapping[str, Any]) -> dict[str, Any]:
+def with_gold_sentences(question: QuestionRow) -> QuestionRow:
     """The question with its gold sentences alone; no single chunk contains a whole gold document."""
     sentences = [gold for gold in question["gold_evidence"] if gold["kind"] == "sentence" and gold["text"]]
     return {**question, "gold_evidence": sentences}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import cast
 
 import polars as pl
 
@@ -30,51 +30,48 @@ from evidence_assets.experiment.scores.metrics import (
     token_f1,
     without_interval,
 )
+from evidence_assets.experiment.stored_rows import PredictionRow, QuestionRow, typed_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.confidence import RAW_SHARE
 from evidence_assets.reproduction.published_figures import PublishedName, add_published_figures
 
-_Row = TypeVar("_Row", bound=Mapping[str, Any])
-_Answer = tuple[dict[str, Any], dict[str, Any]]
+_Answer = tuple[QuestionRow, PredictionRow]
 """A question and its prediction."""
-NO_ANSWER: dict[str, Any] = {"status": "failed"} | dict.fromkeys(
-    ("answer", "confidence", "confidence_basis", "supported_answers", "ranked_answers", "probabilities")
-)
+NO_ANSWER = cast(PredictionRow, dict.fromkeys(PredictionRow.__annotations__) | {"status": "failed"})
 """The prediction of a question that has none."""
 
 
-def is_correct(question: dict[str, Any], prediction: Mapping[str, Any]) -> bool:
-    """Whether a prediction is correct: the gold label, or a text with a gold answer or alias.
+def is_correct(question: QuestionRow, answer: str | None, status: str) -> bool:
+    """Whether an answer is correct: the gold label, or a text with a gold answer or alias.
 
     If no answer is right (``gold`` is empty), the status ``insufficient`` is correct. The question must be graded.
     """
-    if prediction["status"] == "failed":
+    if status == "failed":
         return False
-    gold = list(question["gold"])
-    if not gold:
-        return bool(prediction["status"] == "insufficient")
-    if prediction["answer"] is None:
+    if not question["gold"]:
+        return status == "insufficient"
+    if answer is None:
         return False
     if question["task"] != "kgqa":
-        return prediction["answer"] in gold
-    return exact_match(prediction["answer"], accepted_answers(question))
+        return answer in question["gold"]
+    return exact_match(answer, accepted_answers(question))
 
 
-def graded_questions(questions: Iterable[_Row]) -> list[_Row]:
+def graded_questions(questions: Iterable[QuestionRow]) -> list[QuestionRow]:
     """The questions whose right answer is known, or known not to exist."""
     return [question for question in questions if question["gold"] is not None]
 
 
-def accepted_answers(question: Mapping[str, Any]) -> list[str]:
+def accepted_answers(question: QuestionRow) -> list[str]:
     """Gold answers and their aliases."""
-    return [*question["gold"], *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
+    return [*(question["gold"] or ()), *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
 
 
-def set_accuracy(gold: Sequence[str], prediction: Mapping[str, Any]) -> float:
+def set_accuracy(gold: Sequence[str], prediction: PredictionRow) -> float:
     """Shared options over all options of the supported and the right answers; 1 / their number if one is right."""
     supported = set(prediction["supported_answers"] or ())
-    if not supported and prediction["status"] == "answered":
+    if not supported and prediction["status"] == "answered" and prediction["answer"]:
         supported = {prediction["answer"]}
     return len(supported & set(gold)) / len(supported | set(gold))
 
@@ -82,9 +79,9 @@ def set_accuracy(gold: Sequence[str], prediction: Mapping[str, Any]) -> float:
 def class_metrics(answers: Iterable[_Answer]) -> dict[str, Estimate]:
     """Precision, recall and F1 per label of the graded claims; Wilson intervals for the first two."""
     claims = [
-        (question["gold"][0], None if prediction["status"] == "failed" else prediction["answer"])
+        (gold[0], None if prediction["status"] == "failed" else prediction["answer"])
         for question, prediction in answers
-        if question["task"] == "verification" and len(question["gold"] or ()) == 1
+        if question["task"] == "verification" and (gold := question["gold"]) and len(gold) == 1
     ]
     metrics = {}
     for label in sorted({gold for gold, _ in claims}):
@@ -98,7 +95,7 @@ def class_metrics(answers: Iterable[_Answer]) -> dict[str, Estimate]:
 
 
 def evidence_metrics(
-    questions: Sequence[dict[str, Any]], evidence: pl.DataFrame, encoder: Encoder | None = None
+    questions: Sequence[QuestionRow], evidence: pl.DataFrame, encoder: Encoder | None = None
 ) -> dict[str, Estimate]:
     """Metrics of the evidence, independent of the answers: gold recall by depth, word and token coverage."""
     metrics = {}
@@ -122,8 +119,8 @@ def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None =
         the shares that change without the cited evidence (necessity) and that it alone gives (sufficiency).
     ``encoder``: Encoder for the similarity of question and evidence tokens (BERTScore).
     """
-    questions = tables["questions"].sort("question_id").to_dicts()
-    predictions = {row["question_id"]: row for row in tables["predictions"].to_dicts()}
+    questions = typed_rows(tables["questions"].sort("question_id"), QuestionRow)
+    predictions = {row["question_id"]: row for row in typed_rows(tables["predictions"], PredictionRow)}
     answers = [(q, predictions.get(q["question_id"], NO_ANSWER)) for q in questions]
     metrics = correctness_metrics(answers)
     metrics["incomplete_share"] = accuracy([bool(row["omissions"]) for row in predictions.values()])
@@ -138,31 +135,38 @@ def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None =
 
 def correctness_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
     """Accuracy, shares of each status, sets of options, confidence, and words of short answers."""
-    graded = [(q, p, is_correct(q, p)) for q, p in answers if q["gold"] is not None]
+    graded = [(q, p, is_correct(q, p["answer"], p["status"])) for q, p in answers if q["gold"] is not None]
     metrics = {"accuracy": accuracy([right for *_, right in graded])}
     for status in ("answered", "ambiguous", "insufficient", "failed"):
         metrics[f"{status}_share"] = accuracy([p["status"] == status for _, p in answers])
     metrics["supported_accuracy"] = accuracy([right for _, p, right in graded if p["status"] == "answered"])
     if choices := [set_accuracy(q["gold"], p) for q, p in answers if q["options"] and q["gold"]]:
         metrics["set_accuracy"] = mean(choices)
-    confident = [(p["confidence"], right) for q, p, right in graded if q["gold"] and has_fitted_confidence(p)]
+    confident = [
+        (confidence, right)
+        for q, p, right in graded
+        if q["gold"] and has_fitted_confidence(p) and (confidence := p["confidence"]) is not None
+    ]
     metrics |= confidence_metrics([confidence for confidence, _ in confident], [right for _, right in confident])
     if short := [(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["task"] == "kgqa" and q["gold"]]:
         metrics["token_f1"] = mean([token_f1(text, accepted) for text, accepted in short])
     return metrics
 
 
-def has_fitted_confidence(prediction: Mapping[str, Any]) -> bool:
+def has_fitted_confidence(prediction: PredictionRow) -> bool:
     """Whether the confidence of a prediction is a probability: of options, or by a fit."""
     return bool(prediction["probabilities"]) or prediction["confidence_basis"] not in (None, RAW_SHARE)
 
 
 def ranking_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
     """Metrics of the ranked nodes of searches; empty for questions of other tasks."""
-    searches = [(q, p) for q, p in answers if q["task"] == "skb_search" and q["gold"] is not None]
-    if not searches:
+    rankings = [
+        (gains_of(p["ranked_answers"] or [], gold), len(gold))
+        for q, p in answers
+        if q["task"] == "skb_search" and (gold := q["gold"]) is not None
+    ]
+    if not rankings:
         return {}
-    rankings = [(gains_of(p["ranked_answers"] or [], q["gold"]), len(q["gold"])) for q, p in searches]
     metrics = {f"hit@{k}": accuracy([hit_at_k(gains, k) for gains, _ in rankings]) for k in (1, 5, 10)}
     metrics["ndcg@10"] = mean([ndcg_at_k(gains, 10, n) for gains, n in rankings])
     metrics["recall@20"] = mean([recall_at_k(gains, 20, n) if n else 0.0 for gains, n in rankings])
@@ -171,8 +175,8 @@ def ranking_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
 
 
 def citation_metrics(
-    questions: Sequence[dict[str, Any]],
-    predictions: Mapping[str, dict[str, Any]],
+    questions: Sequence[QuestionRow],
+    predictions: Mapping[str, PredictionRow],
     evidence: pl.DataFrame,
     citations: pl.DataFrame,
 ) -> dict[str, Estimate]:
@@ -206,7 +210,7 @@ def metric_rows(
     metrics: Mapping[str, Estimate],
     published_names: Sequence[PublishedName] = (),
     kind: str = "benchmark",
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """One row of ``scores`` per metric of a benchmark or other scope, with the published figure."""
     reasoner_key = [reasoner] if reasoner or kind == "benchmark" else []
     rows = [

@@ -17,6 +17,7 @@ from evidence_assets.experiment.answers.chains import ChainSlot, add_chain, omis
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
+from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
@@ -340,7 +341,7 @@ def read_background(recalled: pl.DataFrame) -> StoredBackground:
     """Background knowledge for the selector, from the rows of ``build_recall_rows``."""
     failures = recalled.filter(pl.col("status") == "failed").select("question_id", "error").iter_rows()
     errors = {question: f"no background knowledge: {error}" for question, error in failures}
-    omissions = {r["question_id"]: omissions_of(r, "background knowledge") for r in recalled.iter_rows(named=True)}
+    omissions = {r["question_id"]: omissions_of(r, "background knowledge") for r in typed_rows(recalled, ChainRow)}
     triples: dict[str, list[RecalledTriple]] = {}
     for row, _, triple in _iter_triples(recalled):
         triples.setdefault(row["question_id"], []).append(triple)

@@ -25,6 +25,7 @@ from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.registry import get_encoder
@@ -53,7 +54,8 @@ def recorded_stages(variant: Variant) -> list[Stage]:
 def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
     name, _, model = file.stem.partition("@")
     system, _, variant = name.partition("+")
-    published, question_rows = [PublishedName(system, variant, model)], questions.to_dicts()
+    published = [PublishedName(system, variant, model)]
+    question_rows = typed_rows(questions, QuestionRow)
     rows = _match_rows(
         file,
         {q["source_id"]: q for q in question_rows},
@@ -87,8 +89,8 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
 
 
 def _match_rows(
-    file: Path, questions: Mapping[str, dict[str, Any]], reject_unknown: bool
-) -> Iterator[tuple[dict[str, Any], Row]]:
+    file: Path, questions: Mapping[str, QuestionRow], reject_unknown: bool
+) -> Iterator[tuple[QuestionRow, Row]]:
     """Each row with its question; rows of unknown questions are skipped or rejected."""
     ids = set()
     for row in jsonl_rows(file):

@@ -129,7 +129,10 @@ def build_harvest_rows(
             )
     triple_ids = dict.fromkeys(triple["triple_id"] for triple in triples)
     lineage += [edge("triple", triple_id, GENERATED, "model", model, model) for triple_id in triple_ids]
-    metadata = {"prompts": sum(p.kept for p in harvests[0].prompts), "candidates": len(candidate_tuples)}
+    metadata: dict[str, object] = {
+        "prompts": sum(p.kept for p in harvests[0].prompts),
+        "candidates": len(candidate_tuples),
+    }
     side_tables = {"prompts": prompts, "candidate_tuples": candidate_tuples}
     return StageOutput(triples, lineage, metadata, reused=0, other_tables=side_tables)
 
