@@ -72,9 +72,9 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
     return assets
 
 
-def select_all(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
-    """All that the profile loads, as backfills are asked for: what is known at once, or, once the seed files are
-    looked at, the rest, which waits for a partition of each."""
+def select_all(cluster: Cluster, *, after_seeds: bool) -> list[dict[str, Any]]:
+    """The profile's assets as selections of a backfill: those with partitions at once, or, after the seed files are
+    read, those that wait for a partition of each file."""
     from evidence_assets.assets.definitions import load_definitions
     from evidence_assets.cli.run_selection import EVERYTHING, list_partitions
 
@@ -85,7 +85,7 @@ def select_all(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
             node = graph.get(key)
             if isinstance(node.partitions_def, dg.DynamicPartitionsDefinition) or node.parent_keys & later:
                 later.add(key)
-            if not node.is_executable or (key in later) != found_out:
+            if not node.is_executable or (key in later) != after_seeds:
                 continue
             names = [name for name in list_partitions(graph, key, instance, EVERYTHING) if name is not None]
             over = {"partitions": {"ranges": [{"start": name, "end": name} for name in names]}} if names else {}
@@ -211,7 +211,9 @@ def main() -> int:
             return compare_with_folder(cluster, command)
         names = [name for name in options.variants.split(",") if name]
         with log_seconds(f"backfilled: {options.benchmark or 'the whole sample'}"):
-            assets = selection(options.benchmark, names) if options.benchmark else select_all(cluster, found_out=False)
+            assets = (
+                selection(options.benchmark, names) if options.benchmark else select_all(cluster, after_seeds=False)
+            )
             backfill_ids = [backfill(cluster, assets, "first")]
             if "twice" in options.drill:
                 backfill_ids.append(backfill(cluster, assets, "second"))
@@ -234,7 +236,7 @@ def main() -> int:
                 return 1
         if not options.benchmark:
             with log_seconds("backfilled: what waited for the seed files"):
-                last_backfill = backfill(cluster, select_all(cluster, found_out=True), "first")
+                last_backfill = backfill(cluster, select_all(cluster, after_seeds=True), "first")
                 if run_backfill(cluster, last_backfill, lambda running: None) != "COMPLETED_SUCCESS":
                     return 1
         if "ten" in options.drill:

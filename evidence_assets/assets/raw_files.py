@@ -29,7 +29,7 @@ def raw_assets(
         check_raw_name(name, key)
     if declaration.source:
         return declaration.source, []
-    return key, [raw_asset(key, raw_paths, contents or declaration.holds)]
+    return key, [raw_asset(key, raw_paths, contents or declaration.contents)]
 
 
 class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):

@@ -256,7 +256,7 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
         )
         merged = profiles.load().harvesting.collections
         reference_files = [
-            raw_asset(reference.key, list(reference.paths), reference.holds)
+            raw_asset(reference.key, list(reference.paths), reference.contents)
             for reference in load_references().values()
             if reference.collection in merged
         ]

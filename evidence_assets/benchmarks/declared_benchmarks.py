@@ -48,6 +48,8 @@ FAMILY_OF_TASK: dict[str, Family] = {
 }
 USER_COMPONENTS = ("Benchmark", "Corpus", "Graph", "GraphPassages", "KnowledgeBase")
 """The only components that a lake or project may declare: declarations are data and must not name other code."""
+RENAMED_FIELDS = {"holds": "contents"}
+"""Present names of fields by the names in older declarations."""
 SEED_SEPARATOR = "-seed"
 """Separates the name of a random sample from its seed; the papers omit the seed."""
 
@@ -120,6 +122,7 @@ def _read_folder(folder: Path) -> Iterator[Declaration]:
             attributes = document.get("attributes") or {}
             if not isinstance(attributes, dict):
                 raise BadInput("is not a mapping", file=path, field="attributes")
+            attributes = {RENAMED_FIELDS.get(name, name): value for name, value in attributes.items()}
             declaration = Declaration(path, str(document.get("type", "")), attributes, number)
             declaration.check_names(document, ("type", "attributes"))
             yield declaration
@@ -201,7 +204,7 @@ class RawInput(StrictModel):
     """Raw asset that provides the files; if empty, a separate asset observes them."""
     profiles: tuple[str, ...] = ()
     """Profiles (and profiles that extend them) that include the asset; empty for all."""
-    holds: str = ""
+    contents: str = ""
     """Content, source and licence of the files, shown if they are missing."""
     differs: str = ""
     """Difference from the data behind published figures, such as another date; shown with each score that uses it."""

@@ -313,15 +313,15 @@ def required_data(sources: Sequence[CellSource]) -> dict[str, str]:
         elif source.benchmark not in data:
             data |= data_sources(all_benchmarks()[source.benchmark])
     vectors = {f"embeddings/{source.variant.parameters.get('embedding', '')}" for source in sources}
-    return data | {files.name: files.holds for files in all_raw_files() if files.name in vectors}
+    return data | {files.name: files.contents for files in all_raw_files() if files.name in vectors}
 
 
 def data_sources(benchmark: Benchmark) -> dict[str, str]:
     """The data that a benchmark's answers need: contents and origin of each."""
     dataset = load_datasets().get(benchmark.reader)
     names = (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy)
-    return {benchmark.name: benchmark.holds or (dataset.describe_files(benchmark.split) if dataset else "")} | {
-        name: str(attributes.get("holds", "")) for name in names for attributes in _declarations(name)
+    return {benchmark.name: benchmark.contents or (dataset.describe_files(benchmark.split) if dataset else "")} | {
+        name: str(attributes.get("contents", "")) for name in names for attributes in _declarations(name)
     }
 
 

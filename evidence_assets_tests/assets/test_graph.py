@@ -119,7 +119,7 @@ def test_every_source_of_the_paper_profile_states_its_origin() -> None:
         for declared in declarations_of(kind):
             attributes = declared.attributes
             if "paper" in (attributes.get("profiles") or ()) and not attributes.get("source"):
-                assert len(attributes.get("holds", "")) > 20, attributes["name"]
+                assert len(attributes.get("contents", "")) > 20, attributes["name"]
 
 
 def test_rates_of_reading_and_sorting_are_logged(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

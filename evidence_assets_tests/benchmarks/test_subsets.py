@@ -1,5 +1,6 @@
 """Parts of benchmarks: named by what they are, the same questions at every reading, never taken for the whole."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -74,3 +75,10 @@ def test_the_official_size_of_a_part_is_known() -> None:
     sizes = {name: benchmark.official_size for name, benchmark in all_benchmarks().items()}
     assert (sizes["tabmcq"], sizes["tabmcq.first150"], sizes["stark_prime_synth.test-0.1"]) == (9092, 150, 280)
     assert sizes["sample_mcqa"] is None
+
+
+def test_a_declaration_with_the_former_name_of_a_field_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "defs.yaml").write_text(
+        "type: evidence_assets.assets.benchmark.Benchmark\nattributes: {name: quiz, task: mcqa, holds: our quiz}\n"
+    )
+    assert all_benchmarks(tmp_path)["quiz"].contents == "our quiz"

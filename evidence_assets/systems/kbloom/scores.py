@@ -64,7 +64,7 @@ class Reference(BaseModel):
     """A graph format (``benchmarks.graphs.formats``), or ``lama``."""
     paths: tuple[str, ...]
     """Paths of its files, relative to the lake's ``raw`` folder."""
-    holds: str
+    contents: str
     """Content of the files and where to obtain them."""
 
     @property

@@ -309,7 +309,7 @@ def list_scopes(settings: HarvestSettings) -> list[ScoreTarget]:
     seed_note = "the seed files of {} (systems/kbloom/relations, or your own)"
     return [
         *(ScoreTarget(name, of_collection, seed_note.format(name)) for name in collections),
-        *(ScoreTarget(one.name, of_reference, one.holds) for one in settings.references),
+        *(ScoreTarget(one.name, of_reference, one.contents) for one in settings.references),
     ]
 
 
