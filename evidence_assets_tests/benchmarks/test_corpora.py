@@ -75,7 +75,7 @@ def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
         ("a.parquet", b"PAR1 cut short", r"a\.parquet: the Parquet file is damaged after row 0"),
     ],
 )
-def test_bad_corpora(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+def test_a_faulty_corpus_is_named_by_file_and_field(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(BadInput, match=message):
         list(read_documents(tmp_path))

@@ -140,12 +140,12 @@ def test_tables_are_read_unchanged(tmp_path: Path) -> None:
         ({"title": "C"}, "title: unknown field"),
     ],
 )
-def test_faulty_tables(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+def test_a_faulty_table_is_named_by_line_and_field(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=rf"tables\.jsonl:1: {message}"):
         tables(tmp_path, {"table_id": "t", "header": [], "rows": []} | changes)
 
 
-def test_table_files(tmp_path: Path) -> None:
+def test_csv_and_parquet_files_are_read_as_tables(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\ufeffname;price\nTea;3,50\nCoffee;4\n\n", encoding="utf-8")
     pq.write_table(pa.table({"name": ["x", None], "n": [1, 2]}), tmp_path / "b.parquet")
     first, second = read_table_file(tmp_path / "a.csv"), read_table_file(tmp_path / "b.parquet")

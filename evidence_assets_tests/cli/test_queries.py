@@ -1,6 +1,9 @@
 """What `evidence trace`, `diff`, `impact` and `scoreboard` print."""
 
 import json
+import re
+import statistics
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.lineage import CITED, DERIVED, USED, WAS_SHOWN, Node, edge, history_rows
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.conftest import REPOSITORY, World
 from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
 
 PREDICTIONS, EVIDENCE = "predictions/mcqa/s", "evidence/mcqa/s"
@@ -131,3 +135,26 @@ def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path)
     assert json.loads(as_json) == [{"a": None, "b": None, "c": 1.5}]
     unknown = CliRunner().invoke(app, ["scoreboard", "chess", "--lake", str(tmp_path)]).output
     assert "no benchmark 'chess'; these have scores: quiz" in unknown
+
+
+# The queries of docs/reproduction.md for table 3.2 and figure 3.3, against plain loops over the stored rows
+
+
+def test_the_documented_queries_count_tables_and_labels(made_world: World) -> None:
+    page = (REPOSITORY / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    queries = [sql for sql in re.findall(r'^evidence query "(.+)"$', page, re.M) if "verification" in sql]
+    sizes, labels = (json.loads(made_world.invoke("query", sql, "--format", "json").stdout) for sql in queries)
+    lake = Lake(made_world.root / "data_lake")
+    claims = lake.read("questions", "questions/table").filter(pl.col("task") == "verification").to_dicts()
+    tables = {row["table_id"]: row for row in lake.read("tables").to_dicts()}
+    assert claims
+    for row in sizes:
+        tables_of_claims = [tables[claim["table_id"]] for claim in claims if claim["benchmark"] == row["benchmark"]]
+        assert row["claims"] == len(tables_of_claims)
+        columns, rows = zip(*((len(table["header"]), table["n_rows"]) for table in tables_of_claims), strict=True)
+        for name, counts in (("column", columns), ("row", rows)):
+            assert (row[f"min_{name}"], row[f"max_{name}"]) == (min(counts), max(counts))
+            assert row[f"mode_{name}"] in statistics.multimode(counts)
+            assert abs(row[f"average_{name}"] - statistics.mean(counts)) < 0.006
+    claims_by_label = Counter((claim["benchmark"], claim["gold"][0]) for claim in claims)
+    assert {(row["benchmark"], row["label"]): row["claims"] for row in labels} == claims_by_label

@@ -39,9 +39,6 @@ class CountingSolver:
     def __init__(self) -> None:
         self.n_explained = 0
 
-    def task_version(self, task: ExplainOption) -> str:
-        return self.version
-
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         self.n_explained += len(tasks)
         return [

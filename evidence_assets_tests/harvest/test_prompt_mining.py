@@ -131,7 +131,7 @@ def test_mining_keeps_the_best_and_normalises() -> None:
     assert all(item.weight == 0 for item in mined[3:])
 
 
-def test_settings() -> None:
+def test_the_initial_prompt_alone_or_the_best_mined_one_is_kept() -> None:
     sentences = ["Paris is the seat of France"]
     [only] = mine_prompts(PROMPT, PAIRS, models(sentences), setting="initial")
     assert (only.text, only.weight, only.kept) == (PROMPT, 1.0, True)

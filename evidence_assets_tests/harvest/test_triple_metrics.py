@@ -68,7 +68,7 @@ def test_precision_is_that_of_200_experiments_of_100_tuples_per_relation() -> No
     assert 0.6 < twenty_relations.deviation < 1, "as printed for 20 relations: 0.61 to 0.90"
 
 
-def test_agreement() -> None:
+def test_prompts_that_agree_on_a_triple_support_it() -> None:
     values = np.asarray([[-1.0, -9.0], [-2.0, -1.0], [-30.0, -40.0], [-31.0, -30.0]])
     assert find_supporting_prompts(values, ["1-1", "1-1", "2-2", "2-2"]) == [(0,), (1,), (0,), (1,)]
     assert find_supporting_prompts(values[:1], ["1-1"]) == [(0, 1)]

@@ -94,7 +94,9 @@ class TestTransformers(GeneratorContract):
         replies = {complete(local, [replace(PLAIN[0], temperature=t)])[0].text for t in (0.0, 2.0)}
         assert len(replies) == 2 and torch.equal(torch.rand(1), expected)
 
-    def test_bad_input(self, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_model_that_cannot_be_loaded_is_an_error_with_a_remedy(
+        self, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         (tmp_path / "config.json").write_text("{}")
         with pytest.raises(ModelUnavailable, match="lacks its tokenizer"):
             TransformersGenerator(str(tmp_path))

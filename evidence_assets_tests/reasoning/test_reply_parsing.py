@@ -115,7 +115,7 @@ def test_texts_that_do_not_decide(reply: str, options: list[str], reason: str) -
         ("The table supports the claim.", "SUPPORTS"),
     ],
 )
-def test_claims(reply: str, label: str) -> None:
+def test_the_label_of_a_claim_is_read_from_any_wording(reply: str, label: str) -> None:
     assert parse_answer(reply, CLAIM, CLAIM) == label
 
 

@@ -78,7 +78,7 @@ def test_every_character_is_in_exactly_one_chunk_within_the_limit(text: str, lim
         ("東京は大きい。人が多い。", ["東京は大きい。", "人が多い。"]),
     ],
 )
-def test_sentences(text: str, expected: list[str]) -> None:
+def test_sentences_end_neither_at_abbreviations_nor_at_decimals(text: str, expected: list[str]) -> None:
     assert [text[a:b] for a, b in sentence_spans(text)] == expected
 
 

@@ -42,7 +42,9 @@ def test_recorded_answers_are_scored(tmp_path: Path) -> None:
         ({"outside": "../"}, r"index\.tsv:2: path: lies outside the recording"),
     ],
 )
-def test_faulty_recordings(tmp_path: Path, changed_fields: dict[str, Any], message: str) -> None:
+def test_a_faulty_recording_is_named_by_line_and_field(
+    tmp_path: Path, changed_fields: dict[str, Any], message: str
+) -> None:
     with pytest.raises(BadInput, match=message):
         list(score_recording(lay(tmp_path, ["B", "A"], **changed_fields)))
 
