@@ -56,7 +56,8 @@ def build_question(
 
     For a table, a text without a question mark is a claim to verify, and the default options are the table's cells.
     """
-    text, options = " ".join(text.split()), [" ".join(option.split()) for option in options]
+    text = " ".join(text.split())
+    options = [" ".join(option.split()) for option in options]
     if not text:
         raise BadInput("the question is empty: give it as one text, in quotation marks")
     if len(set(map(str.casefold, options))) < len(options):
@@ -67,10 +68,12 @@ def build_question(
     negated = None
     if table is not None:
         if not options and TABLE_SOLVER.is_statement(text):
-            task, options = "verification", list(CLAIM_LABELS)
+            task = "verification"
+            options = list(CLAIM_LABELS)
         else:
             view = parse_table(table)
-            task, options = "table_qa", options or table_options(view, text)
+            task = "table_qa"
+            options = options or table_options(view, text)
             negated = False if TABLE_SOLVER.excludes_rows(view, text) else None
     table_id = source.table or None
     return QuestionRecord(
@@ -118,7 +121,8 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
 
     A corpus also gets the graph that declared benchmarks pair with it, if it is the same in all and the lake has it.
     """
-    corpora, graphs = list_corpora(lake), list_graphs(lake)
+    corpora = list_corpora(lake)
+    graphs = list_graphs(lake)
     if table and (corpus or graph):
         raise BadInput("a question on a table is answered from the table alone: remove --corpus, --folder and --graph")
     if graph and graph not in graphs:
@@ -135,18 +139,22 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
             "the lake has no corpus: give a folder of documents with --corpus ./FOLDER, a table by "
             "--table, or build the sample with `evidence demo`"
         )
-    if not corpus:
-        added = {c.attributes.get("name") for c in declarations_of("Corpus", lake.root / DECLARATIONS_FOLDER)}
-        default_corpora = corpora if len(corpora) == 1 else [name for name in corpora if name not in added]
-        if len(default_corpora) != 1:
-            raise BadInput(
-                f"there are several corpora: {', '.join(corpora)}. Choose one, such as "
-                f"`evidence ask … --corpus {corpora[-1]}`, or a --graph"
-            )
-        [corpus] = default_corpora
+    corpus = corpus or _find_default_corpus(lake, corpora)
     joined_graphs = {b.joined_graph for b in benchmarks().values() if b.corpus == corpus and b.joined_graph}
     has_graph = len(joined_graphs) == 1 and joined_graphs <= set(graphs)
     return QuestionSource(corpus, joined_graphs.pop() if has_graph else "")
+
+
+def _find_default_corpus(lake: Lake, corpora: Sequence[str]) -> str:
+    """The only corpus, or the only one that was not added by a user."""
+    added = {c.attributes.get("name") for c in declarations_of("Corpus", lake.root / DECLARATIONS_FOLDER)}
+    default_corpora = corpora if len(corpora) == 1 else [name for name in corpora if name not in added]
+    if len(default_corpora) != 1:
+        raise BadInput(
+            f"there are several corpora: {', '.join(corpora)}. Choose one, such as "
+            f"`evidence ask … --corpus {corpora[-1]}`, or a --graph"
+        )
+    return default_corpora[0]
 
 
 def check_corpus(lake: Lake, name: str) -> None:
@@ -157,7 +165,8 @@ def check_corpus(lake: Lake, name: str) -> None:
 
 
 def store_question(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
-    partition, family = f"{ASKED_BENCHMARK}|{question.question_id}", FAMILY_OF_TASK[question.task]
+    partition = f"{ASKED_BENCHMARK}|{question.question_id}"
+    family = FAMILY_OF_TASK[question.task]
     if table is not None:
         lake.write("tables", partition, {"tables": table_rows([table])})
     lake.write(f"questions/{family}", partition, {"questions": question_rows([question], question.split, 0, 1)})

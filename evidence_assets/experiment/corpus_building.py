@@ -130,7 +130,8 @@ def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.T
 def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, encoder: str = "") -> IndexMeta:
     """Write the corpus files and the index over the vectors of this encoder; empty for the first."""
     settings = profiles.load()
-    partitions, vectors = rows.embedded_shards(lake, name, encoder), rows.embeddings_key(name, encoder)
+    partitions = rows.embedded_shards(lake, name, encoder)
+    vectors = rows.embeddings_key(name, encoder)
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
     with replacing_folder(lake.index_folder(rows.index_key(name, encoder))) as folder:
         write_corpus_files(folder, rows.read_shards(lake, name, encoder))
@@ -149,7 +150,8 @@ def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, en
 def build_token_store(lake: Lake, name: str) -> token_store.StoreMeta:
     """Build the token store over all shards; return its metadata."""
     model = get_encoder(profiles.load().token_encoder).inner
-    folder, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.read_chunk_texts(lake, name)
+    folder = lake.index_folder(f"corpus/{name}/token_store")
+    texts = rows.read_chunk_texts(lake, name)
     return token_store.build_store(folder, texts, model, model_key(model), rows.chunks_version(lake, name))
 
 
@@ -170,7 +172,9 @@ def is_built(lake: Lake, name: str, groups: Sequence[FileGroup]) -> bool:
 
 def build_corpus(lake: Lake, name: str, groups: Sequence[FileGroup], inform: LogFunction) -> dict[str, object]:
     """Build chunks, vectors, index and token store; return the numbers of chunks and of reused chunks."""
-    base, reused, count = f"corpus/{name}", 0, 0
+    base = f"corpus/{name}"
+    reused = 0
+    count = 0
     for shard in range(profiles.load().shards.corpus):
         partition = str(shard)
         context = StageContext(lake, "chunks", f"{base}/chunks", partition, inform)

@@ -40,12 +40,11 @@ class RowWriter:
     def __init__(self, table: str, previous: PreviousOutput | None, input_hashes: Mapping[str, str], by: str) -> None:
         rows, edges = (pl.DataFrame(build_table(name, [])) for name in (table, LINEAGE))
         stored_rows, lineage, self._blocks = previous or PreviousOutput(rows, edges)
-        self._table, self._by, self._input_hashes, self._schema = table, by, input_hashes, TABLES[table]
-        # Stored rows and checkpoints may share a key: the hash selects those of the current inputs.
-        current = pl.Series([input_hashes.get(key) for key in stored_rows[by].to_list()], dtype=pl.String)
-        reusable = stored_rows.filter(pl.Series(stored_rows["input_hash"].to_list(), dtype=pl.String) == current)
-        if "status" in stored_rows.columns:
-            reusable = reusable.filter(pl.col("status") != "failed")
+        self._table = table
+        self._by = by
+        self._input_hashes = input_hashes
+        self._schema = TABLES[table]
+        reusable = self._select_reusable(stored_rows)
         reused_keys = set(reusable[by].to_list())
         self.reused = reusable.height
         self.todo = [key for key in input_hashes if key not in reused_keys]
@@ -58,6 +57,12 @@ class RowWriter:
         for name, frame in ((table, reusable), (LINEAGE, reused_edges)):
             schema = build_table(name, []).schema
             self._stored[name] = [frame.select(schema.names).to_arrow().cast(schema)]
+
+    def _select_reusable(self, stored_rows: pl.DataFrame) -> pl.DataFrame:
+        """Stored rows with the current input hash, unless they failed; stored rows and checkpoints may share a key."""
+        current = pl.Series([self._input_hashes.get(key) for key in stored_rows[self._by].to_list()], dtype=pl.String)
+        reusable = stored_rows.filter(pl.Series(stored_rows["input_hash"].to_list(), dtype=pl.String) == current)
+        return reusable.filter(pl.col("status") != "failed") if "status" in stored_rows.columns else reusable
 
     def add(self, *sources: object, **columns: object) -> None:
         """Add a row: each column from ``columns``, else from the first source that has it, else null.

@@ -43,7 +43,8 @@ load_cached_generator = lru_cache(load_generator)
 
 def open_language_model(context: StageContext, settings: GeneratorSettings) -> LanguageModel:
     """Open a language model for a stage, with the lake's completion cache, progress and token counts."""
-    generator, cache = load_cached_generator(settings), CompletionCache(context.lake.cache)
+    generator = load_cached_generator(settings)
+    cache = CompletionCache(context.lake.cache)
     model = LanguageModel(generator, cache, context.progress("requests"), context.prompt_settings)
     context.language_models.append(model)
     return model

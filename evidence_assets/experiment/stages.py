@@ -20,7 +20,7 @@ from evidence_assets.experiment.answers.chains import (
     ids_used_by_answers,
 )
 from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
-from evidence_assets.experiment.evidence.selection import NoEvidence, build_questions, evidence_rows
+from evidence_assets.experiment.evidence.selection import NoEvidence, Question, build_questions, evidence_rows
 from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
 from evidence_assets.experiment.methods import AnyMethod, SelectionMethod, StagesMethod, combine_models
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
@@ -48,7 +48,8 @@ LEAST_RECALL_LIMIT = 0.95
 def select_evidence(plan: VariantPlan, context: StageContext) -> StageOutput:
     missing_source = missing_source_reason(plan.method.sources, context.benchmark)
     selector = NoEvidence(missing_source) if missing_source else plan.method.open_selector(context)
-    questions, progress = build_questions(context.read_input("questions")), context.progress("questions")
+    questions = build_questions(context.read_input("questions"))
+    progress = context.progress("questions")
     return evidence_rows(plan.selector, selector, questions, context.previous_output, progress, record_encoder(context))
 
 
@@ -84,20 +85,30 @@ def answer_counterfactuals(plan: VariantPlan, context: StageContext) -> StageOut
     else:
         cited_ids = ids_used_by_answers(context.read_input("predictions", "lineage_edges"), evidence)
 
-    def answer_again(facts: Mapping[str, frozenset[str]]) -> dict[str, str]:
-        is_part = [fact in facts.get(q, ()) for q, fact in evidence.select("question_id", "content_hash").iter_rows()]
-        part = evidence.filter(pl.Series(is_part, dtype=pl.Boolean))
-        selected = [questions[question_id] for question_id in facts]
-        explained = answering.explain(context, selected, part).rows if answering.has_options else []
-        chains_again = pl.DataFrame(prepare_rows("chains", explained))
-        answers = answering.open_answerer(context, part, chains_again).answer(selected)
-        return {
-            q: a.answer if a.answer and a.status != "insufficient" else a.status
-            for q, a in zip(facts, answers, strict=True)
-        }
-
     version = answering.open_answerer(context, evidence, chains).version
+    answer_again = partial(_answer_from, plan, context, questions, evidence)
     return counterfactual_rows(predictions, evidence, cited_ids, answer_again, version, context.previous_output)
+
+
+def _answer_from(
+    plan: VariantPlan,
+    context: StageContext,
+    questions: Mapping[str, Question],
+    evidence: pl.DataFrame,
+    facts: Mapping[str, frozenset[str]],
+) -> dict[str, str]:
+    """Explain and answer each question from only these facts."""
+    answering = plan.answering
+    is_part = [fact in facts.get(q, ()) for q, fact in evidence.select("question_id", "content_hash").iter_rows()]
+    part = evidence.filter(pl.Series(is_part, dtype=pl.Boolean))
+    selected = [questions[question_id] for question_id in facts]
+    explained = answering.explain(context, selected, part).rows if answering.has_options else []
+    chains = pl.DataFrame(prepare_rows("chains", explained))
+    answers = answering.open_answerer(context, part, chains).answer(selected)
+    return {
+        question_id: answer.answer if answer.answer and answer.status != "insufficient" else answer.status
+        for question_id, answer in zip(facts, answers, strict=True)
+    }
 
 
 def check_chains(plan: VariantPlan, context: StageContext) -> StageOutput:
@@ -106,7 +117,8 @@ def check_chains(plan: VariantPlan, context: StageContext) -> StageOutput:
 
 
 def check_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
-    predictions, lineage = context.read_input("predictions"), context.read_input("predictions", "lineage_edges")
+    predictions = context.read_input("predictions")
+    lineage = context.read_input("predictions", "lineage_edges")
     names: dict[str, str] = {}
     if plan.variant.family == "search":
         key = f"knowledge/{context.benchmark.graph}/nodes"
@@ -119,9 +131,12 @@ def check_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
 
 
 def score_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
-    variant, benchmark = plan.variant, context.benchmark_name
+    variant = plan.variant
+    benchmark = context.benchmark_name
     tables = {table: context.read_input(table) for table in plan.scored_tables}
-    questions, predictions, evidence = tables["questions"], tables["predictions"], tables["evidence"]
+    questions = tables["questions"]
+    predictions = tables["predictions"]
+    evidence = tables["evidence"]
     question_rows = typed_rows(questions, QuestionRow)
     if questions.height and not predictions.height:
         raise StaleInput(f"{plan.key('predictions')} has no rows for {benchmark}: materialize it first")
@@ -167,7 +182,8 @@ def _recall_limit(
 
 
 def score_passages(plan: VariantPlan, context: StageContext) -> StageOutput:
-    questions, evidence = context.read_input("questions"), context.read_input("evidence")
+    questions = context.read_input("questions")
+    evidence = context.read_input("evidence")
     # A lazy scan: the evidence references few chunks of a large corpus.
     chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{context.benchmark.corpus}/chunks"))
     evidence_chunks = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
@@ -257,34 +273,25 @@ def family_stages(plan: VariantPlan) -> Iterator[Stage]:
     Options are explained in chains, then one is chosen; questions on a graph get short answers; searches of a knowledge
     base rank its nodes; for retrieval collections only evidence is scored.
     """
-    variant, read = plan.variant, plan.read
-    questions, evidence, predictions = read("questions"), read("evidence"), read("predictions")
-    if not variant.evidence:
-        yield build_stage(plan, "evidence", select_evidence, "Evidence", questions + plan.sources)
-    reads_chunks = "corpus" in plan.method.sources
-    check_scores = check_recall_limit if reads_chunks else None
+    if not plan.variant.evidence:
+        yield build_stage(plan, "evidence", select_evidence, "Evidence", plan.read("questions") + plan.sources)
+    if plan.variant.family == "retrieval":
+        corpora = sorted({b.corpus for b in benchmarks_of_family("retrieval")} - {""})
+        inputs = plan.read("questions", "evidence", partitions="benchmark")
+        inputs += [StageInput(f"corpus/{name}/chunks", "every") for name in corpora]
+        yield _build_score_stage(plan, score_passages, "Gold documents found", inputs)
+    else:
+        yield from _answer_stages(plan)
 
-    def build_scores(compute: ComputeStage, description: str, inputs: Sequence[StageInput]) -> Stage:
-        return build_stage(
-            plan, "scores", compute, description, inputs, partitions="benchmarks", warning_check=check_scores
-        )
 
-    searched = benchmarks_of_family(variant.family)
-    if variant.family == "retrieval":
-        chunks = [StageInput(f"corpus/{name}/chunks", "every") for name in sorted({b.corpus for b in searched} - {""})]
-        inputs = plan.read("questions", "evidence", partitions="benchmark") + chunks
-        yield build_scores(score_passages, "Gold documents found", inputs)
-        return
+def _answer_stages(plan: VariantPlan) -> Iterator[Stage]:
+    """The stages after evidence, for families with answers."""
+    read = plan.read
     extra_inputs = plan.answering.extra_inputs(plan.sources)
-    answer_inputs = questions + evidence + extra_inputs
+    answer_inputs = read("questions", "evidence") + extra_inputs
     if plan.answering.has_options:
         yield build_stage(plan, "chains", explain_options, "One reasoning chain per option", answer_inputs)
-        answer_inputs = questions + evidence + read("chains") + extra_inputs
-        check, cited = check_chains, read("chains") + evidence
-    else:
-        graphs = sorted({b.graph for b in searched} - {""}) if variant.family == "search" else []
-        nodes = [StageInput(f"knowledge/{graph}/nodes") for graph in graphs]
-        check, cited = check_answers, predictions + evidence + nodes
+        answer_inputs = read("questions", "evidence", "chains") + extra_inputs
     yield build_stage(
         plan,
         "predictions",
@@ -294,12 +301,28 @@ def family_stages(plan: VariantPlan) -> Iterator[Stage]:
         check=check_failed_share,
         warning_check=check_incomplete_share,
     )
-    yield build_stage(plan, "citations", check, "Citations, each checked", cited)
-    inputs = read(*plan.scored_tables, partitions="benchmark")
-    yield build_scores(score_answers, "Scores with their intervals", inputs)
-    if variant.counterfactual:
-        description, inputs = "Answers without the evidence they cite", answer_inputs + predictions
+    if plan.answering.has_options:
+        yield build_stage(plan, "citations", check_chains, "Citations, each checked", read("chains", "evidence"))
+    else:
+        searched = benchmarks_of_family("search") if plan.variant.family == "search" else []
+        nodes = [StageInput(f"knowledge/{graph}/nodes") for graph in sorted({b.graph for b in searched} - {""})]
+        cited = read("predictions", "evidence") + nodes
+        yield build_stage(plan, "citations", check_answers, "Citations, each checked", cited)
+    scored = read(*plan.scored_tables, partitions="benchmark")
+    yield _build_score_stage(plan, score_answers, "Scores with their intervals", scored)
+    if plan.variant.counterfactual:
+        inputs = answer_inputs + read("predictions")
+        description = "Answers without the evidence they cite"
         yield build_stage(plan, "counterfactuals", answer_counterfactuals, description, inputs)
+
+
+def _build_score_stage(
+    plan: VariantPlan, compute: ComputeStage, description: str, inputs: Sequence[StageInput]
+) -> Stage:
+    warning_check = check_recall_limit if "corpus" in plan.method.sources else None
+    return build_stage(
+        plan, "scores", compute, description, inputs, partitions="benchmarks", warning_check=warning_check
+    )
 
 
 def build_stages(method: AnyMethod) -> list[Stage]:

@@ -176,7 +176,8 @@ def _find_reason(figure: Figure, missing: Key, scored: Collection[str]) -> tuple
 
     ``missing``: The key that nothing fills: the figure's, or that of a figure that it is computed from.
     """
-    name, profile = figure.benchmark, profiles.load().name
+    name = figure.benchmark
+    profile = profiles.load().name
     if not figure.is_comparable:
         return "The printed figure is a count or a time, not a score.", f"{figure.metric} in {figure.scale}"
     if figure.ours and figure.operands:
@@ -281,15 +282,20 @@ def _derive(figure: Figure, scores: Mapping[Key, Sequence[MeasuredScore]]) -> li
 def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
     """How the conditions of our score differ from those of the printed figure."""
     differences = []
-    model, part = score.model_id.partition("@")[0], part_of(score.benchmark)
-    benchmark = all_benchmarks().get(score.benchmark)
+    model = score.model_id.partition("@")[0]
     if model.lower().rpartition("/")[2] != figure.model:  # reports other forms too, such as a quantized model
         differences.append(f"model {model or 'none'}, printed {figure.model or 'without a model'}")
     if figure.metric in ("precision", "noisy_percent") and score.reasoner:
         differences.append(f"judged by {score.reasoner.partition('@')[0]}, printed for Gemini")
     differences += [score.difference_note] if score.difference_note else []
-    if figure.follows == "mean":
-        return differences
+    return differences if figure.follows == "mean" else differences + _describe_data_differences(figure, score)
+
+
+def _describe_data_differences(figure: Figure, score: MeasuredScore) -> list[str]:
+    """How the questions and sources of our score differ from those of the printed figure."""
+    differences = []
+    part = part_of(score.benchmark)
+    benchmark = all_benchmarks().get(score.benchmark)
     if figure.less is not None:
         differences.append("minus the printed best baseline")
     if part != figure.part:
@@ -298,7 +304,8 @@ def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
         differences.append(f"sampled with seed {seed}; the document does not list its questions")
     if benchmark and benchmark.official_size not in (None, score.n):
         differences.append(f"{score.n:,} of {benchmark.official_size:,} questions")
-    for source in filter(None, (benchmark.corpus, benchmark.graph, benchmark.background_graph) if benchmark else ()):
+    sources = (benchmark.corpus, benchmark.graph, benchmark.background_graph) if benchmark else ()
+    for source in filter(None, sources):
         notes = [str(attributes["differs"]) for attributes in _declarations(source) if attributes.get("differs")]
         differences.append(f"answered from our {source}" + (f" ({notes[0]})" if notes else ""))
     return differences

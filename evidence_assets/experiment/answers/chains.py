@@ -35,7 +35,8 @@ Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
 
 def evidence_items(evidence: pl.DataFrame) -> Items:
     """Evidence by question and option label, in rank order."""
-    keys, columns = ["question_id", "option"], ["evidence_id", "kind", "source_id", "locator", "text", "score"]
+    keys = ["question_id", "option"]
+    columns = ["evidence_id", "kind", "source_id", "locator", "text", "score"]
     rows = evidence.sort(*keys, "rank").select(*keys, *columns).rows_by_key(keys)
     return {key: tuple(EvidenceItem(*row) for row in group) for key, group in rows.items()}
 
@@ -43,6 +44,13 @@ def evidence_items(evidence: pl.DataFrame) -> Items:
 def option_evidence(items: Items, question_id: str, label: str) -> tuple[EvidenceItem, ...]:
     """Evidence of the option, then evidence of the whole question."""
     return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
+
+
+def build_explain_task(question: Question, label: str, option: str, items: Items) -> ExplainOption:
+    """The explanation of one option from its evidence."""
+    evidence = option_evidence(items, question.question_id, label)
+    names = are_names(question.options)
+    return ExplainOption(question.text, label, option, evidence, question.task, question.negated, names)
 
 
 def build_choice_task(question: Question, chains: tuple[Chain, ...], items: Items) -> ChooseAnswer:
@@ -106,9 +114,7 @@ def chain_rows(
         for label, option in question.hypotheses:
             slot = ChainSlot(question, selector, solver, label)
             slots[slot.chain_id] = slot
-            evidence_of_option = option_evidence(items, question.question_id, label)
-            shared = question.task, question.negated, are_names(question.options)
-            tasks[slot.chain_id] = ExplainOption(question.text, label, option, evidence_of_option, *shared)
+            tasks[slot.chain_id] = build_explain_task(question, label, option, items)
     version = solver.name, solver.version, LINEAGE_VERSION
     inputs = {key: content_id(task.input_hash, *version) for key, task in tasks.items()}
     writer = RowWriter("chains", previous, inputs, "chain_id")
@@ -133,7 +139,7 @@ def add_chain(
     failure = result if isinstance(result, Failure) else None
     chain = Chain(slot.hypothesis, ()) if isinstance(result, Failure) else result
     steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
-    chain_id, question_id = slot.chain_id, slot.question.question_id
+    chain_id = slot.chain_id
     writer.add(
         ReplyCost.columns(result.reply),
         chain,
@@ -148,14 +154,21 @@ def add_chain(
         omissions=omission_column(chain.omissions),
         content_hash=content_id("chain", *(content or (steps, chain.support))),
     )
-    writer.link(chain_id, USED, "question", question_id, question_id)
+    writer.link(chain_id, USED, "question", slot.question.question_id, slot.question.question_id)
     cited_ids = {identifier for step in chain.steps for identifier in step.cited}
+    _link_evidence(writer, chain_id, evidence, cited_ids)
+    if result.reply:
+        writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
+
+
+def _link_evidence(
+    writer: RowWriter, chain_id: str, evidence: Sequence[EvidenceItem], cited_ids: Collection[str]
+) -> None:
+    """Lineage from a chain to the evidence that it cites or was shown."""
     for rank, item in enumerate(evidence, 1):
         # Without the score: a chain is reused when only the score changes.
         relation = USED if item.evidence_id in cited_ids else WAS_SHOWN
         writer.link(chain_id, relation, "evidence", item.evidence_id, item.content_hash, rank)
-    if result.reply:
-        writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
 
 
 def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole_question: bool = False) -> StageOutput:
@@ -169,7 +182,8 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole_questio
         of_question[question_id] = of_question.get(question_id, ()) + group
     citations = []
     for row in typed_rows(chains, ChainRow):
-        question_id, owner = row["question_id"], ("chain", row["chain_id"], row["content_hash"])
+        question_id = row["question_id"]
+        owner = "chain", row["chain_id"], row["content_hash"]
         of_option = option_evidence(items, question_id, row["hypothesis"])
         allowed = of_question.get(question_id, ()) if whole_question else of_option
         citations += [(*owner, citation) for citation in check_citations(chain_from_row(row), allowed)]
@@ -233,5 +247,6 @@ def _citations(items: Items, citations: Iterable[tuple[str, str, str, Citation]]
             if citation.verdict == "verified":
                 edges[kind, owner, CITED, "evidence", item.evidence_id, item.content_hash] = None
     verified = sum(row["verdict"] == "verified" for row in rows.values())
-    shares: dict[str, object] = {"citations": len(rows), "verified_share": verified / len(rows) if rows else 1.0}
-    return StageOutput([*rows.values()], [edge(*each) for each in edges], shares)
+    verified_share = verified / len(rows) if rows else 1.0
+    metadata: dict[str, object] = {"citations": len(rows), "verified_share": verified_share}
+    return StageOutput([*rows.values()], [edge(*each) for each in edges], metadata)

@@ -38,7 +38,9 @@ class OneCallAnswerer:
     def __init__(
         self, model: LanguageModel, task: AnswerTask, evidence: pl.DataFrame, chains: pl.DataFrame | None = None
     ) -> None:
-        self._model, self._task, self._evidence = model, task, evidence_items(evidence)
+        self._model = model
+        self._task = task
+        self._evidence = evidence_items(evidence)
         chain_rows = [] if chains is None else typed_rows(chains, ChainRow)
         self._chains = {row["question_id"]: row for row in chain_rows}
         self.model_id = model.model_id

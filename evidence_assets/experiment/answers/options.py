@@ -44,9 +44,12 @@ class OptionAnswerer:
     """
 
     def __init__(self, solver: Solver, evidence: pl.DataFrame, chains: pl.DataFrame) -> None:
-        self._solver, self._evidence = solver, evidence_items(evidence)
+        self._solver = solver
+        self._evidence = evidence_items(evidence)
         self._chains = rows_by_question(chains.sort("question_id", "hypothesis"), ChainRow)
-        self.name, self.model_id, self.version = solver.name, solver.model_id, f"{VERSION}-{solver.version}"
+        self.name = solver.name
+        self.model_id = solver.model_id
+        self.version = f"{VERSION}-{solver.version}"
 
     def _chains_of(self, question: Question) -> list[ChainRow]:
         return self._chains.get(question.question_id, [])

@@ -14,7 +14,7 @@ from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
-from evidence_assets.experiment.stored_rows import EvidenceRow, rows_by_question
+from evidence_assets.experiment.stored_rows import EvidenceRow, PredictionRow, rows_by_question, typed_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
 from evidence_assets.reasoning.confidence import (
@@ -101,39 +101,16 @@ def prediction_rows(
     ``fits``: Confidence by family and model; the packaged ones by default.
     """
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
-    fits = packaged_fits() if fits is None else fits
-
-    def find_fit(question: Question) -> Fit | None:
-        is_asked = (question.benchmark, question.task) == (ASKED_BENCHMARK, "table_qa")
-        family = ASKED_TABLES if is_asked else confidence_family(question.task, question.options)
-        return fits.get((family, answerer.model_id))
-
-    inputs = {
-        prediction_id: content_id(
-            question.question_id,
-            answerer.name,
-            answerer.version,
-            answerer.input_hash(question),
-            LINEAGE_VERSION,
-            fit.fit_id if (fit := find_fit(question)) else RAW_SHARE,
-        )
-        for prediction_id, question in by_id.items()
-    }
+    all_fits = packaged_fits() if fits is None else fits
+    fit_of = {key: _find_fit(question, all_fits, answerer.model_id) for key, question in by_id.items()}
+    inputs = {key: _hash_inputs(answerer, question, fit_of[key]) for key, question in by_id.items()}
     writer = RowWriter("predictions", previous, inputs, "prediction_id")
     question_batches = ([by_id[each] for each in batch] for batch in batches(writer.todo, TASKS_PER_BATCH))
     answers = chain.from_iterable(map(answerer.answer, question_batches))
     for prediction_id, answer in zip(writer.todo, answers, strict=True):
-        question, omissions = by_id[prediction_id], omission_column(answer.omissions)
-        confidence, basis = _calibrate(answer, find_fit(question))
-        content = (
-            answer.answer,
-            answer.ranked_answers,
-            answer.probabilities,
-            answer.supported_answers,
-            answer.status,
-            answer.error,
-            *(omissions or ()),
-        )
+        question = by_id[prediction_id]
+        confidence, basis = _calibrate(answer, fit_of[prediction_id])
+        omissions = omission_column(answer.omissions)
         writer.add(
             ReplyCost.columns(answer.reply),
             answer,
@@ -149,20 +126,53 @@ def prediction_rows(
             signals=[{"name": n, "value": v} for n, v in sorted(answer.signals.items())] or None,
             supported_answers=list(answer.supported_answers),
             omissions=omissions,
-            content_hash=content_id("prediction", *content),
+            content_hash=_hash_answer(answer, omissions),
         )
-        writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
-        used_keys = {(row.kind, row.id) for row in answer.used_rows}
-        for row in answer.used_rows:
-            writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
-        for row in answer.given_rows:
-            if (row.kind, row.id) not in used_keys:
-                writer.link(prediction_id, WAS_SHOWN, row.kind, row.id, row.version, row.rank)
-        if answer.reply:
-            writer.link(prediction_id, GENERATED, "model", answer.reply.model, answer.reply.model)
+        _link_prediction(writer, prediction_id, question, answer)
         writer.checkpoint()
     notes: dict[str, object] = getattr(answerer, "notes", {})
     return writer.finish(**notes)
+
+
+def _hash_inputs(answerer: Answerer, question: Question, fit: Fit | None) -> str:
+    """Hash of everything that determines a prediction."""
+    basis = fit.fit_id if fit else RAW_SHARE
+    inputs = answerer.input_hash(question)
+    return content_id(question.question_id, answerer.name, answerer.version, inputs, LINEAGE_VERSION, basis)
+
+
+def _find_fit(question: Question, fits: Fits, model_id: str) -> Fit | None:
+    """The fit of the confidence in answers of a model to questions of this kind."""
+    is_asked = (question.benchmark, question.task) == (ASKED_BENCHMARK, "table_qa")
+    family = ASKED_TABLES if is_asked else confidence_family(question.task, question.options)
+    return fits.get((family, model_id))
+
+
+def _hash_answer(answer: Answer, omissions: Sequence[Mapping[str, str]] | None) -> str:
+    """Hash of what an answer says, without its confidence."""
+    content = (
+        answer.answer,
+        answer.ranked_answers,
+        answer.probabilities,
+        answer.supported_answers,
+        answer.status,
+        answer.error,
+        *(omissions or ()),
+    )
+    return content_id("prediction", *content)
+
+
+def _link_prediction(writer: RowWriter, prediction_id: str, question: Question, answer: Answer) -> None:
+    """Lineage of a prediction: its question, the rows that it used or was shown, and its model."""
+    writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
+    used_keys = {(row.kind, row.id) for row in answer.used_rows}
+    for row in answer.used_rows:
+        writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
+    for row in answer.given_rows:
+        if (row.kind, row.id) not in used_keys:
+            writer.link(prediction_id, WAS_SHOWN, row.kind, row.id, row.version, row.rank)
+    if answer.reply:
+        writer.link(prediction_id, GENERATED, "model", answer.reply.model, answer.reply.model)
 
 
 def _calibrate(answer: Answer, fit: Fit | None) -> tuple[float | None, str | None]:
@@ -189,10 +199,8 @@ def counterfactual_rows(
     ``cited_ids``: Evidence ids that the answer to each question cites. ``version``: Version of the answerer.
     """
     answered = predictions.filter(pl.col("status").is_in(ANSWERED_STATUSES) & pl.col("answer").is_not_null())
-    by_question = {row["question_id"]: row for row in answered.sort("question_id").iter_rows(named=True)}
-    columns = evidence.sort("question_id", "option", "rank").select("question_id", "evidence_id", "content_hash")
-    hashes = columns.rows_by_key("question_id")
-    facts: dict[str, dict[str, str]] = {question_id: dict(hashes.get(question_id, ())) for question_id in by_question}
+    by_question = {row["question_id"]: row for row in typed_rows(answered.sort("question_id"), PredictionRow)}
+    facts = _facts_by_question(evidence, by_question)
     cited = {q: {each: of[each] for each in cited_ids.get(q, ()) if each in of} for q, of in facts.items()}
     inputs = {
         question_id: content_id(row["content_hash"], [*facts[question_id].values()], [*cited[question_id]], version)
@@ -201,31 +209,59 @@ def counterfactual_rows(
     writer = RowWriter("counterfactuals", previous, inputs, "question_id")
     only = {question_id: frozenset(cited[question_id].values()) for question_id in writer.todo if cited[question_id]}
     without = {question_id: frozenset(facts[question_id].values()) - part for question_id, part in only.items()}
-    answers_without, answers_from_only = (answer_again(parts) if parts else {} for parts in (without, only))
+    answers_without = answer_again(without) if without else {}
+    answers_from_only = answer_again(only) if only else {}
     for question_id in writer.todo:
-        row, cited_facts = by_question[question_id], list(dict.fromkeys(cited[question_id].values()))
-        without_cited, only_cited = answers_without.get(question_id), answers_from_only.get(question_id)
-        outcome = {
-            "answer": row["answer"],
-            "cited": cited_facts,
-            "without_cited": without_cited,
-            "only_cited": only_cited,
-            "necessary": without_cited != row["answer"] if cited_facts else None,
-            "sufficient": only_cited == row["answer"] if cited_facts else None,
-        }
-        identifier = content_id("counterfactual", row["prediction_id"])
-        writer.add(outcome, row, counterfactual_id=identifier, content_hash=content_id("counterfactual", outcome))
-        writer.link(identifier, USED, "prediction", row["prediction_id"], row["content_hash"])
-        for rank, (evidence_id, content_hash) in enumerate(cited[question_id].items(), 1):
-            writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
+        row = by_question[question_id]
+        outcome = _compare_answers(
+            row["answer"], cited[question_id], answers_without.get(question_id), answers_from_only.get(question_id)
+        )
+        _add_counterfactual(writer, row, outcome, cited[question_id])
     output = writer.finish()
-    citing_rows = pl.DataFrame(output.rows).filter(pl.col("necessary").is_not_null())
-    output.metadata = {
+    output.metadata = _summarize_counterfactuals(pl.DataFrame(output.rows))
+    return output
+
+
+def _add_counterfactual(
+    writer: RowWriter, prediction: PredictionRow, outcome: Mapping[str, object], cited: Mapping[str, str]
+) -> None:
+    """Write the counterfactual of a prediction with its lineage."""
+    identifier = content_id("counterfactual", prediction["prediction_id"])
+    writer.add(outcome, prediction, counterfactual_id=identifier, content_hash=content_id("counterfactual", outcome))
+    writer.link(identifier, USED, "prediction", prediction["prediction_id"], prediction["content_hash"])
+    for rank, (evidence_id, content_hash) in enumerate(cited.items(), 1):
+        writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
+
+
+def _compare_answers(
+    answer: str | None, cited: Mapping[str, str], without_cited: str | None, only_cited: str | None
+) -> dict[str, object]:
+    """The columns of a counterfactual: whether the cited evidence is necessary and sufficient for the answer."""
+    return {
+        "answer": answer,
+        "cited": list(dict.fromkeys(cited.values())),
+        "without_cited": without_cited,
+        "only_cited": only_cited,
+        "necessary": without_cited != answer if cited else None,
+        "sufficient": only_cited == answer if cited else None,
+    }
+
+
+def _summarize_counterfactuals(rows: pl.DataFrame) -> dict[str, object]:
+    """Metadata: answers that cite, and the shares that need their citations and that these suffice for."""
+    citing_rows = rows.filter(pl.col("necessary").is_not_null())
+    return {
         "answers_that_cite": citing_rows.height,
         "necessity": citing_rows["necessary"].mean(),
         "sufficiency": citing_rows["sufficient"].mean(),
     }
-    return output
+
+
+def _facts_by_question(evidence: pl.DataFrame, question_ids: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The content of the evidence of each question by evidence id, by option and rank."""
+    columns = evidence.sort("question_id", "option", "rank").select("question_id", "evidence_id", "content_hash")
+    pairs = columns.rows_by_key("question_id")
+    return {question_id: dict(pairs.get(question_id, ())) for question_id in question_ids}
 
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[EvidenceRow]]:

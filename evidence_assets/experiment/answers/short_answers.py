@@ -28,7 +28,8 @@ def triple_of(row: EvidenceRow) -> tuple[str, str, str] | None:
 
 def build_short_task(question: Question, rows: Sequence[EvidenceRow]) -> ShortTask:
     """Build the task of a solver from evidence rows in rank order."""
-    facts, texts = [], []
+    facts = []
+    texts = []
     for row in rows:
         triple = triple_of(row)
         if triple is not None:
@@ -66,9 +67,12 @@ class ShortAnswerer:
     def __init__(
         self, solver: ShortAnswerSolver, evidence: pl.DataFrame, problems: PreparationProblems | None = None
     ) -> None:
-        self._solver, self._evidence = solver, evidence_by_question(evidence)
+        self._solver = solver
+        self._evidence = evidence_by_question(evidence)
         self._errors, self._omissions = problems or PreparationProblems()
-        self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
+        self.name = solver.name
+        self.model_id = solver.model_id
+        self.version = solver.version
 
     def input_hash(self, question: Question) -> str:
         rows = self._evidence.get(question.question_id, [])
@@ -92,16 +96,21 @@ class ShortAnswerer:
             if isinstance(result, Failure):
                 yield Answer.failed(result.reason, reply=result.reply, omissions=omissions)
                 continue
-            rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
-            used_rows = tuple(as_used_rows(rows[evidence_id] for evidence_id in result.evidence_ids))
-            yield Answer(
-                result.answer,
-                result.status,
-                tuple(result.supported),
-                confidence=result.confidence,
-                signals=_signals(result, tasks[question.question_id]) if result.answer else {},
-                used_rows=used_rows,
-                reply=result.reply,
-                given_rows=tuple(as_used_rows(rows.values())),
-                omissions=omissions,
-            )
+            yield self._build_answer(question, tasks[question.question_id], result, omissions)
+
+    def _build_answer(
+        self, question: Question, task: ShortTask, result: ShortAnswer, omissions: tuple[Omission, ...]
+    ) -> Answer:
+        """The answer of the solver with the rows that it used and was given."""
+        rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
+        return Answer(
+            result.answer,
+            result.status,
+            tuple(result.supported),
+            confidence=result.confidence,
+            signals=_signals(result, task) if result.answer else {},
+            used_rows=tuple(as_used_rows(rows[evidence_id] for evidence_id in result.evidence_ids)),
+            reply=result.reply,
+            given_rows=tuple(as_used_rows(rows.values())),
+            omissions=omissions,
+        )

@@ -120,7 +120,8 @@ def expand_questions(
     vectors = graph.vectors.encode([q.text for q in questions])
     subgraphs = {}
     for links, vector in zip(link_concepts(questions, graph), vectors, strict=True):
-        seeds, limits = linked_nodes(links.concepts), (expansion.cap, graph.cosine_to(vector), expansion.max_nodes)
+        seeds = linked_nodes(links.concepts)
+        limits = (expansion.cap, graph.cosine_to(vector), expansion.max_nodes)
         subgraph = graph.arrays.neighbourhood(seeds, max(expansion.D, MIN_DEPTH), *limits)
         subgraph = _add_nodes(graph.arrays, subgraph, links.targets) if seeds else subgraph
         subgraphs[links.question_id] = QuestionSubgraph(links, vector, subgraph)
@@ -153,50 +154,70 @@ def subgraph_rows(
     model = [encoder_id] if encoder_id else []
     limits = max(expansion.D, MIN_DEPTH), expansion.cap, expansion.max_nodes
     version = content_id("subgraph", VERSION, graph.version, *limits)
-    node_ids, edge_ids = graph.node_ids, graph.edge_ids
     input_hashes = {q.question_id: content_id(q.question_id, version) for q in questions}
     writer = RowWriter("subgraphs", previous, input_hashes, "question_id")
     by_id = {q.question_id: q for q in questions}
     todo = [by_id[question_id] for question_id in writer.todo]
     subgraphs = expand_questions(todo, graph, expansion)
     for question in todo:
-        links, subgraph = subgraphs[question.question_id].links, subgraphs[question.question_id].subgraph
-        seeds = linked_nodes(links.concepts)
-        identifier = content_id("subgraph", question.question_id, graph.name, *model)
-        row: dict[str, object] = {
-            "subgraph_id": identifier,
-            "question_id": question.question_id,
-            "benchmark": question.benchmark,
-            "graph": graph.name,
-            "concepts": [_link_row("", each, node_ids) for each in links.concepts],
-            "targets": [
-                _link_row(label, each, node_ids) for label, phrases in links.options.items() for each in phrases
-            ],
-            "nodes": [
-                {"node_id": node, "hop": hop}
-                for node, hop in zip(node_ids.gather(subgraph.nodes), subgraph.hop.tolist(), strict=True)
-            ],
-            "edges": edge_ids.gather(subgraph.edges).to_list(),
-            "dropped": [
-                {"hub_id": "" if hub == OVER_BUDGET else node_ids[hub], "node_id": node_ids[node]}
-                for hub, node in subgraph.dropped.tolist()
-            ],
-            "note": None if seeds else "no phrase of the question names a node of the graph",
-        }
-        row["content_hash"] = content_id(row)
-        writer.add(row)
-        writer.link(identifier, USED, "question", question.question_id, question.question_id)
-        for key in model:
-            writer.link(identifier, GENERATED, "model", key, key)
-        for n in sorted({*seeds, *links.targets.tolist()}):
-            writer.link(identifier, DERIVED, "node", node_ids[n], node_ids[n])
+        _add_subgraph(writer, question, subgraphs[question.question_id], graph, model)
     output = writer.finish()
     assert isinstance(output.rows, pa.Table)
+    concepts = pc.list_value_length(output.rows["concepts"])
+    dropped = pc.list_value_length(output.rows["dropped"])
     output.metadata = {
-        "questions_without_concept": pc.sum(pc.equal(pc.list_value_length(output.rows["concepts"]), 0)).as_py() or 0,
-        "nodes_dropped": pc.sum(pc.list_value_length(output.rows["dropped"])).as_py() or 0,
+        "questions_without_concept": pc.sum(pc.equal(concepts, 0)).as_py() or 0,
+        "nodes_dropped": pc.sum(dropped).as_py() or 0,
     }
     return output
+
+
+def _add_subgraph(
+    writer: RowWriter, question: Question, expanded: QuestionSubgraph, graph: KnowledgeGraph, model: Sequence[str]
+) -> None:
+    """Write the subgraph of one question, with lineage to its linked nodes."""
+    links = expanded.links
+    node_ids = graph.node_ids
+    seeds = linked_nodes(links.concepts)
+    identifier = content_id("subgraph", question.question_id, graph.name, *model)
+    row: dict[str, object] = {
+        "subgraph_id": identifier,
+        "question_id": question.question_id,
+        "benchmark": question.benchmark,
+        "graph": graph.name,
+        **_link_columns(links, node_ids),
+        **_subgraph_columns(expanded.subgraph, graph),
+        "note": None if seeds else "no phrase of the question names a node of the graph",
+    }
+    writer.add(row, content_hash=content_id(row))
+    writer.link(identifier, USED, "question", question.question_id, question.question_id)
+    for key in model:
+        writer.link(identifier, GENERATED, "model", key, key)
+    for n in sorted({*seeds, *links.targets.tolist()}):
+        writer.link(identifier, DERIVED, "node", node_ids[n], node_ids[n])
+
+
+def _link_columns(links: QuestionConcepts, node_ids: pl.Series) -> dict[str, list[LinkRow]]:
+    """The linked phrases of a question and of its options."""
+    targets = [(label, phrase) for label, phrases in links.options.items() for phrase in phrases]
+    return {
+        "concepts": [_link_row("", phrase, node_ids) for phrase in links.concepts],
+        "targets": [_link_row(label, phrase, node_ids) for label, phrase in targets],
+    }
+
+
+def _subgraph_columns(subgraph: Subgraph, graph: KnowledgeGraph) -> dict[str, object]:
+    """The nodes and edges of a subgraph, and the nodes that its limits dropped."""
+    node_ids = graph.node_ids
+    hops = zip(node_ids.gather(subgraph.nodes), subgraph.hop.tolist(), strict=True)
+    dropped = subgraph.dropped.tolist()
+    return {
+        "nodes": [{"node_id": node, "hop": hop} for node, hop in hops],
+        "edges": graph.edge_ids.gather(subgraph.edges).to_list(),
+        "dropped": [
+            {"hub_id": "" if hub == OVER_BUDGET else node_ids[hub], "node_id": node_ids[node]} for hub, node in dropped
+        ],
+    }
 
 
 def _link_row(option: str, linked: LinkedPhrase, node_ids: pl.Series) -> LinkRow:

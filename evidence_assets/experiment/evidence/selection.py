@@ -176,29 +176,36 @@ def evidence_rows(
         ranks: Counter[str] = Counter()
         for item in items:
             ranks[item.option] += 1
-            parents, source = [(p.kind, p.id) for p in item.parents], item.parents[0]
-            about = question.question_id, item.option, name, parents, item.locator
-            evidence_id = content_id("evidence", *about, *model)
-            writer.add(
-                item,
-                question,
-                evidence_id=evidence_id,
-                selector=name,
-                source_kind=source.kind,
-                source_id=source.id,
-                rank=ranks[item.option],
-                content_hash=content_id("evidence", item.kind, source.id, item.locator, item.text),
-            )
-            writer.link(evidence_id, USED, "question", question.question_id, question.question_id)
-            for key in model:
-                writer.link(evidence_id, GENERATED, "model", key, key)
-            for rank, p in enumerate(dict.fromkeys(item.parents), 1):
-                writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, rank, item.score)
+            _add_evidence(writer, name, question, item, ranks[item.option], model)
         writer.checkpoint()
         if progress:
             progress(completed, len(todo))
     notes: dict[str, object] = getattr(selector, "notes", {})
     return writer.finish(questions=len(questions), questions_selected=len(todo), **notes)
+
+
+def _add_evidence(
+    writer: RowWriter, selector: str, question: Question, item: SelectedEvidence, rank: int, model: Sequence[str]
+) -> None:
+    """Write one row of evidence with its lineage."""
+    source = item.parents[0]
+    parents = [(parent.kind, parent.id) for parent in item.parents]
+    evidence_id = content_id("evidence", question.question_id, item.option, selector, parents, item.locator, *model)
+    writer.add(
+        item,
+        question,
+        evidence_id=evidence_id,
+        selector=selector,
+        source_kind=source.kind,
+        source_id=source.id,
+        rank=rank,
+        content_hash=content_id("evidence", item.kind, source.id, item.locator, item.text),
+    )
+    writer.link(evidence_id, USED, "question", question.question_id, question.question_id)
+    for key in model:
+        writer.link(evidence_id, GENERATED, "model", key, key)
+    for position, parent in enumerate(dict.fromkeys(item.parents), 1):
+        writer.link(evidence_id, DERIVED, parent.kind, parent.id, parent.version, position, item.score)
 
 
 def _select_in_batches(

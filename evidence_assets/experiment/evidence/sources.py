@@ -180,7 +180,9 @@ class Bm25Chunks:
     """The ``k`` chunks with the best BM25 score for question and option."""
 
     def __init__(self, chunks: IndexedCorpus, k: int, version: str) -> None:
-        self._chunks, self._k, self._index = chunks, k, chunks.word_index()
+        self._chunks = chunks
+        self._k = k
+        self._index = chunks.word_index()
         self.version = content_id("bm25", version, k, chunks.version)
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
@@ -196,7 +198,9 @@ class CosineChunks:
     """Selects the ``k`` chunks nearest to the vector of question and option."""
 
     def __init__(self, chunks: IndexedCorpus, encoder: Encoder, k: int, version: str) -> None:
-        self._chunks, self._encoder, self._k = chunks, encoder, k
+        self._chunks = chunks
+        self._encoder = encoder
+        self._k = k
         self.version = content_id("cosine", version, k, chunks.version, encoder.model_id, encoder.revision)
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:

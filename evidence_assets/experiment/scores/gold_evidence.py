@@ -174,9 +174,11 @@ def citation_scores(
     rows_by_id = {row["evidence_id"]: _parse_row(row) for row in typed_rows(sourced_rows(evidence), EvidenceRow)}
     is_verified = citations.group_by("chain_id", "evidence_id").agg((pl.col("verdict") == "verified").all())
     cited = {chain_id: dict(verdicts) for chain_id, verdicts in is_verified.rows_by_key("chain_id").items()}
-    precision, recall = [], []
+    precision = []
+    recall = []
     for question in questions:
-        prediction, gold = predictions.get(question["question_id"]), _parse_gold(question)
+        prediction = predictions.get(question["question_id"])
+        gold = _parse_gold(question)
         if not gold or prediction is None or prediction["answer"] is None or prediction["status"] == "failed":
             continue
         key = prediction["selector"], prediction["reasoner"], prediction["model_id"]

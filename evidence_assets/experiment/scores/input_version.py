@@ -6,7 +6,8 @@ import duckdb
 import polars as pl
 
 _VERSION = "coalesce(sum(md5_number_lower(concat_ws('|', question_id, {}::VARCHAR))), 0)"
-_OF_QUESTIONS, _OF_ROWS = _VERSION.format("gold"), _VERSION.format("content_hash")
+_OF_QUESTIONS = _VERSION.format("gold")
+_OF_ROWS = _VERSION.format("content_hash")
 INPUT_VERSIONS = f"""
     WITH of_questions AS (SELECT benchmark, {_OF_QUESTIONS} AS version FROM questions GROUP BY ALL),
     of_evidence AS (

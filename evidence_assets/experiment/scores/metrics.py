@@ -81,7 +81,8 @@ def token_f1(reply: str, answers: Collection[str]) -> float:
     """Token F1, ``2PR / (P+R)`` over multisets of tokens; the maximum over the accepted answers."""
 
     def f1_against(answer: str) -> float:
-        predicted, gold = normalise_answer(reply).split(), normalise_answer(answer).split()
+        predicted = normalise_answer(reply).split()
+        gold = normalise_answer(answer).split()
         if not predicted or not gold:
             return float(predicted == gold)
         shared = sum((Counter(predicted) & Counter(gold)).values())
@@ -127,7 +128,8 @@ def accuracy(correct: Collection[bool] | NDArray[np.bool_]) -> Estimate:
         return Estimate(math.nan, 0.0, 1.0, 0)
     z = NormalDist().inv_cdf(0.975)
     p = float(flags.mean())
-    centre, scale = p + z * z / (2 * n), 1 + z * z / n
+    centre = p + z * z / (2 * n)
+    scale = 1 + z * z / n
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return Estimate(p, max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale), n)
 
@@ -191,7 +193,8 @@ def order_by_confidence(confidence: Sequence[float], correct: Sequence[bool]) ->
 def calibration_error(confidence: Sequence[float], correct: Sequence[bool]) -> float:
     """``Σ_b n_b/n · |accuracy_b − mean confidence_b|`` over ten equally large bins by confidence."""
     order = np.argsort(np.asarray(confidence), kind="stable")
-    sorted_confidence, hits = np.asarray(confidence)[order], np.asarray(correct, float)[order]
+    sorted_confidence = np.asarray(confidence)[order]
+    hits = np.asarray(correct, float)[order]
     bins = [rows for rows in np.array_split(np.arange(len(order)), BINS) if len(rows)]
     return float(sum(len(rows) * abs(hits[rows].mean() - sorted_confidence[rows].mean()) for rows in bins) / len(order))
 

@@ -53,9 +53,10 @@ def triple_metrics(
     texts = {question: [row["text"] for row in group] for question, group in rows.items()}
     values_by_name: dict[str, list[float]] = {}
     for question in questions:
-        scores = _gold_scores(question, rows.get(question["question_id"], []))
+        question_id = question["question_id"]
+        scores = _gold_scores(question, rows.get(question_id, []))
         if recalled:
-            all_scores = _gold_scores(question, all_rows.get(question["question_id"], []))
+            all_scores = _gold_scores(question, all_rows.get(question_id, []))
             scores |= {f"{name}_with_recalled": value for name, value in all_scores.items()}
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
@@ -72,29 +73,39 @@ def triple_metrics(
 
 def _gold_scores(question: QuestionRow, rows: list[EvidenceRow]) -> dict[str, float]:
     """Hits and F1 of one question's triples, for the gold answers and paths that it has."""
-    scores: dict[str, float] = {}
     triples = [triple for row in rows if (triple := triple_of(row))]
-    options = question["options"] or []
-    texts = dict(zip(option_labels(question["task"], options), options, strict=True))
-    answers = [texts.get(gold, gold) for gold in question["gold"] or ()]
-    aliases = question["gold_aliases"] or [[] for _ in answers]
-    forms = [{normalise_answer(form) for form in (a, *others)} for a, others in zip(answers, aliases, strict=True)]
-    accepted = set().union(*forms)
-    if accepted:
-        ends = [{normalise_answer(t[0]), normalise_answer(t[2])} for t in triples]
-        hit = [bool(pair & accepted) for pair in ends]
-        included = [exact_match(triple[0], accepted) or exact_match(triple[2], accepted) for triple in triples]
-        scores |= {f"hit@{k}": float(any(hit[:k])) for k in (1, 10)}
-        scores |= {f"hit@{k}{INCLUDED_SUFFIX}": float(any(included[:k])) for k in (1, 10)}
-        all_ends = set().union(*ends)
-        recall = sum(bool(answer & all_ends) for answer in forms) / len(forms)
-        precision = sum(hit) / len(hit) if hit else 0.0
-        scores["answer_f1"] = 2 * precision * recall / (precision + recall) if recall else 0.0
+    forms = _accepted_forms(question)
+    scores = _answer_scores(triples, forms) if forms else {}
     gold = {fact for g in question["gold_evidence"] or [] if g["kind"] == "path" for fact in g["text"].split("; ")}
     if gold:
         matches = len({" ".join(t) for t in triples} & gold)
         scores["triple_f1"] = 2 * matches / (len(triples) + len(gold))
     return scores
+
+
+def _accepted_forms(question: QuestionRow) -> list[set[str]]:
+    """The normalised forms of each gold answer; of an option, its text."""
+    options = question["options"] or []
+    texts = dict(zip(option_labels(question["task"], options), options, strict=True))
+    answers = [texts.get(gold, gold) for gold in question["gold"] or ()]
+    aliases = question["gold_aliases"] or [[] for _ in answers]
+    return [{normalise_answer(form) for form in (a, *others)} for a, others in zip(answers, aliases, strict=True)]
+
+
+def _answer_scores(triples: Sequence[tuple[str, str, str]], forms: Sequence[set[str]]) -> dict[str, float]:
+    """Hits and F1 of triples by the gold answers at their ends."""
+    accepted = set().union(*forms)
+    ends = [{normalise_answer(head), normalise_answer(tail)} for head, _, tail in triples]
+    hit = [bool(pair & accepted) for pair in ends]
+    included = [exact_match(triple[0], accepted) or exact_match(triple[2], accepted) for triple in triples]
+    all_ends = set().union(*ends)
+    recall = sum(bool(answer & all_ends) for answer in forms) / len(forms)
+    precision = sum(hit) / len(hit) if hit else 0.0
+    return {
+        **{f"hit@{k}": float(any(hit[:k])) for k in (1, 10)},
+        **{f"hit@{k}{INCLUDED_SUFFIX}": float(any(included[:k])) for k in (1, 10)},
+        "answer_f1": 2 * precision * recall / (precision + recall) if recall else 0.0,
+    }
 
 
 DEPTHS = (2, 5, 10, 100)

@@ -142,12 +142,8 @@ def correctness_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
     metrics["supported_accuracy"] = accuracy([right for _, p, right in graded if p["status"] == "answered"])
     if choices := [set_accuracy(q["gold"], p) for q, p in answers if q["options"] and q["gold"]]:
         metrics["set_accuracy"] = mean(choices)
-    confident = [
-        (confidence, right)
-        for q, p, right in graded
-        if q["gold"] and has_fitted_confidence(p) and (confidence := p["confidence"]) is not None
-    ]
-    metrics |= confidence_metrics([confidence for confidence, _ in confident], [right for _, right in confident])
+    confident = [(p["confidence"], right) for q, p, right in graded if q["gold"] and has_fitted_confidence(p)]
+    metrics |= confidence_metrics([share or 0.0 for share, _ in confident], [right for _, right in confident])
     if short := [(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["task"] == "kgqa" and q["gold"]]:
         metrics["token_f1"] = mean([token_f1(text, accepted) for text, accepted in short])
     return metrics
