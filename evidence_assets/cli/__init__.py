@@ -35,6 +35,7 @@ COMMANDS = {
     "measure": ("measure", "Measure variants on a benchmark, with paired differences."),
     "reproduce": ("reproduce", "List the papers' tables, or compare one table with our scores."),
     "presets": ("experiments", "List the presets of published tables with their variants."),
+    "prompts": ("prompts", "Show the prompts that a system sends to a language model."),
     "get": ("project", "Download the official files of a benchmark or graph."),
     "doctor": ("project", "Check the packages, models and devices that a profile needs."),
     "gc": ("project", "List or delete data of removed assets and killed runs."),

@@ -25,8 +25,10 @@ from evidence_assets.experiment.methods import (
 from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.profiles import ModelKind
+from evidence_assets.reasoning.model_calls import PromptVersion
 from evidence_assets.reasoning.prompted_solver import PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
+from evidence_assets.reasoning.short_answers import SHORT_ANSWER
 from evidence_assets.reasoning.tasks import Solver
 
 
@@ -74,6 +76,16 @@ class Answering:
     def writes_chains(self) -> bool:
         """Whether chains have rows."""
         return self.is_one_call or self.explains_options
+
+    @property
+    def prompted_tasks(self) -> Sequence[PromptVersion]:
+        """Prompts of explanations and answers, for a profile with a language model."""
+        if not is_answered_by_model(self.variant) or isinstance(self.method, SolvingMethod | AnsweringMethod):
+            return ()
+        if not self.has_options:
+            return (SHORT_ANSWER,)
+        explain = self.style.explain if self.variant.explain else None
+        return [task for task in (explain, self.style.choose, self.style.answer) if task is not None]
 
     # Work -----------------------------------------------------------------------------------------------------------
 

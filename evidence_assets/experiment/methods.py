@@ -76,12 +76,14 @@ class Method(ABC, Generic[Settings]):
     ``version``: Version of the system; bump it when equal inputs give another output.
     ``settings_class``: Dataclass of the parameters.
     ``sources``: Sources of a benchmark that it reads.
+    ``prompted_tasks``: Prompts for a language model, besides those of the answers.
     """
 
     name: ClassVar[str]
     version: ClassVar[str]
     settings_class: type[Settings]
     sources: ClassVar[tuple[SourceKind, ...]] = ()
+    prompted_tasks: ClassVar[tuple[PromptVersion, ...]] = ()
 
     def __init__(self, variant: Variant) -> None:
         self.variant = variant
@@ -113,12 +115,10 @@ class SelectionMethod(Method[Settings]):
     """Selects evidence; the other stages, up to scores, belong to the task family.
 
     ``reads_default_vectors``: Stored vectors come from the profile's first encoder although it uses another.
-    ``prompted_tasks``: Prompts for a language model that selects or answers.
     ``published_style``: Prompt style of the paper (``reasoning.published_prompts.STYLES``); empty if it has none.
     """
 
     reads_default_vectors: ClassVar[bool] = False
-    prompted_tasks: ClassVar[tuple[PromptVersion, ...]] = ()
     published_style: ClassVar[str] = ""
 
     @abstractmethod

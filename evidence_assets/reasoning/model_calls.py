@@ -218,8 +218,10 @@ def find_cut(reply: ReplyCost | None, part: str) -> tuple[Omission, ...]:
 
 
 class PromptVersion(Protocol):
-    """What versions need of a prompted task."""
+    """What versions and previews need of a prompted task."""
 
+    @property
+    def templates(self) -> tuple[Template, ...]: ...
     def version_with(self, prompts: Prompts = PACKAGED) -> str: ...
 
 

@@ -9,7 +9,7 @@ asks for it; it is never sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
@@ -29,6 +29,21 @@ _SALT = "2"
 
 
 @dataclass(frozen=True)
+class TemplatePart:
+    """A paragraph of a prompt.
+
+    ``role``: system or user.
+    ``source``: Passage of a paper that asks for it; empty for our own words.
+    ``condition``: Field without which it is not sent.
+    """
+
+    role: str
+    source: str
+    condition: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Template:
     """The system and user message of one prompt, with fields."""
 
@@ -37,6 +52,8 @@ class Template:
     name: str = field(default="", compare=False)
     """Name of the file without its suffix."""
     temperature: float = field(default=0.0, compare=False)
+    parts: tuple[TemplatePart, ...] = field(default=(), compare=False, repr=False)
+    """The paragraphs of both messages with the passages that ask for them."""
 
     @classmethod
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
@@ -72,11 +89,27 @@ def _read_template(path: Path, expected: frozenset[str]) -> Template:
         raise BadInput(f"cannot be read as a prompt: {error}", file=path) from error
     if len(parts) != 2:
         raise BadInput("a prompt must have a system message, one line with --- and a user message", file=path)
-    template = Template(_SOURCE.sub("", parts[0]), _SOURCE.sub("", parts[1]), path.stem)
+    paragraphs = [*_read_parts("system", parts[0]), *_read_parts("user", parts[1])]
+    messages = [_SOURCE.sub("", part) for part in parts]
+    template = Template(messages[0], messages[1], path.stem, parts=tuple(paragraphs))
     for name in sorted(template.fields ^ expected):
         problem = "is missing" if name in expected else f"is unknown; the fields are {', '.join(sorted(expected))}"
         raise BadInput(f"the field ${name} {problem}", file=path, field=name)
     return template
+
+
+def _read_parts(role: str, message: str) -> Iterator[TemplatePart]:
+    """The paragraphs of a message, as written in its file."""
+    for paragraph in message.split("\n\n"):
+        source = _SOURCE.match(paragraph)
+        text = paragraph[source.end() :] if source else paragraph
+        condition = _CONDITION.match(text)
+        yield TemplatePart(
+            role,
+            source[1] if source else "",
+            condition[1] if condition else "",
+            text[condition.end() :] if condition else text,
+        )
 
 
 @dataclass(frozen=True)

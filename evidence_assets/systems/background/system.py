@@ -228,6 +228,7 @@ class Recall(StagesMethod[NoSettings]):
 
     name = "recall"
     version = VERSION
+    prompted_tasks = (RECALL_NAMES, RECALL_TRIPLES)
     settings_class = NoSettings
     model_kinds = ("generator",)
 

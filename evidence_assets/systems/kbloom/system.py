@@ -318,6 +318,7 @@ class KBloom(StagesMethod[HarvestSettings]):
 
     name = "kbloom"
     version = VERSION
+    prompted_tasks = (JUDGE, REWORD)
     settings_class = HarvestSettings
     model_kinds = ("masked_model",)
 

@@ -1,0 +1,100 @@
+"""``evidence prompts``: the prompts of a variant, part by part, before they are sent."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from evidence_assets import systems
+from evidence_assets.cli.console import JsonOption, out, print_if_json, report_errors
+from evidence_assets.experiment.answering import Answering
+from evidence_assets.experiment.methods import AnyMethod, SelectionMethod
+from evidence_assets.experiment.variants import Variant, variants_of
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE
+from evidence_assets.reasoning.templates import TemplatePart
+from evidence_assets.text.spelling import did_you_mean
+
+commands = typer.Typer(rich_markup_mode=None)
+TABLE_PREFIX = "table_"
+
+
+@dataclass(frozen=True)
+class VariantPrompt:
+    """A prompt that a variant sends, in parts."""
+
+    variant: str
+    prompt: str
+    parts: tuple[TemplatePart, ...]
+
+
+@commands.command()
+def prompts(
+    system: Annotated[str, typer.Argument(help="Name of a system, such as ucret.")],
+    variant: Annotated[
+        str, typer.Option(help="Such as ucret_published or table/ucret_published. Default: all loaded variants.")
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Show the prompts that a system sends to a language model.
+
+    Each part of a published prompt comes after the passage of the paper that asks for it. A part with "if" is sent only
+    if that field is not empty; $name is a field. Prompts of the profile's folder replace the packaged ones.
+    """
+    with report_errors():
+        found = [prompt for each in _select_variants(system, variant) for prompt in _prompts_of(each)]
+        if not found:
+            names = variant or f"the loaded variants of {system}"
+            raise BadInput(f"{names} send no prompts to a language model: choose another with --variant")
+    if not print_if_json(as_json, [asdict(prompt) for prompt in found]):
+        _print_prompts(found)
+
+
+def _select_variants(system: str, name: str) -> list[Variant]:
+    """The named variants of a system, or all that are loaded."""
+    names = systems.list_systems()
+    if system not in names:
+        raise BadInput(f"there is no system {system!r}{did_you_mean(system, names)}")
+    declared = variants_of(system)
+    if not name:
+        return [variant for variant in declared if variant.is_loaded]
+    selected = [variant for variant in declared if name in (variant.name, f"{variant.family}/{variant.name}")]
+    if not selected:
+        raise BadInput(f"{system} has no variant {name!r}{did_you_mean(name, [v.name for v in declared])}")
+    return selected
+
+
+def _prompts_of(variant: Variant) -> list[VariantPrompt]:
+    """The prompts of a variant with the wording of its profile, in the order in which they are sent."""
+    method: AnyMethod = systems.open_method(variant)
+    templates = [template for task in method.prompted_tasks for template in task.templates]
+    if isinstance(method, SelectionMethod):
+        answering = Answering(method)
+        is_table = variant.family == "table"
+        for task in answering.prompted_tasks:
+            # Our own style has other prompts for tables than for texts.
+            own = [template for template in task.templates if template.name.startswith(TABLE_PREFIX) == is_table]
+            templates += own if answering.style is DEFAULT_STYLE and answering.has_options else task.templates
+    wording = variant.prompt_settings
+    return [VariantPrompt(variant.key, t.name, wording.customize(t).parts) for t in templates]
+
+
+def _print_prompts(found: list[VariantPrompt]) -> None:
+    """Print each prompt once, with the variants that send it."""
+    variants_by_prompt: dict[tuple[str, tuple[TemplatePart, ...]], list[str]] = {}
+    for prompt in found:
+        variants_by_prompt.setdefault((prompt.prompt, prompt.parts), []).append(prompt.variant)
+    for (name, parts), senders in variants_by_prompt.items():
+        out.rule(f"{name}: {', '.join(senders)}", align="left")
+        role = ""
+        for part in parts:
+            if part.role != role:
+                role = part.role
+                out.print(f"{role}:", style="bold")
+            notes = [part.source] if part.source else []
+            notes += [f"if {part.condition}"] if part.condition else []
+            if notes:
+                out.print(f"[{', '.join(notes)}]", style="dim", markup=False, soft_wrap=True)
+            out.print(part.text, markup=False, soft_wrap=True)
