@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import require_file
 from evidence_assets.text.spelling import closest_name
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 # A cell may be a whole document; the csv module's limit is 128 kB.
 csv.field_size_limit(1 << 24)
 GZIP_MAGIC = b"\x1f\x8b"
+BUFFER_BYTES = 1 << 16
 SIGNATURES = {
     rb"PAR1\x15": "a Parquet file",
     rb"PK\x03\x04": "a zip archive or an Excel workbook",
@@ -29,6 +34,35 @@ SIGNATURES = {
 }
 
 
+MAX_EXPANSION = 200
+"""Times its size that gzip data may expand to; text expands to about ten times."""
+UNCHECKED_BYTES = 1 << 20
+"""Expanded bytes below which the expansion is not checked."""
+
+
+class _GzipStream(io.RawIOBase):
+    """Unpacks gzip data; raises BadInput if they expand to far more than their size, as hostile files do."""
+
+    def __init__(self, packed: IO[bytes], path: Path) -> None:
+        self._packed = packed
+        self._unpacked = gzip.GzipFile(fileobj=packed)
+        self._path = path
+        self._size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        count = self._unpacked.readinto(buffer)
+        self._size += count
+        if self._size > max(UNCHECKED_BYTES, MAX_EXPANSION * self._packed.tell()):
+            message = (
+                f"the gzip data expand to more than {MAX_EXPANSION} times their size: unpack the file and check it"
+            )
+            raise BadInput(message, file=self._path)
+        return count
+
+
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open ``path``; gzip data are unpacked, whatever the file's name."""
@@ -37,7 +71,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         with path.open("rb") as raw:
             is_packed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
-            yield cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_packed else raw
+            yield io.BufferedReader(_GzipStream(raw, path), BUFFER_BYTES) if is_packed else raw
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror or error})", file=path) from error
 

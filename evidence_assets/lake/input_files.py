@@ -87,6 +87,10 @@ def read_declaration(path: Path) -> str:
         raise BadInput(f"cannot be read ({error.strerror}): check its name and permissions", file=path) from error
 
 
+MAX_BRACKETS = 200
+"""Brackets inside one another beyond which no unclosed one is searched for."""
+
+
 def _find_unclosed_bracket(text: str) -> int | None:
     """Line of the innermost bracket that the text does not close before its first error."""
     lines = []
@@ -94,6 +98,8 @@ def _find_unclosed_bracket(text: str) -> int | None:
         for token in yaml.scan(text):
             if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
                 lines.append(token.start_mark.line + 1)
+                if len(lines) > MAX_BRACKETS:  # the scanner's time grows with the square of the depth
+                    break
             elif lines and isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
                 lines.pop()
     return lines[-1] if lines else None

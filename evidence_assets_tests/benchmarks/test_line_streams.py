@@ -1,6 +1,7 @@
 """Low-level reading: what is wrong with a file is named with file, line and field."""
 
 import gzip
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +29,19 @@ def test_gzip_is_unpacked_whatever_the_name(tmp_path: Path) -> None:
     packed = gzip.compress(b"one\ntwo\n")
     for name, data in (("a.txt.gz", packed), ("a.txt", packed), ("b.gz", b"one\ntwo\n")):
         assert [line for _, line in text_lines(write(tmp_path, data, name))] == ["one", "two"]
+
+
+def test_gzip_data_that_expand_a_thousand_times_are_refused_at_once(tmp_path: Path) -> None:
+    hostile = tmp_path / "empty_lines.jsonl.gz"
+    hostile.write_bytes(gzip.compress(b"\n" * 30_000_000))
+    assert hostile.stat().st_size < 40_000
+    start = time.monotonic()
+    with pytest.raises(BadInput, match="expand to more than 200 times their size: unpack the file"):
+        list(text_lines(hostile))
+    assert time.monotonic() - start < 2
+    repetitive = tmp_path / "repetitive.jsonl.gz"
+    repetitive.write_bytes(gzip.compress(b"".join(b'{"id": %d, "text": "the same text"}\n' % i for i in range(40_000))))
+    assert len(list(text_lines(repetitive))) == 40_000
 
 
 def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:

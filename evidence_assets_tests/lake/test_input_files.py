@@ -53,6 +53,7 @@ BASE = "type: x.KnowledgeBase\nattributes: {name: b, folder: f, '': ''}\n"
         (b"a: " + b"[" * 4_000, "nested too deeply|is not valid YAML|must"),
         (b"- a\n", "must"),
         (b"\x00", "YAML"),
+        (b"a: " + b"[" * 80_000, "is not valid YAML"),
         (b"a: 1\nb: [\n  [c, d],\n", ":2: is not valid YAML: the bracket that opens here is not closed"),
     ],
 )
