@@ -151,10 +151,10 @@ def request_seed_runs(
     is_planned = find_planned(repository.asset_graph, instance)
     run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
-        version, event = _last_version(instance, SEEDS, partition)
+        version, event = last_version(instance, SEEDS, partition)
         if version != relation.seed_hash and not is_planned(AssetPartition(SEEDS, partition)):
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
-    _, event = _last_version(instance, SEED_FOLDER)
+    _, event = last_version(instance, SEED_FOLDER)
     if (files.present or event) and not is_planned(AssetPartition(SEED_FOLDER, None)):
         retired = find_retired_partitions(files, lake, instance)
         if retired or _last_folder_state(instance) != files.state:
@@ -176,7 +176,7 @@ def _request_run(instance: dg.DagsterInstance, key: dg.AssetKey, name: str | Non
     return [dg.RunRequest(partition_key=name, asset_selection=[key], tags=tags)]
 
 
-def _last_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
+def last_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
     """Data version and event id of the latest materialization; ("", 0) if there is none."""
     record = instance.get_latest_data_version_record(key, partition_key=partition)
     if record is None or record.asset_materialization is None:
@@ -239,10 +239,12 @@ def _build_seeds(context: StageContext) -> StageOutput:
 
 
 class Seeds(dg.Component, dg.Model, dg.Resolvable):
-    """``raw/seeds`` and ``relation_seeds``, with the sensors that re-materialize stale assets."""
+    """``raw/seeds`` and ``relation_seeds``, with the sensors and the schedule that re-materialize stale assets."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        from evidence_assets.assets.change_sensors import follow_apart, follow_data  # it imports this module
+        # These modules import this one.
+        from evidence_assets.assets.change_sensors import follow_apart, follow_data
+        from evidence_assets.assets.reextraction import build_schedule
 
         seeds = table_asset(
             "/".join(SEEDS.path),
@@ -264,4 +266,5 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
             assets=[seed_folder, seeds, *reference_files],
             asset_checks=[seed_files_check, seed_pairs_check, table_check(seeds)],
             sensors=[follow_data, follow_apart],
+            schedules=[build_schedule()],
         )

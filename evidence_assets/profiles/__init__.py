@@ -170,6 +170,11 @@ class Profile(StrictModel):
     ugat: GraphPaths
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
     automation: bool = Field(False, description="Whether sensors re-materialize assets that call a language model.")
+    reextraction: str = Field(
+        "0 3 * * 1",
+        pattern=r"^\S+( \S+){4}$",
+        description="Cron of the schedule that harvests changed relations again; turn it on in the Dagster UI.",
+    )
     executor: Literal["in_process", "multiprocess"] = Field(
         "in_process", description="Steps of a run: one after another in its process, or several, each in its own."
     )

@@ -5,6 +5,7 @@ The requested runs are queued and executed. Nothing is stubbed: the sample's mod
 
 import os
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -13,6 +14,8 @@ from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets.assets import command_plans, seeds
 from evidence_assets.assets.command_plans import announce_plan
+from evidence_assets.assets.definitions import load_definitions
+from evidence_assets.assets.reextraction import SCHEDULE
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets_tests.assets.automation.automation_world import (
     COLLECTION,
@@ -83,6 +86,45 @@ def test_an_edit_requests_its_relation_and_then_all_downstream_assets_once(senso
     assert sensor_world.stale() == {(HARVEST, "leads_to"), *MERGED}, "of the relations, only the edited one is stale"
     assert sensor_world.settle() == [[(HARVEST, "leads_to")], MERGED]
     assert sensor_world.stale() == set()
+
+
+def scheduled(sensor_world: SensorWorld) -> list[Asset]:
+    """What the schedule requests, in order; the runs are executed."""
+    repository = load_definitions().get_repository_def()
+    context = dg.build_schedule_context(
+        instance=sensor_world.instance,
+        repository_def=repository,
+        resources={"lake": LakeResource()},
+        scheduled_execution_time=datetime(2026, 11, 30, 3, tzinfo=UTC),
+    )
+    evaluation = repository.get_schedule_def(SCHEDULE).evaluate_tick(context)
+    requests = list(evaluation.run_requests or ())
+    for request in requests:
+        names = [key.to_user_string() for key in request.asset_selection or ()]
+        sensor_world.make(*names, partition=request.partition_key)
+    return [(key.to_user_string(), r.partition_key) for r in requests for key in r.asset_selection or ()]
+
+
+def test_the_schedule_harvests_relations_with_changed_seeds_prompts_or_model(
+    sensor_world: SensorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert scheduled(sensor_world) == [], "nothing has changed"
+    sensor_world.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
+    sensor_world.seed("brings", [["febuxostat", "gout"]])
+    expected = [(name, relation) for relation in ("brings", "leads_to") for name in (SEEDS, HARVEST)]
+    assert scheduled(sensor_world) == expected
+    assert scheduled(sensor_world) == []
+    followed = {name for name, _ in sensor_world.tick()}
+    assert followed == {"raw/seeds", *(name for name, _ in MERGED)}, "no relation is left to the sensors"
+    sensor_world.work()
+    sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]])
+    sensor_world.settle()
+    assert scheduled(sensor_world) == [], "with the sensors on, nothing is left to do"
+    other = sensor_world.root / "other.yaml"
+    other.write_text(PROFILE.replace("n: 12,", "n: 11,"))
+    monkeypatch.setenv("EVIDENCE_PROFILE", str(other))
+    relations = ("brings", "leads_to", "listed_with", "may_treat")
+    assert scheduled(SensorWorld.open(sensor_world.root)) == [(HARVEST, relation) for relation in relations]
 
 
 def test_a_relation_of_an_unfinished_backfill_is_left_to_it(sensor_world: SensorWorld) -> None:
