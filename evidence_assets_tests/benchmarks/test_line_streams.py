@@ -38,7 +38,7 @@ def test_gzip_data_that_expand_a_thousand_times_are_refused_at_once(tmp_path: Pa
     start = time.monotonic()
     with pytest.raises(BadInput, match="expand to more than 200 times their size: unpack the file"):
         list(text_lines(hostile))
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10, "not the minute that 30 million lines take"
     repetitive = tmp_path / "repetitive.jsonl.gz"
     repetitive.write_bytes(gzip.compress(b"".join(b'{"id": %d, "text": "the same text"}\n' % i for i in range(40_000))))
     assert len(list(text_lines(repetitive))) == 40_000
