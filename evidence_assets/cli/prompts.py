@@ -44,12 +44,12 @@ def prompts(
     if that field is not empty; $name is a field. Prompts of the profile's folder replace the packaged ones.
     """
     with report_errors():
-        found = [prompt for each in _select_variants(system, variant) for prompt in _prompts_of(each)]
-        if not found:
+        sent_prompts = [prompt for each in _select_variants(system, variant) for prompt in _prompts_of(each)]
+        if not sent_prompts:
             names = variant or f"the loaded variants of {system}"
             raise BadInput(f"{names} send no prompts to a language model: choose another with --variant")
-    if not print_if_json(as_json, [asdict(prompt) for prompt in found]):
-        _print_prompts(found)
+    if not print_if_json(as_json, [asdict(prompt) for prompt in sent_prompts]):
+        _print_prompts(sent_prompts)
 
 
 def _select_variants(system: str, name: str) -> list[Variant]:
@@ -75,16 +75,16 @@ def _prompts_of(variant: Variant) -> list[VariantPrompt]:
         is_table = variant.family == "table"
         for task in answering.prompted_tasks:
             # Our own style has other prompts for tables than for texts.
-            own = [template for template in task.templates if template.name.startswith(TABLE_PREFIX) == is_table]
-            templates += own if answering.style is DEFAULT_STYLE and answering.has_options else task.templates
+            for_family = [template for template in task.templates if template.name.startswith(TABLE_PREFIX) == is_table]
+            templates += for_family if answering.style is DEFAULT_STYLE and answering.has_options else task.templates
     wording = variant.prompt_settings
     return [VariantPrompt(variant.key, t.name, wording.customize(t).parts) for t in templates]
 
 
-def _print_prompts(found: list[VariantPrompt]) -> None:
+def _print_prompts(sent_prompts: list[VariantPrompt]) -> None:
     """Print each prompt once, with the variants that send it."""
     variants_by_prompt: dict[tuple[str, tuple[TemplatePart, ...]], list[str]] = {}
-    for prompt in found:
+    for prompt in sent_prompts:
         variants_by_prompt.setdefault((prompt.prompt, prompt.parts), []).append(prompt.variant)
     for (name, parts), senders in variants_by_prompt.items():
         out.rule(f"{name}: {', '.join(senders)}", align="left")
