@@ -116,7 +116,7 @@ gpu:
 	$(PYTHON) -m bench.gpu
 
 check-served: $(VENV)/.dev .served/.installed
-	$(BIN)/python tools/check_served.py --python .served/bin/python
+	$(BIN)/python -m tools.check_served --python .served/bin/python
 
 $(VENV)/.cluster: $(VENV)/.dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[cloud,deploy,ray]'

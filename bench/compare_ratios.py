@@ -10,13 +10,13 @@ a bench is slower.
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bench.measuring import make_parser
 from bench.result_files import RESULTS, Results, write_results
 
 NAME = "ratios"
@@ -83,7 +83,7 @@ def is_slower(values: Sequence[float], low: float, high: float) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=list(BENCHES), default=list(BENCHES), metavar="NAME")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="record the ratios in bench/results")

@@ -11,7 +11,6 @@ twin, which shows that the script works.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -35,6 +34,7 @@ from transformers import (
 )
 
 from bench.graphs.attention import random_problem
+from bench.measuring import make_parser
 from bench.retrieval.encoder import texts_of
 from evidence_assets.graphs.attention.scorer import AttentionSettings, train_and_score
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
@@ -237,7 +237,7 @@ def causal(device: str, small: bool) -> Iterator[Twins]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--small", action="store_true", help="sizes that only show that everything runs")
     options = parser.parse_args()

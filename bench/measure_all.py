@@ -12,7 +12,6 @@ point from one kind of processor to the next; ``--profile bench/float32.yaml`` g
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from bench.measuring import make_parser
 from bench.result_files import RESULTS, Results
 from bench.write_measured import PAGE, write_page
 
@@ -29,7 +29,7 @@ BENCH = Path(__file__).resolve().parent
 
 def main() -> None:
     measurements = yaml.safe_load((BENCH / "measured.yaml").read_text(encoding="utf-8"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=list(measurements), default=list(measurements))
     parser.add_argument("--lakes", type=Path, default=Path(".measure"), help="where to keep what is materialized")
     parser.add_argument("--profile", type=Path, help="a profile to measure with; embedded by default")

@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rich.console import Console
+from rich.table import Table
+
 RESULTS = Path(__file__).with_name("results")
 
 
@@ -57,3 +60,11 @@ def write_results(path: Path, columns: Sequence[str], rows: Sequence[Sequence[st
         rows=tuple(tuple(row) for row in rows),
     )
     results.write(path)
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    """Print a table that is not cut at the width of the terminal."""
+    table = Table(*heads, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=220, highlight=False).print(table)

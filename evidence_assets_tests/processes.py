@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,12 +13,6 @@ from pathlib import Path
 START_TIMEOUT_S = 300.0
 Start = Callable[[str, Sequence[str], Mapping[str, str]], "subprocess.Popen[bytes]"]
 """Starts a command under a name, with more environment variables; its output is in ``<name>.log``."""
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @contextmanager

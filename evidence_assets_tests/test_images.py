@@ -15,7 +15,8 @@ import yaml
 from dockerfile_parse import DockerfileParser
 
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
-from evidence_assets_tests.processes import START_TIMEOUT_S, Start, child_processes, free_port, wait_for_reply
+from evidence_assets_tests.processes import START_TIMEOUT_S, Start, child_processes, wait_for_reply
+from tools.ports import free_port
 
 DEPLOY = REPOSITORY / "deploy"
 SERVICES = {

@@ -11,7 +11,8 @@ import pytest
 
 from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
 from evidence_assets_tests.conftest import REPOSITORY, World
-from evidence_assets_tests.processes import START_TIMEOUT_S, child_processes, free_port
+from evidence_assets_tests.processes import START_TIMEOUT_S, child_processes
+from tools.ports import free_port
 
 pytestmark = [*BROWSER_MARKS, pytest.mark.long]
 

@@ -1,6 +1,6 @@
 """Every system's prompts through real servers of language models: `make check-served`.
 
-    python tools/check_served.py --python .served/bin/python [--servers vllm transformers] [--kill-after 100]
+    python -m tools.check_served --python .served/bin/python [--servers vllm transformers] [--kill-after 100]
 
 A tiny chat model of random weights, with a real tokenizer and chat template, is written to a folder and served on
 127.0.0.1 by vLLM's build for processors and by ``transformers serve`` in turn, from the environment that ``--python``
@@ -48,6 +48,9 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from tools.ports import free_port
+from tools.tiny_causal_model import save_causal_model
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SAMPLE = REPOSITORY / "evidence_assets" / "sample" / "small"
@@ -183,12 +186,6 @@ class RunningDemo:
         return "".join(self.lines)
 
 
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
-
-
 @contextlib.contextmanager
 def served(python: Path, server: str, cache: Path, log: Path) -> Iterator[str]:
     """The server's address, once it lists the model."""
@@ -317,8 +314,6 @@ def main() -> None:
     parser.add_argument("--servers", nargs="+", choices=list(SERVERS), default=list(SERVERS))
     parser.add_argument("--kill-after", type=int, default=100, help="replies after which the first run is killed")
     options = parser.parse_args()
-    sys.path.insert(0, str(REPOSITORY))
-    from tools.tiny_causal_model import save_causal_model
 
     heads = (
         "server",

@@ -24,6 +24,7 @@ from threading import Thread
 from typing import Any
 
 from tools.faulty_proxy import FaultyProxy
+from tools.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NAME = "CLUSTER_PROCESS"
@@ -34,12 +35,6 @@ query ($id: ID!) { runOrError(runId: $id) {
   __typename ... on Run { stepStats { stepKey startTime endTime } }
   ... on PythonError { message } } }
 """
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def wait(is_done: Callable[[], bool], what: str, seconds: float = 120.0) -> None:

@@ -11,7 +11,6 @@ probability, chosen on the first halves so that as many are answered. Last, whet
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from rich.console import Console
-from rich.table import Table
 
-from bench.result_files import write_results
+from bench.measuring import make_parser
+from bench.result_files import print_table, write_results
 from evidence_assets.experiment.scores.calibration import (
     AnswersByModel,
     GradedAnswer,
@@ -128,15 +126,8 @@ def status_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAnswer])
     return rows
 
 
-def print_table(title: str, heads: tuple[str, ...], rows: list[list[str]]) -> None:
-    table = Table(*heads, title=title)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=180, highlight=False).print(table)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("lakes", type=Path, nargs="+")
     parser.add_argument("--write", action="store_true", help="Write the packaged file, fitted on the first halves.")
     parser.add_argument("--json", type=Path, help="a file to write the calibration to")
@@ -158,9 +149,9 @@ def main() -> None:
         others = second[family, model]
         rows = reliability_rows(fit, answers, others)
         all_rows += [[f"{family}, {model}", *row] for row in rows]
-        print_table(f"{family}, {model}", HEADS, rows)
+        print_table(HEADS, rows, f"{family}, {model}")
         heads = ("set", "n", "answered today", "answered by probability", "threshold")
-        print_table(f"status: {family}, {model}", heads, status_rows(fit, answers, others))
+        print_table(heads, status_rows(fit, answers, others), f"status: {family}, {model}")
     if options.json:
         write_results(options.json, ["model", *HEADS], all_rows)
     asked_tables = {ASKED_TABLES: yaml.safe_load(FILE.read_text(encoding="utf-8"))[ASKED_TABLES]}

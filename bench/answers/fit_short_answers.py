@@ -10,7 +10,6 @@ and of no answer where no span has .3, less ``L2`` times their squares.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from bench.answers.short_answer_questions import (
     read_development_sets,
     run_stages,
 )
+from bench.measuring import make_parser
 from evidence_assets import profiles
 from evidence_assets.experiment.answers.short_answers import build_short_task
 from evidence_assets.experiment.evidence.selection import Question
@@ -156,7 +156,7 @@ def describe_data(items: Sequence[Item]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--lake", type=Path, help="Lake to reuse; by default a temporary one.")
     options = parser.parse_args()

@@ -11,19 +11,16 @@ conditional logistic regression on the first halves, and those of its labels whe
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from rich.console import Console
-from rich.table import Table
 from scipy.optimize import minimize
 
-from bench.differences import format_difference
-from bench.result_files import write_results
+from bench.measuring import make_parser
+from bench.result_files import print_table, write_results
 from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
 from evidence_assets.extractive import options as extractive
 from evidence_assets.extractive.options import length_feature
@@ -155,12 +152,12 @@ def format_row(name: str, questions: list[dict[str, Any]]) -> list[str]:
         *(f"{np.mean(ordered[: max(1, len(half) * s // 100)]):.1%}" for s in (25, 50)),
         f"{calibration_error(sure, right):.3f}",
         *(f"{np.mean(hits):.1%}" for hits in baselines.values()),
-        f"{best}: {format_difference(difference, '+.1%')}",
+        f"{best}: {difference.value:+.1%} ({difference.low:+.1%} to {difference.high:+.1%})",
     ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("measured", nargs="+", metavar="LAKE:BENCHMARK:VARIANT")
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--json", type=Path, help="a file to write the results to")
@@ -192,10 +189,7 @@ def main() -> None:
             firsts += first
     if options.fit and firsts:
         print({name: round(float(weight), 2) for name, weight in zip(FEATURES, fitted(firsts), strict=True)})
-    table = Table(*heads)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=220, highlight=False).print(table)
+    print_table(heads, rows)
     if options.json:
         write_results(options.json, heads, rows)
 

@@ -8,7 +8,6 @@ acceptable span is at least .7. Questions for yes or no count as questions witho
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from bench.answers.short_answer_questions import (
     read_pages,
     run_stages,
 )
+from bench.measuring import make_parser
 from evidence_assets.experiment.scores.metrics import token_f1
 
 RIGHT, REFUSED, WRONG, FALSE = "right", "refused", "wrong", "answered without an answer in the page"
@@ -55,7 +55,7 @@ def read_set(name: str) -> list[AnswerableQuestion]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(PAGE_SETS)}; by default all")
     parser.add_argument("--cases", action="store_true", help="Print the questions that are not answered rightly.")
     options = parser.parse_args()

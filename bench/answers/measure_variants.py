@@ -18,7 +18,6 @@ are chosen, and on the second. Where the benchmark is part of a lake, use `evide
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -29,7 +28,9 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from bench.result_files import write_results
+from bench.dev_data import dev_data
+from bench.measuring import make_parser
+from bench.result_files import print_table, write_results
 
 if TYPE_CHECKING:
     from evidence_assets.cli.measure import BenchmarkRows
@@ -90,13 +91,10 @@ def materialize_scores(benchmark: str, names: list[str], harvest: bool) -> Bench
 
 def print_scores(benchmark: str, variants: list[str], metrics: list[str], json_file: Path | None) -> None:
     """Print the chosen metrics of the variants; write them as a result file, too."""
-    from rich.console import Console
-    from rich.table import Table
-
     from evidence_assets.benchmarks.declared_benchmarks import benchmarks
     from evidence_assets.lake.catalogue import connect
 
-    out, family = Console(width=200, highlight=False), benchmarks()[benchmark].family
+    family = benchmarks()[benchmark].family
     with connect(Path(os.environ["EVIDENCE_LAKE"])) as connection:
         rows = connection.execute(
             "SELECT asset, metric, value, low, high, n FROM scores WHERE scope_id = $benchmark AND value IS NOT NULL",
@@ -106,18 +104,17 @@ def print_scores(benchmark: str, variants: list[str], metrics: list[str], json_f
         named = sorted(
             {metric for _, metric in cells_by_metric if any(fnmatch(metric, pattern) for pattern in metrics)}
         )
-        table = Table("variant", *named, "n", title=benchmark)
+        heads = ["variant", *named, "n"]
         lines = []
         for name in variants:
             asset = f"scores/{family}/{name}"
             cells = [cells_by_metric.get((asset, metric)) for metric in named]
             values = [f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells]
             question_count = str(max((c[3] for c in cells if c), default=""))
-            table.add_row(name, *values, question_count)
             lines.append([f"`{name}`", *values, question_count])
-        out.print(table)
+        print_table(heads, lines, benchmark)
         if json_file:
-            write_results(json_file, ["variant", *named, "n"], lines)
+            write_results(json_file, heads, lines)
 
 
 def print_benchmark_differences(first: BenchmarkRows, second: BenchmarkRows, half: Half | None) -> None:
@@ -140,7 +137,7 @@ def print_benchmark_differences(first: BenchmarkRows, second: BenchmarkRows, hal
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("benchmark")
     parser.add_argument("variants", nargs="+")
     parser.add_argument("--world", type=Path, help="YAML of data and declarations")
@@ -167,7 +164,7 @@ def main() -> None:
             os.environ["EVIDENCE_PROFILE"] = str(options.profile.resolve())
         for source, place in links.items():
             target = lake_root / "lake" / "raw" / place
-            source_path = Path(os.environ["EVIDENCE_DEV_DATA"]) / source
+            source_path = dev_data() / source
             if source in COLLECTIONS and not target.exists():
                 write(source, source_path.parent, target)
             elif source in QUESTIONS and not target.exists():

@@ -10,7 +10,6 @@ the rules; these were improved on the errors of all sets but the last, whose err
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.dev_data import dev_data
 from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK, QuestionRecord, question_rows
@@ -101,7 +101,7 @@ def read_sets(root: Path) -> tuple[dict[str, Documents], list[AnswerableQuestion
 
 def read_development_sets() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     """The sets in EVIDENCE_DEV_DATA."""
-    return read_sets(Path(os.environ["EVIDENCE_DEV_DATA"]))
+    return read_sets(dev_data())
 
 
 def build_lake(root: Path, corpora: dict[str, Documents]) -> Lake:

@@ -12,13 +12,13 @@ Run: python -m bench.graphs.attention [--device cpu|cuda --questions 64 --steps 
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 import torch
 from torch_geometric.nn import TransformerConv
 
+from bench.measuring import make_parser
 from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, initial_weights, train_and_score
 
 HEADS, LAYERS = 4, 2
@@ -101,7 +101,7 @@ def work(nodes: int, width: int, steps: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=64)
     parser.add_argument("--steps", type=int, nargs=2, default=(50, 10), help="for the small and the large case")
     parser.add_argument("--repeats", type=int, default=3)

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.graphs.stark import WORDS
+from bench.measuring import make_parser
 from bench.retrieval.in_stages import keep, run
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource, read_synonyms, sort_triples, triple_frames
@@ -121,7 +122,7 @@ STAGES = {stage.__name__: stage for stage in (triples, nodes, edges, check, csr)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--assertions", type=int, default=34_000_000)
     parser.add_argument("--english", type=float, default=0.1, help="Share of assertions between English concepts.")
     run("bench.graphs.conceptnet", parser, STAGES, write)

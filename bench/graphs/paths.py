@@ -10,14 +10,13 @@ Run: python -m bench.graphs.paths [--nodes 1000000 --edges 10000000 --questions 
 
 from __future__ import annotations
 
-import argparse
-import resource
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
+from bench.measuring import make_parser, resident
 from evidence_assets.graphs.arrays import GraphArrays
 
 HOPS = 3
@@ -78,7 +77,7 @@ def measure(graph: GraphArrays, name: str, sample: np.ndarray, cap: int, score: 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = make_parser(__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--cap", type=int, default=16)
@@ -108,7 +107,7 @@ def main() -> None:
             graph.tails[rng.integers(0, arguments.edges, shape)],
         )
         measure(graph, "nodes by degree", by_degree, arguments.cap, score)
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
+    print(f"peak memory {resident('VmHWM') / 1024:.2f} GiB")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ after ``--minutes`` is stopped.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import re
 import time
 from collections.abc import Sequence
@@ -26,6 +24,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bench.dev_data import dev_data
+from bench.measuring import make_parser
 from evidence_assets import profiles
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.evidence.question_concepts import expand_questions
@@ -182,16 +182,13 @@ def measure_passages(graph: KnowledgeGraph, count: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--triples", type=int, default=100_000)
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--passages", type=int, default=1000, help="sentences of edges that are encoded; 0 for none")
     options = parser.parse_args()
-    if not os.environ.get("EVIDENCE_DEV_DATA"):
-        print("not run: EVIDENCE_DEV_DATA names no folder with conceptnet, obqa and csqa")
-        return
-    data, encoder = Path(os.environ["EVIDENCE_DEV_DATA"]), WordVectors()
+    data, encoder = dev_data(), WordVectors()
     graph = build_graph(read_triples(data, options.triples), encoder)
     degrees = np.diff(graph.arrays.offsets)
     print(f"{graph.arrays.n_nodes:,} nodes, {graph.arrays.n_edges:,} edges, largest hub {degrees.max():,}\n")

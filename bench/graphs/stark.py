@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from bench.measuring import make_parser, resident
 from bench.retrieval.in_stages import keep, run
-from bench.retrieval.scale import resident
 from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.merge import edge_rows, node_rows
@@ -206,7 +206,7 @@ STAGES = {stage.__name__: stage for stage in (nodes, edges, csr, passages, passa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--nodes", type=int, default=1_900_000)
     parser.add_argument("--edges", type=int, default=40_000_000)
     parser.add_argument("--passages", type=int, default=1, help=f"How many of {SHARDS} shards of passages are made.")

@@ -5,14 +5,13 @@ Run: ``python -m bench.graphs.substitution [--edges 10000000] [--nodes 1000000] 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
 
-from bench.retrieval.scale import resident
+from bench.measuring import make_parser, resident
 from evidence_assets.graphs.arrays import TypedGraph
 from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute
 
@@ -61,7 +60,7 @@ class PlainSets:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=12)

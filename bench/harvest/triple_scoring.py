@@ -9,12 +9,12 @@ mass, as in filled prompts. What the masked model takes comes on top.
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 import ot
 
+from bench.measuring import make_parser
 from evidence_assets.harvest.triple_scoring import ScoredSentence, semantic_distances
 
 DIMENSIONS = 768
@@ -49,7 +49,7 @@ def one_at_a_time(candidates: list[ScoredSentence], seeds: list[ScoredSentence])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--candidates", type=int, default=4000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--relations", type=int, default=20)

@@ -8,14 +8,13 @@ query. The peak counts what the search allocates, as tracemalloc sees it. Run fr
 
 from __future__ import annotations
 
-import argparse
-import resource
 import time
 import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
 
+from bench.measuring import make_parser, resident
 from evidence_assets.harvest.tuple_search import FillQuery, search_tuples
 
 
@@ -37,7 +36,7 @@ class ZipfModel:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--words", type=int, default=30_000)
     parser.add_argument("--prompts", type=int, default=1)
@@ -51,11 +50,10 @@ def main() -> None:
     weights = [1 / options.prompts] * options.prompts
     pairs = search_tuples(model, vocabulary, weights, n=options.n, max_occurrences=options.occurrences)
     seconds, (_, peak) = time.perf_counter() - started, tracemalloc.get_traced_memory()
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"n={options.n:,}, {options.words:,} words, {options.prompts} prompts: {len(pairs):,} pairs, "
         f"{model.queries:,} queries, {seconds:.0f} s; "
-        f"peak of the search {peak / 1e6:,.0f} MB, of the process {resident:,.0f} MB"
+        f"peak of the search {peak / 1e6:,.0f} MB, of the process {resident('VmHWM'):,.0f} MB"
     )
 
 

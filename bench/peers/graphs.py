@@ -9,19 +9,17 @@ forms of words, so that they must find the same spans. Each runs in a process of
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.dev_data import dev_data, hotpotqa_pages
 from bench.graphs.selection import read_triples
-from bench.peers.measuring import Used, in_new_process, measured, missing, versions
+from bench.measuring import Used, in_new_process, make_parser, measured
+from bench.peers.installed import missing, versions
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.paths import shortest_paths
@@ -162,16 +160,12 @@ def compare(peers: dict[str, Any], data: Any, queries: Sequence[Any], title: str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--triples", type=int, default=100_000)
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--passages", type=int, default=300)
     options = parser.parse_args()
-    if not os.environ.get("EVIDENCE_DEV_DATA"):
-        print("not run: EVIDENCE_DEV_DATA names no folder with conceptnet, obqa and hotpotqa-100")
-        return
-    data = Path(os.environ["EVIDENCE_DEV_DATA"])
-    triples = read_triples(data, options.triples)
+    triples = read_triples(dev_data(), options.triples)
     names = sorted({name for head, _, tail in triples for name in (head, tail)})
     number = {name: i for i, name in enumerate(names)}
     ends = np.array([(number[head], number[tail]) for head, _, tail in triples], np.int32)
@@ -179,8 +173,7 @@ def main() -> None:
     pairs = [(int(ends[a, 0]), int(ends[b, 1])) for a, b in chosen if ends[a, 0] != ends[b, 1]]
     print(versions("networkx", "igraph", "pyahocorasick", "spacy"))
     compare(PATHS, ends, pairs, f"{len(ends):,} edges, {len(names):,} nodes, {len(pairs)} pairs of nodes; wall / CPU")
-    corpus = json.loads((data / "hotpotqa-100" / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
-    texts = ["".join(sentences) for sentences in list(corpus.values())[: options.passages]]
+    texts = ["".join(sentences) for sentences in list(hotpotqa_pages().values())[: options.passages]]
     length = sum(map(len, texts))
     compare(LINKERS, names, texts, f"{len(names):,} names, {len(texts)} texts, {length:,} characters; wall / CPU")
 

@@ -12,7 +12,6 @@ document is ranked by its best chunk.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -27,7 +26,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bench.peers.measuring import Used, in_new_process, measured, missing, versions
+from bench.dev_data import dev_data
+from bench.measuring import Used, in_new_process, make_parser, measured
+from bench.peers.installed import missing, versions
 from bench.retrieval.retrieval_collections import COLLECTIONS
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.evidence.selection import build_questions
@@ -344,13 +345,11 @@ def print_rows(collection: str, results: dict[str, tuple[dict[str, list[float]],
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--collections", nargs="+", default=[FULL, *COLLECTIONS])
     parser.add_argument("--lake", type=Path, help="a folder to keep our assets in")
     options = parser.parse_args()
-    if not os.environ.get("EVIDENCE_DEV_DATA"):
-        print("not run: EVIDENCE_DEV_DATA names no folder with hotpotqa-100, obqa and pubmedqa")
-        return
+    dev_data()
     print(versions(*PACKAGES))
     os.environ["EVIDENCE_PROFILE"] = str(Path("bench/float32.yaml").resolve())
     with tempfile.TemporaryDirectory() as folder:

@@ -10,9 +10,6 @@ runs counts.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import tempfile
 from collections.abc import Callable
 from functools import cache, partial
@@ -24,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from bench.peers.measuring import Used, in_new_process, measured, missing, versions
+from bench.dev_data import hotpotqa_rows, hotpotqa_sentences
+from bench.measuring import Used, in_new_process, make_parser, measured
+from bench.peers.installed import missing, versions
 from bench.retrieval.token_encoding import encode
 from bench.retrieval.transport import K, bm25, real_pool
 from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
@@ -104,13 +103,10 @@ def run_ours(queries: list[TokenMeasure], pool: TokenPool) -> tuple[list[list[in
 
 def read_problem(texts: int, count: int, folder: Path) -> tuple[list[TokenMeasure], TokenPool]:
     """Questions of 25 tokens, and a pool of texts."""
-    data = Path(os.environ["EVIDENCE_DEV_DATA"]) / "hotpotqa-100"
-    corpus = json.loads((data / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
-    questions = encode([q["question"] for q in json.loads((data / "hotpotqa_train.json").read_text(encoding="utf-8"))])
-    pool, counts, _ = real_pool(
-        encode([s.strip() for text in corpus.values() for s in text if s.strip()]), texts, folder
-    )
-    cost, queries = get_ground_cost(COST), []
+    questions = encode([row["question"] for row in hotpotqa_rows()])
+    pool, counts = real_pool(encode(hotpotqa_sentences()), texts, folder)
+    cost = get_ground_cost(COST)
+    queries = []
     for text in np.flatnonzero(np.diff(questions.offsets) == 25)[:count]:
         weights = bm25(questions.pieces_of(text), counts, texts, 25.0)
         queries.append(cost.measure(questions.vectors[questions.rows(text)].astype(np.float64), weights))
@@ -130,13 +126,10 @@ def cost_matrices(queries: list[TokenMeasure], pool: TokenPool) -> tuple[list[Ar
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--questions", type=int, default=3)
     options = parser.parse_args()
-    if not os.environ.get("EVIDENCE_DEV_DATA"):
-        print("not run: EVIDENCE_DEV_DATA names no folder with hotpotqa-100, whose sentences make the pool")
-        return
     with tempfile.TemporaryDirectory() as folder:
         queries, pool = read_problem(options.texts, options.questions, Path(folder))
     (costs, a, b), building = measured(cost_matrices, queries, pool)

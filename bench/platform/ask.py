@@ -8,7 +8,6 @@ Every start is a process of its own. Without a lake, the sample's articles are m
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import statistics
@@ -18,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 import evidence_assets
+from bench.measuring import make_parser
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.store import Lake
@@ -44,7 +44,7 @@ from evidence_assets.cli import ask; lap("command line")
 import torch; lap("torch")
 import evidence_assets.experiment.ad_hoc_questions, evidence_assets.experiment.stages; lap("stages")
 from evidence_assets import profiles, systems
-systems.load("uscrake"); lap("system")
+systems.method_classes("uscrake"); lap("system")
 from evidence_assets.models.registry import get_encoder
 get_encoder(profiles.load().encoder).encode_sentences(["warm"]); lap("encoder")
 from pathlib import Path
@@ -86,7 +86,7 @@ def print_light_commands(lake: Path, starts: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--lake", type=Path, help="A lake with the sample's corpus; made where none is named.")
     parser.add_argument("--corpus", default="sample")
     parser.add_argument("--starts", type=int, default=3)

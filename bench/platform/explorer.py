@@ -8,13 +8,13 @@ separately. Later pages read what they show.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import time
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+from bench.measuring import make_parser
 from bench.platform.trace import generate
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import Site
@@ -24,7 +24,7 @@ ALLOWED = 0.300
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--predictions", type=int, default=100_000)
     parser.add_argument("--per-partition", type=int, default=20_000)
     parser.add_argument("--times", type=int, default=5)

@@ -11,14 +11,12 @@ count the same rows. To see that memory does not grow with the file, each is als
 from __future__ import annotations
 
 import json
-import multiprocessing
-import resource
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.measuring import in_new_process, measured, resident
 from evidence_assets.benchmarks.corpora import read_documents
 from evidence_assets.benchmarks.graphs.formats import read_tab_separated
 from evidence_assets.benchmarks.readers import read_questions
@@ -95,26 +93,11 @@ def plain_tsv(folder: Path) -> int:
         return sum(1 for line in stream if len(line.rstrip("\n").split("\t")) == 3)
 
 
-Measurement = tuple[int, float, float, float]
-
-
-def _measure(read: Callable[[Path], int], folder: Path, answers: multiprocessing.Queue[Measurement]) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    start = time.perf_counter()
-    count = read(folder)
-    seconds = time.perf_counter() - start
-    answers.put((count, seconds, before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
-
-
-def measure(read: Callable[[Path], int], folder: Path) -> Measurement:
-    """Rows, seconds, and peak megabytes before and after, in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    answers: multiprocessing.Queue[Measurement] = context.Queue()
-    process = context.Process(target=_measure, args=(read, folder, answers))
-    process.start()
-    answer = answers.get()
-    process.join()
-    return answer
+def measure(read: Callable[[Path], int], folder: Path) -> tuple[int, float, float]:
+    """Rows, seconds, and by how many MiB the peak memory grows."""
+    before = resident("VmHWM")
+    count, used = measured(read, folder)
+    return count, used.wall, resident("VmHWM") - before
 
 
 def main(scale: float) -> None:
@@ -132,10 +115,10 @@ def main(scale: float) -> None:
                 folder = Path(folder_name)
                 write(folder, size)
                 megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-                plain_count, plain_seconds, _, _ = measure(plain, folder)
-                count, seconds, before, after = measure(read, folder)
+                plain_count, plain_seconds, _ = in_new_process(measure, plain, folder)
+                count, seconds, growth_mib = in_new_process(measure, read, folder)
                 assert count == plain_count == size, (count, plain_count, size)
-                growth.append(after - before)
+                growth.append(growth_mib)
         assert growth[1] < growth[0] + CONSTANT, (
             f"{name}: {growth[0]:.0f} MB at a tenth, {growth[1]:.0f} MB at full size"
         )

@@ -7,18 +7,17 @@ what a judge asks (2,000 statements, 64 under way, completions kept on disk), an
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import math
 import multiprocessing
-import resource
 import sys
 import tempfile
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from bench.measuring import make_parser, resident
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.model_calls import LanguageModel
@@ -71,15 +70,9 @@ def stub(ready: Connection, delay: float) -> None:
     asyncio.run(_serve(ready, delay))
 
 
-def _resident() -> float:
-    """Megabytes of this process in memory."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 1e6
-
-
 def main() -> None:
     """Ask and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--under-way", type=int, default=64)
     parser.add_argument("--milliseconds", type=float, default=50.0)
@@ -95,7 +88,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cache = CompletionCache(Path(folder))
         for number in range(options.rounds):
-            before, cpu, start = _resident(), time.process_time(), time.perf_counter()
+            before, cpu, start = resident("VmRSS"), time.process_time(), time.perf_counter()
             statements = [f"statement {number} {place}" for place in range(options.requests)]
             verdicts = JUDGE.ask(LanguageModel(generator, cache), statements)
             seconds = time.perf_counter() - start
@@ -104,7 +97,7 @@ def main() -> None:
             print(
                 f"round {number + 1}: {options.requests:,} requests, {options.under_way} under way: {seconds:.2f} s, "
                 f"{seconds / ideal:.2f} × the ideal {ideal:.2f} s; {time.process_time() - cpu:.2f} s of CPU; "
-                f"memory {before:.0f} → {_resident():.0f} MB"
+                f"memory {before:.0f} → {resident('VmRSS'):.0f} MB"
             )
     server.kill()
     best = min(ratios)

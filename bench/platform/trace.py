@@ -9,8 +9,6 @@ same rows.
 
 from __future__ import annotations
 
-import argparse
-import resource
 import statistics
 import tempfile
 import time
@@ -23,6 +21,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from bench.measuring import make_parser, resident
 from evidence_assets.lake import connect, lineage
 from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.lineage import DERIVED, USED
@@ -158,7 +157,7 @@ def time_call(work: Callable[..., T], *arguments: object) -> tuple[float, T]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--predictions", type=int, default=100_000)
     parser.add_argument("--per-partition", type=int, default=20_000)
     parser.add_argument("--traces", type=int, default=7)
@@ -170,7 +169,7 @@ def main() -> None:
         root = (arguments.folder or Path(temporary)) / "data_lake"
         lake = Lake.create(root)
         seconds, _ = time_call(generate, lake, arguments.predictions, arguments.per_partition)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        peak = resident("VmHWM") / 1024
         print(f"generated in {seconds:.0f} s, peak memory {peak:.2f} GiB")
         for table in ("questions", "evidence", "chains", "predictions", "lineage_edges"):
             files = lake.files(table)

@@ -10,10 +10,6 @@ leaves out.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import resource
 import statistics
 import tempfile
 import time
@@ -22,19 +18,12 @@ from pathlib import Path
 
 import bm25s
 import numpy as np
-import psutil
 
+from bench.dev_data import hotpotqa_rows, hotpotqa_sentences
+from bench.measuring import disk, make_parser, resident
 from evidence_assets.retrieval.bm25 import K1, B, TermIndex, TermIndexWriter, lowercase_words
 
 K, QUERIES, AT_ONCE, TRIES = 200, 100, 8192, 5
-
-
-def sentences_and_questions() -> tuple[list[str], list[str]]:
-    """Sentences of HotpotQA's passages, and its questions."""
-    folder = Path(os.environ["EVIDENCE_DEV_DATA"]) / "hotpotqa-100"
-    corpus = json.loads((folder / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
-    rows = json.loads((folder / "hotpotqa_train.json").read_text(encoding="utf-8"))
-    return [s for passage in corpus.values() for s in passage if s.strip()], [row["question"] for row in rows]
 
 
 def texts_of(sentences: Sequence[str], count: int) -> list[list[str]]:
@@ -57,20 +46,20 @@ def milliseconds(ask: Callable[[list[str]], object], queries: Sequence[list[str]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--texts", type=int, default=200_000)
     count = parser.parse_args().texts
-    sentences, questions = sentences_and_questions()
-    texts, queries = texts_of(sentences, count), [lowercase_words(question) for question in questions[:QUERIES]]
+    texts = texts_of(hotpotqa_sentences(), count)
+    queries = [lowercase_words(row["question"]) for row in hotpotqa_rows()[:QUERIES]]
     with tempfile.TemporaryDirectory() as folder:
-        before, started = psutil.Process().memory_info().rss, time.perf_counter()
+        before, started = resident("VmRSS") * 2**20, time.perf_counter()
         writer = TermIndexWriter(Path(folder) / "index")
         for start in range(0, count, AT_ONCE):
             writer.add(texts[start : start + AT_ONCE])
         writer.finish()
         build_time = time.perf_counter() - started
-        added_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
-        size = sum(path.stat().st_size for path in (Path(folder) / "index").iterdir())
+        added_bytes = resident("VmHWM") * 2**20 - before
+        size = disk(Path(folder) / "index")
         index = TermIndex(Path(folder) / "index")
         print(f"{count:,} texts: {size / count:.0f} bytes a text on disk, {added_bytes / count:.0f} in memory")
         other = bm25s.BM25(method="lucene", k1=K1, b=B)

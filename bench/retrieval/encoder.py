@@ -11,7 +11,6 @@ asserted to agree.
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel
 from transformers.utils import logging
 
+from bench.measuring import make_parser
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, TransformerEncoder, load_encoder
 from evidence_assets.models.inference import ROWS_PER_BATCH, TOKENS_PER_BATCH, find_minilm_folder
 
@@ -73,7 +73,7 @@ def seconds_of(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--texts", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()

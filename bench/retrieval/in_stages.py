@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.retrieval.scale import disk, measure
+from bench.measuring import disk
+from bench.retrieval.scale import measure
 from evidence_assets.lake.rows import PreparedRows, Rows, prepare_rows
 from evidence_assets.lake.store import Lake
 

@@ -10,17 +10,14 @@ before the question.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from bench.measuring import in_new_process, make_parser, measured
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
@@ -92,31 +89,6 @@ def corpus(folder: Path, chunks: int, distinct: int) -> None:
     index_building.write_index(folder, built_from="v", model_id="made")
 
 
-def anonymous() -> float:
-    """Megabytes of this process that are of no file."""
-    process_status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(process_status["RssAnon"].split()[0]) / 1024
-
-
-class Highest:
-    """The most memory while a block runs, beyond what there was before."""
-
-    def __enter__(self) -> Highest:
-        self._before, self.megabytes, self._running = anonymous(), 0.0, True
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def _watch(self) -> None:
-        while self._running:
-            self.megabytes = max(self.megabytes, anonymous() - self._before)
-            time.sleep(0.02)
-
-    def __exit__(self, *_: object) -> None:
-        self._running = False
-        self._thread.join()
-
-
 def ask(place: Path, cost: str, size: int) -> None:
     """Ask the question in a process of its own, so that nothing is measured that another cost left behind."""
     encoder = SyntheticEncoder()
@@ -126,18 +98,16 @@ def ask(place: Path, cost: str, size: int) -> None:
     settings = UscrakeSettings(cost=cost, R=size, k=15)
     selector = UscrakeSelector(settings, passages, encoder, encoder, LateInteraction(encoder))
     question = Question("q", "b", "mcqa", "Which of these is it?", ("one", "two", "three", "four", "five"))
-    started = time.perf_counter()
-    with Highest() as highest:
-        (picks,) = selector.select([question])
+    (picks,), used = measured(lambda: list(selector.select([question])))
     print(
-        f"{cost}: R = {size:,}, chunks of {TOKENS} tokens: {time.perf_counter() - started:.1f} s, "
-        f"{highest.megabytes:,.0f} MB at most, {len(picks)} picks",
+        f"{cost}: R = {size:,}, chunks of {TOKENS} tokens: {used.wall:.1f} s, "
+        f"{used.megabytes:,.0f} MB at most, {len(picks)} picks",
         flush=True,
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--R", type=int, default=20_000)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--distinct", type=int, default=2_000)
@@ -149,10 +119,7 @@ def main() -> None:
         texts, model = [str(i) for i in range(arguments.distinct)], f"{encoder.model_id}@{encoder.revision}"
         token_store.build_store(Path(folder) / "store", [texts], encoder, model, "v")
         for cost in arguments.costs:
-            process = get_context("spawn").Process(target=ask, args=(Path(folder), cost, arguments.R))
-            process.start()
-            process.join()
-            assert process.exitcode == 0
+            in_new_process(ask, Path(folder), cost, arguments.R)
 
 
 if __name__ == "__main__":

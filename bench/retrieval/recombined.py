@@ -10,7 +10,6 @@ vocabulary grows.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.dev_data import dev_data, hotpotqa_pages, hotpotqa_rows
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import FloatArray, TokenVectors
@@ -33,8 +33,7 @@ DOCUMENTS_A_FILE = 2_000
 
 
 def _texts(folder: Path) -> Iterator[str]:
-    corpus = json.loads((folder / "hotpotqa-100" / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
-    for passage in corpus.values():
+    for passage in hotpotqa_pages().values():
         yield " ".join(passage)
     for name in ("ori_pqal.json", "ori_pqal_not_test.json"):
         for abstract in json.loads((folder / "pubmedqa" / name).read_text(encoding="utf-8")).values():
@@ -45,14 +44,9 @@ def _texts(folder: Path) -> Iterator[str]:
 
 def questions() -> list[str]:
     """Real questions: those of HotpotQA's and PubMedQA's subsets, the first of each before the second."""
-    folder = Path(os.environ["EVIDENCE_DEV_DATA"])
-    hotpot = json.loads((folder / "hotpotqa-100" / "hotpotqa_train.json").read_text(encoding="utf-8"))
-    pubmed = json.loads((folder / "pubmedqa" / "ori_pqal.json").read_text(encoding="utf-8")).values()
-    return [
-        text
-        for pair in zip((row["question"] for row in hotpot), (row["QUESTION"] for row in pubmed), strict=False)
-        for text in pair
-    ]
+    pubmed = json.loads((dev_data() / "pubmedqa" / "ori_pqal.json").read_text(encoding="utf-8")).values()
+    pairs = zip(hotpotqa_rows(), pubmed, strict=False)
+    return [text for hotpot, abstract in pairs for text in (hotpot["question"], abstract["QUESTION"])]
 
 
 class Recombined:
@@ -72,7 +66,7 @@ class Recombined:
         self._pieces: list[list[str]] = json.loads((folder / "pieces.json").read_text(encoding="utf-8"))
 
     def _write(self, folder: Path) -> None:
-        data = Path(os.environ["EVIDENCE_DEV_DATA"])
+        data = dev_data()
         known_words = dict.fromkeys(
             " ".join(text[a:b].split()) for text in _texts(data) for a, b in sentence_spans(" ".join(text.split()))
         )

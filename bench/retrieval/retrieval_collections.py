@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.dev_data import hotpotqa_pages, hotpotqa_rows
 from evidence_assets.benchmarks.readers import read_passages, read_questions
 
 SAMPLE = Path(__file__).resolve().parents[2] / "evidence_assets" / "sample" / "full"
@@ -27,23 +28,19 @@ def _hotpot_passages(data: Path) -> tuple[Documents, Queries]:
     return [(d.doc_id, d.title, d.text) for d in read_passages("hotpotqa", folder, "train")], queries
 
 
-def _pages(data: Path) -> dict[str, list[str]]:
-    pages: dict[str, list[str]] = json.loads((data / "hotpotqa-100" / "hotpotqa_train_corpus.json").read_text())
-    return pages
-
-
 def _hotpot_sentences(data: Path) -> tuple[Documents, Queries]:
     """The same questions; every sentence is a document under the title of its page."""
-    pages = _pages(data).items()
+    pages = hotpotqa_pages().items()
     documents = [(f"{t}#{i}", t, s.strip()) for t, page in pages for i, s in enumerate(page) if s.strip()]
     titles = {name for name, _, _ in documents}
-    rows = json.loads((data / "hotpotqa-100" / "hotpotqa_train.json").read_text())
-    return documents, [(r["question"], {f"{t}#{i}" for t, i in r["supporting_facts"]} & titles) for r in rows]
+    queries = [(r["question"], {f"{t}#{i}" for t, i in r["supporting_facts"]} & titles) for r in hotpotqa_rows()]
+    return documents, queries
 
 
 def _hotpot_clozes(data: Path) -> tuple[Documents, Queries]:
     """Sentences that were taken out of 200 pages, each with the page that it stood in: no question in two steps."""
-    generator, pages = random.Random(0), _pages(data)
+    generator = random.Random(0)
+    pages = hotpotqa_pages()
     positions = {t: [i for i, s in enumerate(page) if i and len(s) > SHORTEST_CLOZE] for t, page in pages.items()}
     removed_sentence = {
         t: generator.choice(positions[t])

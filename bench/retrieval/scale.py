@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.dev_data import hotpotqa_rows
+from bench.measuring import PeakMemory, disk, make_parser, resident
 from bench.retrieval.recombined import BETWEEN, Recombined, questions, write_documents
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment import corpus_building
@@ -56,33 +57,14 @@ MIB = 2**20
 # In the process of a stage -----------------------------------------------------------------------------------------
 
 
-def resident(which: str = "RssAnon") -> float:
-    """MiB that this process holds now and that are no mapped files; or, as ``VmHWM``, its greatest with them."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return float(next(line for line in status.splitlines() if line.startswith(which)).split()[1]) / 1024
-
-
 @contextmanager
 def measure(into: dict[str, Any]) -> Iterator[None]:
-    """Seconds and the greatest own memory of what is done within."""
-    finished, peak = threading.Event(), [resident()]
-    before = peak[0]
-
-    def watch() -> None:
-        while not finished.wait(0.02):
-            peak[0] = max(peak[0], resident())
-
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-    start = time.perf_counter()
-    try:
+    """Note the seconds and the peak memory of what is done within."""
+    with PeakMemory() as memory:
+        start = time.perf_counter()
         yield
-    finally:
         into["seconds"] = time.perf_counter() - start
-        finished.set()
-        watching.join()
-        into["own"], into["gained"] = max(peak[0], resident()), max(peak[0], resident()) - before
-        into["with files"] = resident("VmHWM")
+    into |= {"own": memory.total, "gained": memory.gained, "with files": resident("VmHWM")}
 
 
 def use(folder: Path) -> Recombined:
@@ -182,24 +164,14 @@ def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
 
 def options(number: int) -> tuple[str, ...]:
     """Five answers of HotpotQA."""
-    rows = json.loads(Path(os.environ["EVIDENCE_DEV_DATA"], "hotpotqa-100", "hotpotqa_train.json").read_text("utf-8"))
-    answers = list(dict.fromkeys(row["answer"] for row in rows if row["answer"] not in ("yes", "no")))
+    answers = list(dict.fromkeys(row["answer"] for row in hotpotqa_rows() if row["answer"] not in ("yes", "no")))
     return tuple(answers[(number + i) % len(answers)] for i in range(5))
 
 
 def in_child(stage: str, folder: Path, size: int) -> dict[str, Any]:
     """What a stage takes, in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "bench.retrieval.scale",
-        "--stage",
-        stage,
-        "--folder",
-        str(folder),
-        "--sizes",
-        str(size),
-    ]
+    command = [sys.executable, "-m", "bench.retrieval.scale", "--stage", stage]
+    command += ["--folder", str(folder), "--sizes", str(size)]
     profile_file = folder / "scale.yaml"
     profile_file.write_text(PROFILE, encoding="utf-8")
     environment = {**os.environ, "EVIDENCE_PROFILE": str(profile_file)}
@@ -228,11 +200,6 @@ def stage(name: str, folder: Path, size: int) -> dict[str, Any]:
     with measure(results):
         report = STAGES[name](lake, root / "source")
     return {**results, "disk": disk(lake.root) - before, "told": report}
-
-
-def disk(folder: Path) -> int:
-    """Bytes of the files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 # In the process that prints -----------------------------------------------------------------------------------------
@@ -326,7 +293,7 @@ def line(sizes: list[int], values: list[float], target_size: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 200_000, 1_000_000])
     parser.add_argument("--folder", type=Path, help="Where corpora are kept; a temporary folder where none is named.")
     parser.add_argument("--stage", help=argparse.SUPPRESS)

@@ -13,12 +13,7 @@ the share that the search spends on it is printed.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import resource
 import tempfile
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -29,6 +24,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import entropy
 
+from bench.dev_data import hotpotqa_rows, hotpotqa_sentences
+from bench.measuring import PeakMemory, make_parser, resident
 from bench.retrieval.token_encoding import Encoded, encode
 from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
@@ -64,23 +61,6 @@ class Baseline:
         return float(ot.emd2(self.a, b, np.maximum(cost, 0), numItermax=1_000_000))
 
 
-class AnonymousPeak:
-    """Greatest anonymous memory of this process, sampled every 20 ms."""
-
-    def __init__(self) -> None:
-        self.peak = 0
-        self.running = True
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-
-    def _watch(self) -> None:
-        while self.running:
-            for line in Path("/proc/self/status").read_text().splitlines():
-                if line.startswith("RssAnon"):
-                    self.peak = max(self.peak, int(line.split()[1]) // 1024)
-            time.sleep(0.02)
-
-
 def bm25(pieces: list[str], counts: Counter[str], n: int, average: float) -> Array:
     inside = Counter(pieces)
     norm = 1.2 * (0.25 + 0.75 * len(pieces) / average)
@@ -92,7 +72,7 @@ def bm25(pieces: list[str], counts: Counter[str], n: int, average: float) -> Arr
     )
 
 
-def real_pool(sentences: Encoded, texts: int, folder: Path) -> tuple[TokenPool, Counter[str], float]:
+def real_pool(sentences: Encoded, texts: int, folder: Path) -> tuple[TokenPool, Counter[str]]:
     """Chunks of about 130 tokens from random sentences, written to disk as a memory-mapped float16 store."""
     rng = np.random.default_rng(0)
     n = len(sentences.offsets) - 1
@@ -118,7 +98,7 @@ def real_pool(sentences: Encoded, texts: int, folder: Path) -> tuple[TokenPool, 
         weights[offsets[i] : offsets[i + 1]] = bm25(list(pieces[r]), counts, texts, average)
     store.flush()
     del store
-    return TokenPool(np.load(folder / "vectors.npy", mmap_mode="r"), offsets, weights), counts, average
+    return TokenPool(np.load(folder / "vectors.npy", mmap_mode="r"), offsets, weights), counts
 
 
 def isotropic_pool(texts: int, folder: Path) -> TokenPool:
@@ -257,28 +237,20 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--texts", type=int, default=20_000)
     parser.add_argument("--sample", type=int, default=400)
     parser.add_argument("--full", action="store_true", help="run the baseline on the whole pool (a minute or more)")
     options = parser.parse_args()
-    if not os.environ.get("EVIDENCE_DEV_DATA"):
-        print("not run: EVIDENCE_DEV_DATA names no folder with hotpotqa-100, whose sentences make the pool")
-        return
-    data = Path(os.environ["EVIDENCE_DEV_DATA"]) / "hotpotqa-100"
-    corpus = json.loads((data / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
-    question_texts = [q["question"] for q in json.loads((data / "hotpotqa_train.json").read_text(encoding="utf-8"))]
-    sentences = encode([s.strip() for text in corpus.values() for s in text if s.strip()])
-    questions = encode(question_texts, layers=True)
-    lengths = np.diff(questions.offsets)
-    text_indices = np.flatnonzero(lengths == 25)[:5]
+    sentences = encode(hotpotqa_sentences())
+    questions = encode([row["question"] for row in hotpotqa_rows()])
+    text_indices = np.flatnonzero(np.diff(questions.offsets) == 25)[:5]
     sample = options.texts if options.full else options.sample
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, PeakMemory() as memory:
         folder = Path(name)
         start = time.perf_counter()
-        pool, counts, _average = real_pool(sentences, options.texts, folder)
+        pool, counts = real_pool(sentences, options.texts, folder)
         print(f"building the real pool: {time.perf_counter() - start:.1f} s, {count_processors()} processors")
-        watch = AnonymousPeak()
         for cost, label in (("jsd", "published jsd"), ("jsd_unscaled", "jsd, weight left out of the softmax")):
             measures = []
             for text in text_indices:
@@ -292,11 +264,7 @@ def main() -> None:
         random = [TokenMeasure(softmax(rng.normal(size=(25, D))), rng.random(25)) for _ in range(2)]
         isotropic = isotropic_pool(min(options.texts, 4000), folder)
         report("isotropic random", random, isotropic, "jsd_unscaled", min(sample, 4000))
-        watch.running = False
-        print(
-            f"\nanonymous memory at most {watch.peak} MB; resident with mapped pages "
-            f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB"
-        )
+    print(f"\nown memory at most {memory.total:.0f} MiB; with mapped pages {resident('VmHWM'):.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ other half, and that of questions with options. ``--write`` puts the fit on all 
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 import yaml
 
+from bench.measuring import make_parser
 from bench.tables.measure_plain import FOLDER, answer_from_cells, is_among, read_table
 from evidence_assets.experiment.scores.calibration import GradedAnswer, fit_answers
 from evidence_assets.experiment.scores.metrics import calibration_error, probabilities
@@ -64,7 +64,7 @@ def describe(fit: Fit, answers: Sequence[GradedAnswer]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     cases, model = list(read_cases()), TableSolver.model_id

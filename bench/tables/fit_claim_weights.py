@@ -12,16 +12,15 @@ chosen on both halves, so the accuracies are slightly too high. Deterministic; w
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from bench.dev_data import dev_data
 from bench.tables.claim_data import Claim, read_scitab, read_tabfact
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.extractive.tables.claims import ClaimCheck, Weights, check_claim, label_probabilities
@@ -133,7 +132,7 @@ def accuracy(samples: Sequence[Sample], weights: Weights, *, n_labels: int | Non
 
 
 def main() -> None:
-    folder = Path(os.environ["EVIDENCE_DEV_DATA"])
+    folder = dev_data()
     samples = build_samples([*read_scitab(folder), *read_tabfact(folder)])
     if sys.argv[1:] == ["--check"]:
         print_check(samples)

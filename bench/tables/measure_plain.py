@@ -11,7 +11,6 @@ case is answered from all cells; ``evidence ask --table`` selects columns first.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.tables.measure_tables import choose
+from bench.measuring import make_parser
+from bench.tables.answering import choose
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.experiment.ad_hoc_questions import parse_table, table_options
@@ -38,7 +38,7 @@ def answer(table: Table, text: str, task: str, options: Sequence[str]) -> Choice
     grid = ((i, j, cell) for i, row in enumerate([table.header, *table.rows]) for j, cell in enumerate(row) if cell)
     cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", table.table_id, f"r{i}c{j}", cell) for i, j, cell in grid)
     labels = options if task == "verification" else [str(n) for n in range(len(options))]
-    return choose(text, task, labels, options, cells)[0]
+    return choose(text, task, labels, options, cells)
 
 
 def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
@@ -96,7 +96,7 @@ def grade_set(name: str) -> Iterator[tuple[dict[str, Any], str, str]]:
 
 def main() -> None:
     names = sorted(path.name for path in FOLDER.iterdir())
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(names)}; by default all")
     parser.add_argument("--cases", action="store_true", help="Print the cases that are not right.")
     parser.add_argument("--halves", action="store_true", help="Count every other table apart, the first one in half 1.")

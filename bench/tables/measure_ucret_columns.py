@@ -15,12 +15,13 @@ import sys
 from pathlib import Path
 
 from bench.minilm import MiniLm
+from bench.tables.answering import is_answered_rightly, to_question
 from bench.tables.claim_data import read_scitab, read_tabfact
-from bench.tables.measure_tables import VARIANTS, answer_question, to_question
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.scores.metrics import paired_bootstrap
-from evidence_assets.systems.ucret.system import collapse_tables
+from evidence_assets.experiment.variants import variants_of
+from evidence_assets.systems.ucret.system import Ucret, collapse_tables
 
 Outcomes = dict[str, dict[str, bool]]
 
@@ -38,13 +39,15 @@ def read_benchmarks(folder: Path) -> dict[str, list[tuple[QuestionRecord, Table]
 
 def measure_outcomes(folder: Path) -> Outcomes:
     encoder = MiniLm()
+    variant = next(variant for variant in variants_of("ucret") if variant.name == "ucret")
+    settings = Ucret(variant).settings
     outcomes: Outcomes = {}
     for benchmark, pairs in read_benchmarks(folder).items():
         tables = {question.table_id or "": table for question, table in pairs}
         questions = [to_question(question) for question, _ in pairs]
-        selections = collapse_tables(questions, tables, VARIANTS["ucret"], encoder)
+        selections = collapse_tables(questions, tables, settings, encoder)
         outcomes[benchmark] = {
-            question.question_id: answer_question(question, evidence, table.caption).is_right
+            question.question_id: is_answered_rightly(question, evidence, table.caption)
             for (question, table), evidence in zip(pairs, selections, strict=True)
         }
     return outcomes

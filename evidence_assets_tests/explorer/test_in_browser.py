@@ -18,7 +18,8 @@ from evidence_assets.explorer.site import Site
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
 from evidence_assets_tests.lake_rows import chain, evidence, prediction, question, write_answers, write_harvest
-from evidence_assets_tests.processes import child_processes, free_port, wait_for_reply
+from evidence_assets_tests.processes import child_processes, wait_for_reply
+from tools.ports import free_port
 
 pytestmark = [*BROWSER_MARKS, pytest.mark.slow]
 TEXTS = {

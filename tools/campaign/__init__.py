@@ -2,8 +2,6 @@
 
     python -m tools.campaign kill --rounds 200
     python -m tools.campaign fuzz --inputs 10000
-    python -m tools.campaign load --minutes 10 --readers 50
-    python -m tools.campaign crowd
 
 Each tries at random from a seed, prints a table, and ends with status 1 where anything is not as it must be. What a
 campaign needs of the product it takes by its own doors; nothing is added to the product for it.

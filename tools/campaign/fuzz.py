@@ -336,7 +336,7 @@ def _no_pipes(folder: str, names: list[str]) -> list[str]:
     return [name for name in names if not (Path(folder) / name).is_file() and not (Path(folder) / name).is_dir()]
 
 
-def campaign(folder: Path, inputs: int, seed: int, only: str = "", say: Callable[[str], None] = print) -> int:
+def campaign(folder: Path, inputs: int, seed: int, only: str = "") -> int:
     """Read so many spoilt inputs and print what was found; how many different finds there were."""
     every = [target for target in targets() if only in target.name]
     folder.mkdir(parents=True, exist_ok=True)
@@ -349,9 +349,9 @@ def campaign(folder: Path, inputs: int, seed: int, only: str = "", say: Callable
         [len(errors), where, errors[0]["target"], errors[0]["number"], errors[0]["what"][:110]]
         for (where, _), errors in sorted(finds.items(), key=lambda item: -len(item[1]))
     ]
-    say(table(("times", "where", "first target", "input", "what"), rows) if rows else "no find")
+    print(table(("times", "where", "first target", "input", "what"), rows) if rows else "no find")
     counts = Counter(every[number % len(every)].name for number in range(inputs))
-    say(f"{inputs} inputs to {len(counts)} readers, {len(finds)} different finds, seed {seed}")
+    print(f"{inputs} inputs to {len(counts)} readers, {len(finds)} different finds, seed {seed}")
     return len(finds)
 
 

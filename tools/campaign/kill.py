@@ -123,7 +123,7 @@ def _undisturbed(world: World) -> Undisturbed:
     return Undisturbed(data(world), time.monotonic() - began, int((world.root / "writes.txt").read_text()))
 
 
-def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
+def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = ()) -> int:
     """Run the rounds and print what they showed; how many defects there were."""
     prepare(folder)
     chance = random.Random(seed)
@@ -139,7 +139,7 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
             EDITS[kind](world)
         fresh, references[kind] = _undisturbed(fresh_world), _undisturbed(edited)
         if differences := _different_files(fresh.data, references[kind].data):
-            say(f"{kind}: an edited lake, differs from one made from the edited input: {differences}")
+            print(f"{kind}: an edited lake, differs from one made from the edited input: {differences}")
             tallies[kind]["different bytes"] += 1
         shutil.rmtree(fresh_world.root)
     for number, kind in enumerate(kinds):
@@ -150,12 +150,12 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
         elif kind == "removed":
             remove_some(world, chance)
         defects = _round(world, references[kind], tallies[kind], chance)
-        say(f"round {number + 1}/{rounds} {kind}: {'; '.join(defects) or 'no difference'}")
+        print(f"round {number + 1}/{rounds} {kind}: {'; '.join(defects) or 'no difference'}")
         if defects and not (defect_folder := folder / f"defect_{number}").exists():
             world.root.rename(defect_folder)
         shutil.rmtree(world.root, ignore_errors=True)
         if (number + 1) % 20 == 0 or number + 1 == rounds:
-            say(_printed(tallies))
+            print(_printed(tallies))
     return sum(tally[name] for tally in tallies.values() for name in DEFECTS)
 
 
