@@ -76,11 +76,12 @@ def test_every_asset_has_a_description_and_metadata(definitions: dg.Definitions)
     ("profile", "presets"), [("embedded", ""), pytest.param("paper", "all", marks=pytest.mark.long)]
 )
 def test_no_edge_fans_in_more_than_64_partitions(
-    profile: str, presets: str, other_settings: pytest.MonkeyPatch
+    profile: str, presets: str, other_settings: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     other_settings.setenv("EVIDENCE_PROFILE", profile)
     other_settings.setenv("EVIDENCE_PRESETS", presets)
     instance = dg.DagsterInstance.ephemeral()
+    request.addfinalizer(instance.dispose)
     instance.add_dynamic_partitions("relations", [f"r{i}" for i in range(MAX_RELATIONS)])
     graph, visited = load_definitions().resolve_asset_graph(), set()
     for key in graph.materializable_asset_keys:

@@ -37,12 +37,12 @@ def clear_profile_caches() -> None:
 class SmallWorld:
     """A lake in which tests materialize selected assets."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
         self._definitions = load_definitions()
         self.graph = self._definitions.resolve_asset_graph()
         self._job = self._definitions.resolve_implicit_global_asset_job_def()
         self._jobs: dict[tuple[frozenset[dg.AssetKey], bool], dg.JobDefinition] = {}
-        self.instance = dg.DagsterInstance.ephemeral()
+        self.instance = instance
         self.lake = Lake.create(root / "data_lake", question_shards=1, corpus_shards=1)
 
     def make(
@@ -90,7 +90,8 @@ def small_world(root: Path, profile: Sequence[str]) -> Iterator[SmallWorld]:
         patch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
         patch.setenv("EVIDENCE_PROFILE", str(root / "profile.yaml"))
         clear_profile_caches()
-        yield SmallWorld(root)
+        with dg.DagsterInstance.ephemeral() as instance:
+            yield SmallWorld(root, instance)
     clear_profile_caches()
 
 

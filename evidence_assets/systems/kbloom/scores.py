@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, product
-from math import sqrt
+from math import nan, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -257,7 +257,8 @@ def _agreement_estimates(verdicts: Sequence[tuple[bool, bool]]) -> dict[str, Est
     """Agreement of two judges."""
     from sklearn.metrics import cohen_kappa_score
 
-    kappa = cohen_kappa_score(*zip(*verdicts, strict=True), labels=[False, True])
+    is_defined = len(set(chain.from_iterable(verdicts))) > 1
+    kappa = cohen_kappa_score(*zip(*verdicts, strict=True), labels=[False, True]) if is_defined else nan
     is_equal = [one == other for one, other in verdicts]
     return {"kappa": without_interval(kappa, len(verdicts)), "exact_agreement": accuracy(is_equal)}
 

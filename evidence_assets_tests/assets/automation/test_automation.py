@@ -17,6 +17,8 @@ from evidence_assets_tests.assets.automation.automation_world import add_backfil
 
 STATE: dict[str, str] = {}
 """Current data version of each source, and the failing asset."""
+INSTANCES: list[dg.DagsterInstance] = []
+"""Instances of the running test."""
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +27,8 @@ def reset_state() -> Iterator[None]:
     STATE["source"] = "1"
     yield
     STATE.clear()
+    while INSTANCES:
+        INSTANCES.pop().dispose()
 
 
 def asset(name: str, *deps: str, code: str = "1", pool: str | None = None) -> dg.AssetsDefinition:
@@ -44,7 +48,9 @@ def diamond(code: str = "1") -> dg.Definitions:
 
 class Ticker:
     def __init__(self, definitions: dg.Definitions) -> None:
-        self.instance, self.definitions = dg.DagsterInstance.ephemeral(), definitions
+        self.instance = dg.DagsterInstance.ephemeral()
+        INSTANCES.append(self.instance)
+        self.definitions = definitions
         self.cursor: str | None = None
 
     def make(self, *names: str, partition: str | None = None) -> bool:

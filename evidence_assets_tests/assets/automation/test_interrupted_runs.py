@@ -80,8 +80,8 @@ class Service:
 
     def start(self) -> subprocess.Popen[bytes]:
         command = ("job", "execute", "--module-name", __name__, "--attribute", "definitions", "--job", FOLLOW_JOB)
-        log = (folder() / "log").open("a")
-        return subprocess.Popen([sys.executable, "-m", "dagster", *command], stdout=log, stderr=log)
+        with (folder() / "log").open("a") as log:
+            return subprocess.Popen([sys.executable, "-m", "dagster", *command], stdout=log, stderr=log)
 
     def start_until(self, name: str) -> subprocess.Popen[bytes]:
         """Start the run that follows changes, until it materializes this asset, which waits."""
