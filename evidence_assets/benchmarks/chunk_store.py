@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,11 @@ ROWS_PER_GROUP = 512
 ReportProgress = Callable[[int, int], None]
 
 
+@dataclass(frozen=True)
 class ChunkStore:
     """The chunk files of one corpus, in one folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     def update(
         self, groups: Sequence[FileGroup], encoder: Encoder, model: str, limit: int, shards: int, report: ReportProgress
@@ -72,33 +73,38 @@ class ChunkStore:
         groups; the chunks of the others are kept for the next update.
         """
         manifest = self._build_manifest(groups, model, limit, shards)
-        keys = manifest["keys"]
-        files = manifest["files"]
-        sizes = [sum(files[name][1] for name in _relative_names(group)) for group in groups]
+        paths = self._chunk_files(manifest)
+        total_bytes = sum(size for _, size, _ in manifest["files"].values())
         bytes_done = n_written = 0
         errors: list[BadInput] = []
-        for group, key, size in zip(groups, keys, sizes, strict=True):
-            if not self._path(key).exists():
+        for group, path in zip(groups, paths, strict=True):
+            if not path.exists():
                 try:
-                    _write_chunks(self._path(key), group.read(), encoder, limit, shards)
+                    _write_chunks(path, group.read(), encoder, limit, shards)
                     n_written += 1
                 except BadInput as error:
                     errors.append(error)
                     if len(errors) == MAX_ERRORS:
                         break
-            bytes_done += size
-            report(bytes_done, sum(sizes))
+            bytes_done += sum(file.stat().st_size for file in group.files)
+            report(bytes_done, total_bytes)
         raise_errors(errors)
-        if not any(pq.read_metadata(self._path(key)).num_rows for key in keys):
+        if not any(pq.read_metadata(path).num_rows for path in paths):
             raise BadInput("the corpus has no documents: its files are empty", file=groups[0].folder)
-        if keys != self._read_manifest()["keys"] and len(keys) > 1:
-            self._check_ids(keys, groups)
-        if manifest != self._read_manifest():
+        self._replace_manifest(manifest, groups)
+        return n_written
+
+    def _replace_manifest(self, manifest: dict[str, Any], groups: Sequence[FileGroup]) -> None:
+        """Store the manifest of complete chunk files, and delete stale ones; a duplicate document id is an error."""
+        previous = self._read_manifest()
+        paths = self._chunk_files(manifest)
+        if manifest["keys"] != previous["keys"] and len(groups) > 1:
+            _check_ids(paths, groups)
+        if manifest != previous:
             with replacing_file(self.folder / "parts.json") as temporary:
                 temporary.write_text(json.dumps(manifest))
-        for path in set(self.folder.glob("*.parquet")) - {self._path(key) for key in keys}:
+        for path in {*self.folder.glob("*.parquet")}.difference(paths):
             delete_path(path)
-        return n_written
 
     def is_current(self, groups: Sequence[FileGroup], model: str, limit: int, shards: int) -> bool:
         """Whether the chunks are those of these files, this model and these limits."""
@@ -107,29 +113,21 @@ class ChunkStore:
     @property
     def documents(self) -> int:
         """Number of documents; each has one first chunk."""
-        files = [self._path(key) for key in self._read_manifest()["keys"]]
-        return sum(pq.read_table(file, filters=[("ordinal", "==", 0)], columns=["ordinal"]).num_rows for file in files)
+        return sum(_read_first_chunks(file, "ordinal").num_rows for file in self._chunk_files(self._read_manifest()))
 
     def read_shard(self, shard: int) -> pa.Table:
         """The chunks of one shard; row groups of other shards are skipped."""
         schema = TABLES["chunks"].arrow
-        options: dict[str, Any] = {"columns": schema.names, "filters": [("shard", "==", shard)]}
-        files = [self._path(key) for key in self._read_manifest()["keys"]]
-        tables = (pq.read_table(file, page_checksum_verification=True, **options) for file in files)
-        return pa.concat_tables([schema.empty_table(), *(table.replace_schema_metadata(None) for table in tables)])
+        tables = [schema.empty_table()]
+        for file in self._chunk_files(self._read_manifest()):
+            table = pq.read_table(
+                file, columns=schema.names, filters=[("shard", "==", shard)], page_checksum_verification=True
+            )
+            tables.append(table.replace_schema_metadata(None))
+        return pa.concat_tables(tables)
 
-    def _check_ids(self, keys: Sequence[str], groups: Sequence[FileGroup]) -> None:
-        """Reject an id that occurs in two groups; within a group, reading rejects it."""
-        ids = UniqueIds("doc_id")
-        for key, group in zip(keys, groups, strict=True):
-            first_chunks = pq.read_table(
-                self._path(key), columns=["doc_id", "source"], filters=[("ordinal", "==", 0)]
-            ).to_pydict()
-            for doc_id, source in zip(first_chunks["doc_id"], first_chunks["source"], strict=True):
-                ids.add(doc_id, Row({}, group.folder / source))
-
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.parquet"
+    def _chunk_files(self, manifest: dict[str, Any]) -> list[Path]:
+        return [self.folder / f"{key}.parquet" for key in manifest["keys"]]
 
     def _read_manifest(self) -> dict[str, Any]:
         try:
@@ -138,27 +136,38 @@ class ChunkStore:
             return {"keys": [], "files": {}}
 
     def _build_manifest(self, groups: Sequence[FileGroup], model: str, limit: int, shards: int) -> dict[str, Any]:
-        """The key of each group's chunk file, and the ids of the files."""
-        files = self._file_ids(groups)
-        contents = ([(name, files[name][-1]) for name in _relative_names(group)] for group in groups)
-        keys = [content_id("chunk file", CHUNKING_VERSION, model, limit, shards, content) for content in contents]
-        return {"keys": keys, "files": files}
+        """The key of each group's chunk file; and modification time, size and content hash of each document file.
 
-    def _file_ids(self, groups: Sequence[FileGroup]) -> dict[str, list[Any]]:
-        """Modification time, size and content hash of every file; a file is rehashed if time or size changed."""
+        A file is rehashed if time or size changed.
+        """
         previous = self._read_manifest()["files"]
-        current = {}
+        files: dict[str, list[Any]] = {}
+        keys = []
         for group in groups:
-            for path, name in zip(group.files, _relative_names(group), strict=True):
+            contents = []
+            for path in group.files:
+                name = path.relative_to(group.folder).as_posix()
                 status = path.stat()
                 entry = previous.get(name, [])
-                is_unchanged = entry[:2] == [status.st_mtime_ns, status.st_size]
-                current[name] = entry if is_unchanged else [status.st_mtime_ns, status.st_size, file_id(path)]
-        return current
+                if entry[:2] != [status.st_mtime_ns, status.st_size]:
+                    entry = [status.st_mtime_ns, status.st_size, file_id(path)]
+                files[name] = entry
+                contents.append((name, entry[-1]))
+            keys.append(content_id("chunk file", CHUNKING_VERSION, model, limit, shards, contents))
+        return {"keys": keys, "files": files}
 
 
-def _relative_names(group: FileGroup) -> list[str]:
-    return [path.relative_to(group.folder).as_posix() for path in group.files]
+def _check_ids(paths: Sequence[Path], groups: Sequence[FileGroup]) -> None:
+    """Reject an id that occurs in two groups; within a group, reading rejects it."""
+    ids = UniqueIds("doc_id")
+    for path, group in zip(paths, groups, strict=True):
+        for chunk in _read_first_chunks(path, "doc_id", "source").to_pylist():
+            ids.add(chunk["doc_id"], Row({}, group.folder / chunk["source"]))
+
+
+def _read_first_chunks(path: Path, *columns: str) -> pa.Table:
+    """The first chunk of every document of a chunk file."""
+    return pq.read_table(path, columns=list(columns), filters=[("ordinal", "==", 0)])
 
 
 def _write_chunks(path: Path, documents: Iterator[Document], encoder: Encoder, limit: int, shards: int) -> None:

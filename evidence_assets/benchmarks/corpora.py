@@ -42,6 +42,9 @@ _BLOCK_TAGS = re.compile(
 _BLOCK_END = re.compile(r"\s*\n\s*\n\s*")
 
 
+DocumentsWithRows = Iterator[tuple[Row, Document]]
+
+
 @dataclass(frozen=True)
 class FileGroup:
     """Files that are read together and reread when one of them changes: a shard, or a bundle of texts."""
@@ -61,27 +64,34 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     if not folder.is_dir():
         problem = "this is a file; name a folder" if folder.exists() else "this folder does not exist; create it"
         raise BadInput(f"{problem} with {ACCEPTED_SUFFIXES} files", file=folder)
-    lakes = {path.parent for path in folder.rglob("format.json") if _is_lake(path)}
-    paths = (path for path in folder.rglob("*") if path.is_file() and lakes.isdisjoint(path.parents))
-    by_name = {path.relative_to(folder).as_posix(): path for path in paths}
-    all_files = [by_name[name] for name in sorted(by_name) if not f"/{name}".count("/.")]
-    files = [path for path in all_files if path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES)]
-    if others is not None:
-        files = [path for path in files if not _is_blank_text(path)]
-    kept_files = set(files)
-    other_files = [path for path in all_files if path not in kept_files]
-    if others is not None:
-        others += other_files
-    elif other_files:
-        message = f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away"
-        raise BadInput(message, file=other_files[0])
+    files = []
+    texts = []
+    for path in _list_files(folder):
+        name = path.name.lower()
+        is_text = name.endswith(TEXT_SUFFIXES)
+        is_document = is_text or name.endswith(SHARD_SUFFIXES)
+        if others is None and not is_document:
+            raise BadInput(f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away", file=path)
+        if others is not None and (not is_document or (is_text and _is_blank(path))):
+            others.append(path)
+            continue
+        files.append(path)
+        if is_text:
+            texts.append(path)
     if not files:
         raise BadInput(f"the corpus is empty; add {ACCEPTED_SUFFIXES} files", file=folder)
-    texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
     if texts and len(texts) < len(files):
         message = "is a text in a folder with Parquet or JSON lines; put texts and such records into two corpora"
         raise BadInput(message, file=texts[0])
     return files
+
+
+def _list_files(folder: Path) -> list[Path]:
+    """All files below a folder by relative path, without hidden ones and those of a lake."""
+    lakes = {path.parent for path in folder.rglob("format.json") if _is_lake(path)}
+    paths = (path for path in folder.rglob("*") if path.is_file() and lakes.isdisjoint(path.parents))
+    by_name = {path.relative_to(folder).as_posix(): path for path in paths}
+    return [by_name[name] for name in sorted(by_name) if "/." not in f"/{name}"]
 
 
 def read_documents(folder: Path) -> Iterator[Document]:
@@ -98,7 +108,7 @@ def group_files(folder: Path, files: Sequence[Path] | None = None) -> list[FileG
     bundles: dict[str, list[Path]] = defaultdict(list)
     for path in corpus_files(folder) if files is None else files:
         name = path.relative_to(folder).as_posix()
-        is_text = path.name.lower().endswith(TEXT_SUFFIXES)
+        is_text = name.lower().endswith(TEXT_SUFFIXES)
         bundles[f"texts {shard_of(content_id(name), MAX_BUNDLES)}" if is_text else name].append(path)
     return [FileGroup(folder, tuple(paths), partial(_read_files, paths, folder)) for paths in bundles.values()]
 
@@ -106,16 +116,18 @@ def group_files(folder: Path, files: Sequence[Path] | None = None) -> list[FileG
 def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
     ids = UniqueIds("doc_id")
     for path in files:
-        for row, document in _reader_of(path)(path, path.relative_to(folder).as_posix()):
+        name = path.relative_to(folder).as_posix()
+        read: Callable[[Path, str], DocumentsWithRows] = _read_text_document
+        if name.lower().endswith(SHARD_SUFFIXES):
+            read = _read_parquet if name.lower().endswith(".parquet") else _read_jsonl
+        for row, document in read(path, name):
             if not document.text.strip():
                 raise row.error("is empty; remove the document or add its text", "text")
             ids.add(document.doc_id, row)
             yield document
 
 
-def _is_blank_text(path: Path) -> bool:
-    if not path.name.lower().endswith(TEXT_SUFFIXES):
-        return False
+def _is_blank(path: Path) -> bool:
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         return not any(map(str.strip, lines))
 
@@ -125,14 +137,7 @@ def _is_lake(description: Path) -> bool:
     return '"frozen"' in description.read_text(encoding="utf-8", errors="replace")
 
 
-def _reader_of(path: Path) -> Callable[[Path, str], Iterator[tuple[Row, Document]]]:
-    name = path.name.lower()
-    if name.endswith(".parquet"):
-        return _read_parquet
-    return _read_jsonl if name.endswith(SHARD_SUFFIXES) else _read_text_document
-
-
-def _read_jsonl(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+def _read_jsonl(path: Path, source: str) -> DocumentsWithRows:
     def parse(row: Row) -> tuple[Row, Document]:
         row.check_field_names(("doc_id", "title", "text", "url"))
         return row, Document(row.label("doc_id"), row.text_or_none("title") or "", row.text("text"), source)
@@ -140,19 +145,19 @@ def _read_jsonl(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
     return parse_jsonl(path, parse)
 
 
-def _read_text_document(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
-    if path.name.lower().endswith(PAGE_SUFFIXES):
+def _read_text_document(path: Path, source: str) -> DocumentsWithRows:
+    if source.lower().endswith(PAGE_SUFFIXES):
         yield Row({}, path), Document(source, *read_page(path), source)
         return
     text = read_text(path)
     title = path.stem
     first_line = text.lstrip().partition("\n")[0]
-    if not path.name.lower().endswith(".txt") and first_line.startswith("# "):
+    if not source.lower().endswith(".txt") and first_line.startswith("# "):
         title = first_line[2:].strip().rstrip("#").strip() or path.stem
     yield Row({}, path), Document(source, title, text, source)
 
 
-def _read_parquet(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+def _read_parquet(path: Path, source: str) -> DocumentsWithRows:
     number = 0
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True) as file:

@@ -48,7 +48,7 @@ FAMILY_OF_TASK: dict[str, Family] = {
 }
 USER_COMPONENTS = ("Benchmark", "Corpus", "Graph", "GraphPassages", "KnowledgeBase")
 """The only components that a lake or project may declare: declarations are data and must not name other code."""
-RENAMED_FIELDS = {"holds": "contents"}
+RENAMED_FIELDS = {"holds": "contents", "differs": "difference_note"}
 """Present names of fields by the names in older declarations."""
 SEED_SEPARATOR = "-seed"
 """Separates the name of a random sample from its seed; the papers omit the seed."""
@@ -59,15 +59,11 @@ class Declaration:
     """One YAML document: a component and its attributes."""
 
     file: Path
-    type: str
+    component: str
+    """Name of the component's class."""
     attributes: dict[str, Any]
     number: int = 0
     """Its position in the file, from 0."""
-
-    @property
-    def component(self) -> str:
-        """Name of the component's class."""
-        return self.type.rpartition(".")[2]
 
     def error(self, message: str, field: str | None = None) -> BadInput:
         """An error with the file and the line of the field, or of the document."""
@@ -123,7 +119,8 @@ def _read_folder(folder: Path) -> Iterator[Declaration]:
             if not isinstance(attributes, dict):
                 raise BadInput("is not a mapping", file=path, field="attributes")
             attributes = {RENAMED_FIELDS.get(name, name): value for name, value in attributes.items()}
-            declaration = Declaration(path, str(document.get("type", "")), attributes, number)
+            component = str(document.get("type", "")).rpartition(".")[2]
+            declaration = Declaration(path, component, attributes, number)
             declaration.check_names(document, ("type", "attributes"))
             yield declaration
 
@@ -206,7 +203,7 @@ class RawInput(StrictModel):
     """Profiles (and profiles that extend them) that include the asset; empty for all."""
     contents: str = ""
     """Content, source and licence of the files, shown if they are missing."""
-    differs: str = ""
+    difference_note: str = ""
     """Difference from the data behind published figures, such as another date; shown with each score that uses it."""
 
     def is_in_profile(self) -> bool:

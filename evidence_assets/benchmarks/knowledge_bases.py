@@ -27,35 +27,41 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
     A node is ``{"node_id": …, "type": …, "name": …, "aliases": […], "document": …}``; the last two are optional.
     ``edges.tsv`` has the columns head_id, type, tail_id, with or without a header. Duplicate edges are dropped.
     """
-    nodes: dict[str, tuple[str, str, list[str], str, str]] = {}
     nodes_file = folder / "nodes.jsonl"
-    edges_file = folder / "edges.tsv"
+    nodes = _read_nodes(nodes_file)
+    types = nodes["type"].unique(maintain_order=True).to_list()
+    if unknown_types := sorted(answer_types.difference(types)):
+        message = f"no node has the answer type {unknown_types[0]!r}; the types are {', '.join(types)}"
+        raise BadInput(message, file=nodes_file)
+    return KnowledgeBaseTables(nodes, _read_edges(folder / "edges.tsv", frozenset(nodes["node_id"])))
+
+
+def _read_nodes(file: Path) -> pl.DataFrame:
     ids = UniqueIds("node_id")
-    for row in jsonl_rows(nodes_file):
+    nodes = []
+    for row in jsonl_rows(file):
         row.check_field_names(NODE_FIELDS)
         node_id = row.label("node_id")
         ids.add(node_id, row)
-        aliases = row.texts("aliases", optional=True)
+        aliases = list(row.texts("aliases", optional=True))
         document = row.text_or_none("document") or ""
-        nodes[node_id] = node_id, row.text("name"), list(aliases), row.text("type"), document
+        nodes.append((node_id, row.text("name"), aliases, row.text("type"), document))
     if not nodes:
-        raise BadInput("contains no nodes; a knowledge base needs at least one", file=nodes_file)
-    types = list(dict.fromkeys(kind for _, _, _, kind, _ in nodes.values()))
-    if unknown_types := sorted(answer_types - set(types)):
-        message = f"no node has the answer type {unknown_types[0]!r}; the types are {', '.join(types)}"
-        raise BadInput(message, file=nodes_file)
+        raise BadInput("contains no nodes; a knowledge base needs at least one", file=file)
+    return pl.DataFrame(nodes, schema=NODE_SCHEMA, orient="row")
+
+
+def _read_edges(file: Path, node_ids: frozenset[str]) -> pl.DataFrame:
+    """Read the distinct edges between these nodes, in the order of the file."""
     edges: dict[tuple[str, str, str], None] = {}
-    for row in headed_rows(edges_file, EDGE_FIELDS, "\t", quoted=False, header=False):
+    for row in headed_rows(file, EDGE_FIELDS, "\t", quoted=False, header=False):
         if row.line == 1 and tuple(row.values.values()) == EDGE_FIELDS:
             continue
         for column in ("head_id", "tail_id"):
-            if row.label(column) not in nodes:
+            if row.label(column) not in node_ids:
                 raise row.error(f"{row.values[column]!r} is not a node of nodes.jsonl", column)
         edges[row.label("head_id"), row.text("type"), row.label("tail_id")] = None
-    return KnowledgeBaseTables(
-        pl.DataFrame(list(nodes.values()), schema=NODE_SCHEMA, orient="row"),
-        pl.DataFrame(list(edges), schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String), orient="row"),
-    )
+    return pl.DataFrame(list(edges), schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String), orient="row")
 
 
 class KnowledgeBase(RawInput):

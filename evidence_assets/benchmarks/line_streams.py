@@ -157,6 +157,10 @@ class Row:
         """A string, by default not blank."""
         return self._text(self.get(field), field, blank)
 
+    def stripped_texts(self, *fields: str) -> list[str]:
+        """Strings without white space around them, not blank."""
+        return [self.text(field).strip() for field in fields]
+
     def text_or_none(self, field: str) -> str | None:
         """A string, or None if the field is missing, null or blank."""
         value = self.values.get(field)
@@ -244,18 +248,16 @@ def delimited_rows(
 
 def _quoted_rows(path: Path, delimiter: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
-    while True:
-        start = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            message = f"not a well-formed row ({error}); a quote inside a quoted field is written twice"
-            if "unexpected end of data" in str(error) or "field limit" in str(error):
-                message = "a quote is opened in this row and never closed"
-            raise BadInput(message, file=path, line=start) from error
-        yield start, fields
+    start = 1
+    try:
+        for fields in reader:
+            yield start, fields
+            start = reader.line_num + 1
+    except csv.Error as error:
+        message = f"not a well-formed row ({error}); a quote inside a quoted field is written twice"
+        if "unexpected end of data" in str(error) or "field limit" in str(error):
+            message = "a quote is opened in this row and never closed"
+        raise BadInput(message, file=path, line=start) from error
 
 
 def headed_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from evidence_assets.benchmarks.line_streams import Row
@@ -189,9 +189,9 @@ def build_question(row: Row, **fields: Any) -> LocatedQuestion:
     question = QuestionRecord(**fields)
     if question.task not in TASKS:
         raise row.error(f"{question.task!r} is not a task; use one of {', '.join(TASKS)}", "task")
-    for field in ("source_id", "text"):
-        if not getattr(question, field).strip():
-            raise row.error("is empty; add a value", field)
+    for name in ("source_id", "text"):
+        if not getattr(question, name).strip():
+            raise row.error("is empty; add a value", name)
     if question.options or question.task in ("mcqa", "verification", "table_qa"):
         _check_options(row, question)
     elif len(set(question.gold)) < len(question.gold):
@@ -218,16 +218,16 @@ def _check_options(row: Row, question: QuestionRecord) -> None:
         raise row.error("contains a label twice; remove one", "gold")
 
 
+@dataclass
 class UniqueIds:
-    """Rejects duplicate ids."""
+    """Rejects duplicate ids in a field."""
 
-    def __init__(self, field: str) -> None:
-        self._field = field
-        self._ids = set[str]()
+    id_field: str
+    _ids: set[str] = field(default_factory=set)
 
     def add(self, identifier: str, row: Row) -> None:
         if identifier in self._ids:
-            raise row.error(f"{identifier!r} occurs twice; an id must be unique across all files", self._field)
+            raise row.error(f"{identifier!r} occurs twice; an id must be unique across all files", self.id_field)
         self._ids.add(identifier)
 
 

@@ -66,18 +66,7 @@ def read_located_questions(file: Path, benchmark: str) -> Iterator[LocatedQuesti
 
 def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
     row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
-    options = row.texts("options", optional=True)
-    if "task" not in row.values and not options:
-        raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
-    task = row.text("task") if "task" in row.values else "mcqa"
-    for field in ("negated", "answerable"):
-        if not isinstance(row.values.get(field), bool | None):
-            raise row.error(f"{row.values[field]!r} is neither true nor false", field)
-    for position, option in enumerate(options):
-        if option in options[:position]:
-            raise row.error(f"{option!r} occurs twice; remove one", "options")
-    if task == "verification" and not options:
-        options = CLAIM_LABELS
+    task, options = _read_task(row)
     gold = _read_gold(row, task, options)
     is_unanswerable = row.values.get("answerable") is False
     if gold and is_unanswerable and task != "verification":
@@ -100,6 +89,21 @@ def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
     )
     ids.add(located[1].source_id, row)
     return located
+
+
+def _read_task(row: Row) -> tuple[str, tuple[str, ...]]:
+    """Read the task and the options; without options, those of a claim are the labels."""
+    options = row.texts("options", optional=True)
+    if "task" not in row.values and not options:
+        raise row.error(f"missing; a question without options needs one of {', '.join(TASKS)}", "task")
+    task = row.text("task") if "task" in row.values else "mcqa"
+    for field in ("negated", "answerable"):
+        if not isinstance(row.values.get(field), bool | None):
+            raise row.error(f"{row.values[field]!r} is neither true nor false", field)
+    for position, option in enumerate(options):
+        if option in options[:position]:
+            raise row.error(f"{option!r} occurs twice; remove one", "options")
+    return task, CLAIM_LABELS if task == "verification" and not options else options
 
 
 def _read_gold(row: Row, task: str, options: tuple[str, ...]) -> tuple[str, ...]:

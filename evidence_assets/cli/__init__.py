@@ -18,6 +18,8 @@ import typer.core
 # Hide Dagster's beta warnings.
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
+GC_THRESHOLD = 100_000
+"""New objects after which a process collects garbage; by default that takes a fifth of its start."""
 COMMANDS = {
     "init": ("project", "Create a project with a small corpus and a benchmark."),
     "demo": ("materialize", "Materialize all assets and show example answers."),
@@ -78,15 +80,10 @@ def _group() -> None:
     """Make typer build a group although no command is registered yet."""
 
 
-def collect_garbage_rarely() -> None:
-    """Collect garbage in this process after 100,000 new objects; by default it takes a fifth of the start."""
-    gc.set_threshold(100_000)
-
-
 def main() -> None:
     """Entry point of the console script; SIGTERM ends a command as ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    collect_garbage_rarely()
+    gc.set_threshold(GC_THRESHOLD)
     try:
         app()
     except SystemExit as stop:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +23,7 @@ from evidence_assets.benchmarks.graphs.formats import read_tab_separated
 from evidence_assets.benchmarks.json_streams import raise_errors
 from evidence_assets.benchmarks.readers import PASSAGES, read_passages, read_questions
 from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table
-from evidence_assets.cli.add_corpus import file_hashes
+from evidence_assets.cli.add_corpus import copy_files, file_hashes
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER, find_lake
 from evidence_assets.lake.errors import BadInput
@@ -89,6 +88,7 @@ def plan_benchmark(
     name: str,
     questions: Path,
     *,
+    reader: str = "",
     corpus: str | None = None,
     tables: Path | None = None,
     graph: Path | None = None,
@@ -97,10 +97,25 @@ def plan_benchmark(
     """Read and validate all inputs and plan what to write, without writing.
 
     ``graph`` is a file of triples. ``tables`` is a file in the format of ``benchmarks.user_benchmark``, one table file,
-    or a folder of table files, whose names are the table ids. Raises BadInput with file, line and field of up to ten
-    errors.
+    or a folder of table files, whose names are the table ids. With a ``reader``, ``questions`` is the folder of the
+    published files of this dataset. Raises BadInput with file, line and field of up to ten errors.
     """
+    if reader and tables:
+        raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
     _check_new_name(name)
+    if reader:
+        plan = _plan_published_questions(name, reader, questions, split, has_graph=graph is not None)
+        if reader in PASSAGES and corpus is None:
+            plan.corpus = name
+            plan.counts["documents"] = sum(1 for _ in read_passages(reader, questions, plan.split))
+    else:
+        plan = _plan_own_questions(name, questions, tables, split)
+    _add_sources(plan, corpus, graph)
+    return plan
+
+
+def _plan_own_questions(name: str, questions: Path, tables: Path | None, split: str | None) -> BenchmarkPlan:
+    """Plan to copy a file of questions in the format of ``benchmarks.user_benchmark``, and its tables."""
     located_questions = _read_questions(questions, name)
     records = [question for _, question in located_questions]
     plan = BenchmarkPlan(name, records[0].task, _select_split(records, questions, split))
@@ -110,26 +125,16 @@ def plan_benchmark(
         _add_tables(plan, located_questions, questions, tables)
     elif tables is not None:
         raise BadInput(f"{plan.task} questions need no tables: remove --tables", file=questions)
-    _add_sources(plan, corpus, graph)
     return plan
 
 
-def plan_published_benchmark(
-    name: str,
-    reader: str,
-    published: Path,
-    *,
-    corpus: str | None = None,
-    graph: Path | None = None,
-    split: str | None = None,
+def _plan_published_questions(
+    name: str, reader: str, published: Path, split: str | None, *, has_graph: bool
 ) -> BenchmarkPlan:
-    """Read all questions of the published files of a dataset in a folder and plan to copy it, without writing.
+    """Plan to copy the published files of a dataset; an unknown reader's error lists all.
 
-    A dataset with passages brings its own corpus, unless ``corpus`` names another; without a graph, questions that
-    need one are then scored as retrieval. Raises BadInput with file, line and field of the first error; an unknown
-    reader's error lists all.
+    Without a graph, questions of a dataset with passages that need a graph are scored as retrieval.
     """
-    _check_new_name(name)
     info = find_dataset(reader)
     if info.task is None:
         raise BadInput(f"{info.title} has no questions: use another --reader, or --corpus or --graph for its files")
@@ -139,15 +144,11 @@ def plan_published_benchmark(
     split = split or info.find_public_split(published)
     questions = list(read_questions(reader, published, split))
     needs_graph = FAMILY_OF_TASK[info.task] in ("graph", "search")
-    task = "retrieval" if reader in PASSAGES and needs_graph and graph is None else info.task
+    task = "retrieval" if reader in PASSAGES and needs_graph and not has_graph else info.task
     plan = BenchmarkPlan(name, task, split, reader)
     _count_questions(plan, questions)
     if note := info.count_note(split, len(questions)):
         plan.notes.append(note)
-    if reader in PASSAGES and corpus is None:
-        plan.corpus = name
-        plan.counts["documents"] = sum(1 for _ in read_passages(reader, published, split))
-    _add_sources(plan, corpus, graph)
     for file in sorted(path for path in published.rglob("*") if path.is_file()):
         plan.files[f"published/{file.relative_to(published).as_posix()}"] = file
     return plan
@@ -275,12 +276,7 @@ def write_benchmark(plan: BenchmarkPlan, lake: Lake) -> None:
     declaration = lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks") / plan.name
     raw = lake.raw_path(plan.folder)
     with replacing_folder(raw) as temporary:
-        for name, source in plan.files.items():
-            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(source, Path):
-                shutil.copyfile(source, temporary / name)
-            else:
-                (temporary / name).write_text(source, encoding="utf-8")
+        copy_files(plan.files, temporary)
         if not declaration.exists() and file_hashes(raw) not in ({}, file_hashes(temporary)):
             raise BadInput("exists already with other files: move it away, or choose another name", file=raw)
     write_declarations(declaration, *plan.components())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from evidence_assets.benchmarks.corpora import corpus_files, group_files
@@ -44,32 +45,53 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     reject_outside_links(folder)
     raw_folder = f"corpora/{name}"
     raw = lake.raw_path(raw_folder)
-    declaration = lake.root / DECLARATIONS_FOLDER / "corpus" / name
+    is_declared = _is_declared(lake, name, raw_folder)
+    files = _find_documents(folder, log)
+    changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
+    if changed or not open_chunks(lake, name).documents:
+        update_chunks(lake, name, group_files(folder, list(files.values())), log)
+    if changed:
+        with replacing_folder(raw) as temporary:
+            copy_files(files, temporary)
+    if not is_declared:
+        declaration = lake.root / DECLARATIONS_FOLDER / "corpus" / name
+        write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
+    source = _source_file(lake, name)
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(str(folder.resolve()), encoding="utf-8")
+    return raw
+
+
+def _is_declared(lake: Lake, name: str, raw_folder: str) -> bool:
+    """Whether the corpus is declared; raises BadInput if the name belongs to a corpus with other files."""
     corpora = [c for place in (PACKAGE_DEFS, *user_folders(lake.root)) for c in declarations_of("Corpus", place)]
     declared = [corpus for corpus in corpora if corpus.attributes.get("name") == name]
     for other in declared:
         if other.attributes.get("folder") != raw_folder:
             raise BadInput(f"a corpus {name!r} with other files exists already: choose another name", file=other.file)
+    return bool(declared)
+
+
+def _find_documents(folder: Path, log: LogFunction) -> dict[str, Path]:
+    """The files of documents by relative path; logs the other files."""
     others: list[Path] = []
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder, others)}
     if others:
         names = ", ".join(path.relative_to(folder).as_posix() for path in others[:MAX_NAMED_FILES])
         hint = "`evidence ask QUESTION --table FILE` answers from a table"
         log(f"skipped files, which are empty or no documents ({len(others)}): {names}; {hint}")
-    changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
-    if changed or not open_chunks(lake, name).documents:
-        update_chunks(lake, name, group_files(folder, list(files.values())), log)
-    if changed:
-        with replacing_folder(raw) as temporary:
-            for relative_path, source in files.items():
-                (temporary / relative_path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, temporary / relative_path)
-    if not declared:
-        write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
-    source = _source_file(lake, name)
-    source.parent.mkdir(parents=True, exist_ok=True)
-    source.write_text(str(folder.resolve()), encoding="utf-8")
-    return raw
+    return files
+
+
+def copy_files(files: Mapping[str, Path | str], folder: Path) -> None:
+    """Copy files, or write texts, by their path in the folder."""
+    for relative_path, source in files.items():
+        target = folder / relative_path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(source, Path):
+            shutil.copyfile(source, target)
+        else:
+            target.write_text(source, encoding="utf-8")
 
 
 def _source_file(lake: Lake, name: str) -> Path:

@@ -54,20 +54,9 @@ def ask(
 
     Prints the answer with its evidence and what would change it, or that no answer was found with confidence.
     """
-    from evidence_assets.experiment import ad_hoc_questions
-
     with report_errors():
-        folder = _parse_folder(corpus)
         question_table = _read_table(table) if table else None
-        opened_lake = _open_lake(lake, create=folder is not None or table is not None)
-        if folder is not None:
-            corpus = add_folder(opened_lake, folder)
-        elif corpus:
-            refresh_corpus(opened_lake, corpus)
-        table_id = question_table.table_id if question_table else ""
-        source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table_id)
-        if source.corpus and not corpus:
-            _use_default_corpus(opened_lake, source.corpus)
+        opened_lake, source = _open_source(lake, corpus, graph, question_table)
         question = (texts or [])[:1]
         options = (texts or [])[1:]
         for number, text in enumerate(question or _read_questions()):
@@ -99,20 +88,28 @@ def _use_default_corpus(lake: Lake, corpus: str) -> None:
 
 
 def _print_hint(text: str) -> None:
-    err.print(strip_controls(text), style="dim", markup=False, soft_wrap=True)
+    err.print(strip_controls(text), style="dim")
 
 
-def _parse_folder(corpus: str) -> Path | None:
-    """The folder that ``--corpus`` names; None for the name of a corpus."""
-    return Path(corpus) if "/" in corpus or corpus.startswith(".") or (corpus and Path(corpus).is_dir()) else None
+def _open_source(lake: Path | None, corpus: str, graph: str, table: Table | None) -> tuple[Lake, QuestionSource]:
+    """Open the lake and what the questions are answered from; a folder or a table creates the lake."""
+    from evidence_assets.experiment import ad_hoc_questions
 
-
-def _open_lake(lake: Path | None, *, create: bool) -> Lake:
+    is_folder = "/" in corpus or corpus.startswith(".") or (corpus != "" and Path(corpus).is_dir())
     root = lake or find_lake()
-    shards = profiles.load().shards
-    if create or (root / "format.json").exists():
-        return Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
-    return Lake(root)
+    if is_folder or table or (root / "format.json").exists():
+        shards = profiles.load().shards
+        opened_lake = Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
+    else:
+        opened_lake = Lake(root)
+    if is_folder:
+        corpus = add_folder(opened_lake, Path(corpus))
+    elif corpus:
+        refresh_corpus(opened_lake, corpus)
+    source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table.table_id if table else "")
+    if source.corpus and not corpus:
+        _use_default_corpus(opened_lake, source.corpus)
+    return opened_lake, source
 
 
 def _read_questions() -> Any:
@@ -224,10 +221,11 @@ def _answer(
 
 def _print_answer(view: AnswerView, seconds: float, with_options: bool, *, as_json: bool, show_all: bool) -> None:
     """Print the answer as text or JSON, and the time that it took."""
-    if print_if_json(as_json, view.as_dict() | {"seconds": round(seconds, 3)}, indent=None):
+    if as_json:
+        print_if_json(True, view.as_dict() | {"seconds": round(seconds, 3)}, indent=None)
         return
     text = format_answer(view, options=with_options, everything=show_all)
-    out.print(strip_controls(text), end="", markup=False, soft_wrap=True)
+    out.print(strip_controls(text), end="")
     if rest := (0 if show_all else len(view.other_evidence)):
         out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
     out.print(f"{seconds:.1f} s", style="dim")

@@ -25,8 +25,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _FILE_ERRORS = (FileExistsError, NotADirectoryError, PermissionError)
 """Errors of paths that a user named; their text has the path."""
 _REPORTED_ERRORS = (BadInput, ChildProcessError, DiskFull, LakeVersionError, ModelUnavailable, StaleInput, UnknownId)
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-err = Console(stderr=True, highlight=False)
+_OPTIONS: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False, "soft_wrap": True}
+out = Console(width=None if sys.stdout.isatty() else 200, **_OPTIONS)
+err = Console(stderr=True, **_OPTIONS)
 """For progress, so that standard output has only results."""
 
 
@@ -51,7 +52,7 @@ def report_errors() -> Iterator[None]:
         yield
     except (*_REPORTED_ERRORS, *_FILE_ERRORS, duckdb.Error) as error:
         message = str(error.strerror if isinstance(error, DiskFull) else error)
-        err.print(f"evidence: {strip_controls(message)}", markup=False, style="red", soft_wrap=True)
+        err.print(f"evidence: {strip_controls(message)}", style="red")
         raise typer.Exit(1) from error
 
 
@@ -66,7 +67,7 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options
     lines = Table(*(Column(name, overflow="fold") for name in headers), **options)
     for row in rows:
         lines.add_row(*map(format_cell, row))
-    out.print(lines)
+    out.print(lines, soft_wrap=False)
 
 
 def strip_controls(text: str) -> str:

@@ -13,7 +13,6 @@ from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE, enabled_presets
 from evidence_assets.reproduction.presets import presets as declared_presets
 
@@ -39,8 +38,7 @@ def presets() -> None:
     print_table(("preset", "table", "description", "variants", "benchmarks", "enabled"), rows, show_lines=True)
     out.print(
         f"Enable presets with {PRESETS_VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then "
-        'materialize their assets; the Dagster UI finds them by tag:"preset/name"',
-        markup=False,
+        'materialize their assets; the Dagster UI finds them by tag:"preset/name"'
     )
 
 
@@ -54,9 +52,12 @@ def card(
     print(strip_controls(format_answer(view)), end="")
 
 
+NameArgument = Annotated[str, typer.Argument(help="Lowercase letters, digits and '_'.")]
+
+
 @adding.command("corpus")
 def add_corpus(
-    name: Annotated[str, typer.Argument(help="Lowercase letters, digits and '_'.")],
+    name: NameArgument,
     folder: Annotated[Path, typer.Argument(help="Documents: Parquet, JSON lines, text, Markdown, HTML or PDF.")],
     lake: LakeOption = None,
 ) -> None:
@@ -73,15 +74,13 @@ def add_corpus(
         opened_lake = LakeResource().open()
         add_folder(opened_lake, folder, name)
         documents = open_chunks(opened_lake, name).documents
-    out.print(
-        f"{name}: {documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,", soft_wrap=True
-    )
+    out.print(f"{name}: {documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,")
     out.print("`evidence add benchmark` adds your own questions. Reload the Dagster UI to see the corpus.")
 
 
 @adding.command("benchmark")
 def add_benchmark(
-    name: Annotated[str, typer.Argument(help="Lowercase letters, digits and '_'.")],
+    name: NameArgument,
     questions: Annotated[
         Path, typer.Option(help="JSON lines with source_id, text, options or task, and gold. With --reader, a folder.")
     ],
@@ -98,20 +97,15 @@ def add_benchmark(
     """
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
-        from evidence_assets.cli.add_benchmark import plan_benchmark, plan_published_benchmark, write_benchmark
+        from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
 
         _use_lake(lake)
-        if reader and tables:
-            raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
-        if reader:
-            plan = plan_published_benchmark(name, reader, questions, corpus=corpus, graph=graph, split=split)
-        else:
-            plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
+        plan = plan_benchmark(name, questions, reader=reader, corpus=corpus, tables=tables, graph=graph, split=split)
         write_benchmark(plan, LakeResource().open())
     counts = ", ".join(f"{n:,} {kind}" for kind, n in plan.counts.items())
     out.print(f"{name}: {counts}; task {plan.task}, split {plan.split}")
     for note in plan.notes:
-        out.print(note, markup=False, soft_wrap=True)
+        out.print(note)
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 

@@ -72,9 +72,7 @@ def run(
     scoreboard(benchmark)
     print_report(report, f"evidence run {benchmark}")
     ask = f", `evidence ask QUESTION --corpus {declared.corpus}` to query its corpus" if declared.corpus else ""
-    out.print(
-        f"Next: `evidence explore` to browse the answers, `dagster dev` or `make ui` for the runs{ask}.", soft_wrap=True
-    )
+    out.print(f"Next: `evidence explore` to browse the answers, `dagster dev` or `make ui` for the runs{ask}.")
 
 
 @training.command("reader")
@@ -182,7 +180,7 @@ def print_report(report: Report, command: str) -> None:
     _print_problems(report.failures)
     if report.skipped:
         skipped = ", ".join(report.skipped)
-        out.print(f"Skipped, because they depend on failed assets: {skipped}", markup=False, soft_wrap=True)
+        out.print(f"Skipped, because they depend on failed assets: {skipped}")
     out.print(f"Fix the errors above and run `{command}` again; finished work is reused.")
     raise typer.Exit(1)
 
@@ -190,7 +188,7 @@ def print_report(report: Report, command: str) -> None:
 def _print_problems(problems: Sequence[RunProblem]) -> None:
     for problem in problems:
         label = f"{problem.name} [{problem.partition}]" if problem.partition else problem.name
-        out.print(strip_controls(f"  {label}: {problem.message}"), markup=False, soft_wrap=True)
+        out.print(strip_controls(f"  {label}: {problem.message}"))
 
 
 @commands.command()
@@ -237,4 +235,4 @@ def _print_examples() -> None:
     with connect() as connection:
         for prediction_id, _ in connection.execute(EXAMPLE_ANSWERS).fetchall():
             text = format_answer(view_answer(connection, prediction_id), options=False)
-            out.print(f"\n{strip_controls(text)}", end="", markup=False, soft_wrap=True)
+            out.print(f"\n{strip_controls(text)}", end="")

@@ -109,12 +109,12 @@ def print_measurements(rows: BenchmarkRows, half: Half | None, with_baselines: b
     metrics = {label: measurement.measure(family, questions, tables) for label, tables in rows.tables.items()}
     values = {label: measurement.question_values(family, question_rows, t) for label, t in rows.tables.items()}
     baselines = _measure_baselines(rows, half, question_rows) if with_baselines else {}
+    metrics |= {name: {"accuracy": estimate} for name, (estimate, _) in baselines.items()}
     names = [name for name in measurement.METRICS[family] if any(name in each for each in metrics.values())]
     lines = [(label, *(_format(each.get(name)) for name in names)) for label, each in metrics.items()]
-    lines += [(f"baseline: {name}", _format(estimate)) for name, (estimate, _) in baselines.items()]
-    where = f"{rows.benchmark.name}, {f'{half} half, ' if half else ''}n = {questions.height} questions"
-    print_table(("variant", *names), [(*line, *[""] * (1 + len(names) - len(line))) for line in lines], title=where)
-    _print_differences(values, {name: {"accuracy": hits} for name, (_, hits) in baselines.items()})
+    title = f"{rows.benchmark.name}, {f'{half} half, ' if half else ''}n = {questions.height} questions"
+    print_table(("variant", *names), lines, title=title)
+    _print_differences(values, {name: hits for name, (_, hits) in baselines.items()})
 
 
 def _measure_baselines(
@@ -125,18 +125,22 @@ def _measure_baselines(
     answers = measurement.baseline_answers(questions, other_half)
     for label, tables in rows.tables.items():
         answers[f"nearest ({label})"] = measurement.nearest_answers(questions, tables.chains)
-    return {name: measurement.count_correct(questions, labels) for name, labels in answers.items() if any(labels)}
+    return {
+        f"baseline: {name}": measurement.count_correct(questions, labels)
+        for name, labels in answers.items()
+        if any(labels)
+    }
 
 
 def _print_differences(
-    values: Mapping[str, Mapping[str, Sequence[float]]], baselines: Mapping[str, Mapping[str, Sequence[float]]]
+    values: Mapping[str, Mapping[str, Sequence[float]]], baselines: Mapping[str, Sequence[float]]
 ) -> None:
     """Differences of the first variant to the others, and of each variant to the best baseline."""
     first, *others = values
     pairs = [(first, values[first], other, values[other]) for other in others]
     if baselines:
-        best = max(baselines, key=lambda name: sum(baselines[name]["accuracy"]))
-        pairs += [(label, values[label], f"baseline: {best}", baselines[best]) for label in values]
+        best = max(baselines, key=lambda name: sum(baselines[name]))
+        pairs += [(label, values[label], best, {"accuracy": baselines[best]}) for label in values]
     lines = [
         (f"{a} − {b}", metric, len(values_a[metric]), *_format_difference(difference))
         for a, values_a, b, values_b in pairs

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from evidence_assets.benchmarks import downloads
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations
@@ -42,7 +42,7 @@ def init(
         create_project(folder)
     where = "" if folder.resolve() == Path.cwd() else f"`cd {folder}`, then "
     out.print(f"{folder}: a project with the corpus `library` and the benchmark `quiz`; README.md explains its files.")
-    out.print(f"Next: {where}`evidence run quiz --variants bm25,uscrake`.", markup=False, soft_wrap=True)
+    out.print(f"Next: {where}`evidence run quiz --variants bm25,uscrake`.")
 
 
 def create_project(folder: Path) -> None:
@@ -83,9 +83,7 @@ def get(
             suggestion = did_you_mean(benchmark, sources)
             hint = f"; put the files in the lake yourself: {contents}" if contents else suggestion
             raise BadInput(f"there is no download for {benchmark}{hint}")
-        fetched = downloads.download_files(
-            benchmark, LakeResource().open(), lambda text: out.print(text, markup=False, soft_wrap=True)
-        )
+        fetched = downloads.download_files(benchmark, LakeResource().open(), out.print)
     out.print(f"{benchmark}: {fetched} files downloaded, all {len(sources[benchmark].files)} are valid")
 
 
@@ -97,26 +95,16 @@ def gc(
     with report_errors():
         import dagster as dg
 
-        from evidence_assets.assets.definitions import load_definitions
         from evidence_assets.assets.run_liveness import fail_killed_runs
         from evidence_assets.cli.runner import dagster_home
-        from evidence_assets.experiment.ad_hoc_questions import find_ad_hoc_assets
 
         home = dagster_home()
         with dg.DagsterInstance.get() as instance:
-            fail_killed_runs(instance, home, partial(out.print, markup=False, soft_wrap=True))
+            fail_killed_runs(instance, home, out.print)
         opened_lake = Lake(lake or find_lake())
-        os.environ |= {LAKE_VARIABLE: opened_lake.address, PRESETS_VARIABLE: "all"}
-        assets = {"/".join(key.path) for key in load_definitions().resolve_asset_graph().materializable_asset_keys}
-        assets |= find_ad_hoc_assets(opened_lake)
-        names = {declared.attributes.get("name") for declared in declarations()}
-        for _, asset in opened_lake.assets():  # of other profiles: their models, corpora and graphs
-            of_model = any(parent.as_posix() in assets for parent in PurePosixPath(asset).parents)
-            if of_model or (asset.startswith(SOURCE_PREFIXES) and asset.split("/")[1] in names):
-                assets.add(asset)
-        orphans = find_orphans(opened_lake, assets)
+        orphans = find_orphans(opened_lake, _find_assets(opened_lake))
         for path, size in orphans:
-            out.print(f"{size:>14,} bytes  {path.relative_to(opened_lake.root)}", markup=False)
+            out.print(f"{size:>14,} bytes  {path.relative_to(opened_lake.root)}")
         total = sum(size for _, size in orphans)
         if not orphans:
             out.print("nothing to delete")
@@ -125,6 +113,22 @@ def gc(
             out.print(f"deleted {len(orphans)} folders and files, {total:,} bytes")
         else:
             out.print(f"{len(orphans)} folders and files, {total:,} bytes; `evidence gc --yes` deletes them")
+
+
+def _find_assets(lake: Lake) -> set[str]:
+    """Assets that Dagster, single questions or other profiles may have in the lake."""
+    from evidence_assets.assets.definitions import load_definitions
+    from evidence_assets.experiment.ad_hoc_questions import find_ad_hoc_assets
+
+    os.environ |= {LAKE_VARIABLE: lake.address, PRESETS_VARIABLE: "all"}
+    assets = {"/".join(key.path) for key in load_definitions().resolve_asset_graph().materializable_asset_keys}
+    assets |= find_ad_hoc_assets(lake)
+    names = {declared.attributes.get("name") for declared in declarations()}
+    for _, asset in lake.assets():  # of other profiles: their models, corpora and graphs
+        of_model = any(parent.as_posix() in assets for parent in PurePosixPath(asset).parents)
+        if of_model or (asset.startswith(SOURCE_PREFIXES) and asset.split("/")[1] in names):
+            assets.add(asset)
+    return assets
 
 
 @commands.command()
@@ -137,8 +141,8 @@ def doctor() -> None:
         findings = diagnose(profiles.load())
     table = Table("", "requirement", "status", "remedy", show_header=False)
     for result in findings:
-        label = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[result.is_ok]
+        label = {True: Text("ok", "green"), False: Text("missing", "red"), None: Text("note")}[result.is_ok]
         table.add_row(label, format_cell(result.requirement), format_cell(result.status), format_cell(result.remedy))
-    out.print(table)
+    out.print(table, soft_wrap=False)
     if any(result.is_ok is False for result in findings):
         raise typer.Exit(1)

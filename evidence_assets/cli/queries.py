@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from math import isfinite
 from typing import Annotated, Any, Literal
 
@@ -23,6 +23,7 @@ from evidence_assets.cli.console import (
     strip_controls,
 )
 from evidence_assets.explorer import LOCALHOST, PORT
+from evidence_assets.explorer.answers import Row
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
 from evidence_assets.lake.ids import short_id
@@ -119,7 +120,7 @@ def trace(identifier: IdArgument, as_json: JsonOption = False, lake: LakeOption 
     with report_errors(), connect(lake, lazy=True) as connection:
         root = lineage.trace(connection, identifier)
     if not print_if_json(as_json, root.as_dict()):
-        out.print(_build_tree(root))
+        out.print(_build_tree(root), soft_wrap=False)
         _print_counts("upstream", root)
 
 
@@ -144,7 +145,7 @@ def impact(
         use = "" if row["cites"] else ", not cited"
         _print_answer_line(row, _format_short(row, row["answer"], row["status"]), f"{row['benchmark']}{use}")
     if show_all or not answers:
-        out.print(_build_tree(root))
+        out.print(_build_tree(root), soft_wrap=False)
     else:
         limit = f" ({MAX_ANSWERS} shown: --all)" if len(citing) > MAX_ANSWERS else ""
         others = len(answers) - len(citing)
@@ -152,13 +153,13 @@ def impact(
     _print_counts("downstream", root)
 
 
-def _print_answer_line(row: dict[str, Any], answer: str, place: str) -> None:
+def _print_answer_line(row: Row, answer: str, place: str) -> None:
     lines = (row["question"] or "question no longer in the lake", answer, f"{row['variant']}, {place}")
     text = "\n  ".join((*lines[:2], f"{lines[2]}, {row['prediction_id'][:12]}"))
-    out.print(f"{strip_controls(text)}\n", markup=False, soft_wrap=True)
+    out.print(f"{strip_controls(text)}\n")
 
 
-def _format_short(row: dict[str, Any], answer: str | None, status: str | None) -> str:
+def _format_short(row: Row, answer: str | None, status: str | None) -> str:
     """An answer with the text of its option and its status."""
     from evidence_assets.explorer.answer_view import describe_answer
 
@@ -187,31 +188,26 @@ def diff(
     if not runs.partitions:
         out.print("The runs have nothing in common: no partition of an asset was written by both.")
         return
-    n_answers = _print_changed_answers(runs.rows)
+    _print_changes(runs.rows, show_all)
+
+
+def _print_changes(rows: Sequence[Row], show_all: bool) -> None:
+    """Print the predictions whose answer or status changed, and the numbers of all changed rows."""
+    n_answers = 0
+    for row in rows:
+        before = (row["answer_before"], row["status_before"])
+        after = (row["answer_after"], row["status_after"])
+        if row["asset"].startswith("predictions/") and before != after:
+            change = f"{_format_short(row, *before)} → {_format_short(row, *after)}"
+            _print_answer_line(row, change, row["partition"])
+            n_answers += 1
     if show_all:
-        print_table(
-            ("asset", "partition", "row", "change"),
-            ((row["asset"], row["partition"], row["row_id"][:12], row["change"]) for row in runs.rows),
-        )
-    counts = Counter((row["asset"].split("/")[0], row["change"]) for row in runs.rows)
+        lines = ((row["asset"], row["partition"], row["row_id"][:12], row["change"]) for row in rows)
+        print_table(("asset", "partition", "row", "change"), lines)
+    counts = Counter((row["asset"].split("/")[0], row["change"]) for row in rows)
     others = ", ".join(f"{n:,} {kind} {change}" for (kind, change), n in sorted(counts.items()))
     number = "1 answer differs" if n_answers == 1 else f"{n_answers:,} answers differ"
     out.print(f"{number}; rows: {others or 'all equal'}" + ("" if show_all else "; --all"))
-
-
-def _print_changed_answers(rows: Iterable[dict[str, Any]]) -> int:
-    """Print the predictions whose answer or status changed; returns their number."""
-    n_printed = 0
-    for row in rows:
-        if not row["asset"].startswith("predictions/"):
-            continue
-        before = (row["answer_before"], row["status_before"])
-        after = (row["answer_after"], row["status_after"])
-        if before != after:
-            change = f"{_format_short(row, *before)} → {_format_short(row, *after)}"
-            _print_answer_line(row, change, row["partition"])
-            n_printed += 1
-    return n_printed
 
 
 @commands.command()

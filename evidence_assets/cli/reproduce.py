@@ -19,6 +19,7 @@ from evidence_assets.profiles import PROFILE_VARIABLE, load
 from evidence_assets.reproduction import cells as paper_cells
 from evidence_assets.reproduction.cells import Cell
 from evidence_assets.reproduction.presets import presets
+from evidence_assets.reproduction.published_figures import Figure
 from evidence_assets.text.spelling import did_you_mean
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -88,25 +89,36 @@ def _list_runs(cells: Iterable[Cell]) -> list[tuple[str, str]]:
 def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
     """Counts, reasons and requirements of a table."""
     sources = [source for cell in cells for source in cell.sources]
-    reasons: dict[str, Counter[str]] = defaultdict(Counter)
-    for cell in cells:
-        if cell.reason:
-            reasons[cell.reason][cell.lacks] += 1
     published_in = f"{cells[0].figure.document} {cells[0].figure.table}"
-    metrics, benchmarks = (", ".join({getattr(c.figure, n): 0 for c in cells}) for n in ("metric", "benchmark"))
     return {
         "table": name,
-        "title": metrics + (f" on {benchmarks}" if benchmarks else ""),
+        "title": _format_title([cell.figure for cell in cells]),
         "printed": len(cells),
         "fillable": sum(not cell.reason for cell in cells),
         "filled": sum(cell.filled for cell in cells),
         "from_records": sum(cell.from_records for cell in cells),
-        "reasons": [{"reason": reason, "cells": n.total(), "of": dict(n)} for reason, n in reasons.items()],
+        "reasons": _count_reasons(cells),
         "presets": [preset.name for preset in presets().values() if published_in in preset.all_tables],
         "data": paper_cells.required_data(sources),
         "models": sorted({s.model_id for s in sources if not s.is_recorded} - {""}),
         "run": [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _list_runs(cells)],
     }
+
+
+def _format_title(figures: Sequence[Figure]) -> str:
+    """The metrics and benchmarks of a table."""
+    metrics = ", ".join(dict.fromkeys(figure.metric for figure in figures))
+    benchmarks = ", ".join(dict.fromkeys(figure.benchmark for figure in figures))
+    return f"{metrics} on {benchmarks}" if benchmarks else metrics
+
+
+def _count_reasons(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+    """Why cells cannot be filled, with the numbers of cells by what they lack."""
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    for cell in cells:
+        if cell.reason:
+            reasons[cell.reason][cell.lacks] += 1
+    return [{"reason": reason, "cells": lacks.total(), "of": dict(lacks)} for reason, lacks in reasons.items()]
 
 
 def _build_rows(cell: Cell) -> list[dict[str, Any]]:
@@ -156,4 +168,4 @@ def _print_cells(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
     if summary["fillable"]:
         out.print(f"to fill it with profile {load().name}:")
         commands = summary["run"] or [f"materialize tag:preset/{name} in the Dagster UI" for name in summary["presets"]]
-        out.print("".join(f"  {command}\n" for command in commands), end="", markup=False, soft_wrap=True)
+        out.print("".join(f"  {command}\n" for command in commands), end="")

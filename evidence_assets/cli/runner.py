@@ -5,6 +5,7 @@ Uses this process or a few child processes: a process per run would load torch e
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -16,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from graphlib import TopologicalSorter
@@ -41,7 +42,7 @@ from evidence_assets.assets.run_liveness import (
     wait_for_slots,
 )
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG
-from evidence_assets.cli import collect_garbage_rarely
+from evidence_assets.cli import GC_THRESHOLD
 from evidence_assets.cli.console import err, out
 from evidence_assets.cli.processes import start_process_server
 from evidence_assets.cli.run_selection import (
@@ -98,6 +99,24 @@ class Report:
     run_id: str = ""
     """Id of the run in the lake's history."""
 
+    def add_materialization(self, event: Any) -> None:
+        """Count the rows of a materialized asset.
+
+        Assets that are cheaper to compute than to compare row by row reuse nothing or all.
+        """
+        metadata = _metadata(event)
+        rows = int(metadata.get("dagster/row_count", 0) or 0)
+        changed = metadata.get("file_changed", True)
+        self.materializations += 1
+        self.rows_unchanged += int(metadata.get("rows_reused", 0 if changed else rows))
+        self.rows_computed += int(metadata.get("rows_computed", rows if changed else 0))
+
+    def add_failed_check(self, evaluation: dg.AssetCheckEvaluation, partition: str | None) -> None:
+        name = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
+        problems = evaluation.metadata.get("problems")
+        failures = self.warnings if evaluation.severity is dg.AssetCheckSeverity.WARN else self.failures
+        failures.append(RunProblem(name, partition, str(problems.value if problems else "the check failed")))
+
     def add(self, other: Report) -> None:
         """Add the counts of another report."""
         self.materializations += other.materializations
@@ -108,8 +127,9 @@ class Report:
 
 
 class Unit(NamedTuple):
-    """Assets that one run materializes, in one partition."""
+    """Assets of a batch that one run materializes, in one partition."""
 
+    batch: int
     keys: tuple[dg.AssetKey, ...]
     partition: str | None
 
@@ -122,62 +142,66 @@ class UnitResult(NamedTuple):
     lines: list[str]
 
 
-UnitRunner = Callable[[Unit], UnitResult]
+class UnitRunner:
+    """Runs units in this process, with a line for each materialization to print or to return."""
 
+    def __init__(
+        self, definitions: dg.Definitions, tags: dict[str, str], print_line: Callable[[str], None] | None = None
+    ) -> None:
+        for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        speed_up_databases()
+        self._tags = tags
+        self._print_line = print_line
+        self._job = definitions.resolve_implicit_global_asset_job_def()
+        self._instance = open_uncaptured_instance(dagster_home())
+        self._graph = definitions.resolve_asset_graph()
+        self._jobs: dict[tuple[dg.AssetKey, ...], dg.JobDefinition] = {}
 
-def make_unit_runner(
-    definitions: dg.Definitions, tags: dict[str, str], on_materialization: Callable[[str], None] | None = None
-) -> UnitRunner:
-    """A function that runs units in this process, with a line for each materialization to print or to return."""
-    for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    speed_up_databases()
-    job = definitions.resolve_implicit_global_asset_job_def()
-    instance = open_uncaptured_instance(dagster_home())
-    graph = definitions.resolve_asset_graph()
-
-    @cache
-    def subset_job(keys: tuple[dg.AssetKey, ...]) -> dg.JobDefinition:
-        # Each run stores a description of its job; that of all assets would take a tenth of a second.
-        return job.get_subset(asset_selection=set(keys))
-
-    def materialize(unit: Unit) -> UnitResult:
+    def run(self, unit: Unit) -> UnitResult:
         lines: list[str] = []
-        report_line = on_materialization or lines.append
+        report_line = self._print_line or lines.append
 
         def on_event(entry: Any) -> None:
             event = entry.dagster_event
             if event is not None and event.is_step_materialization:
                 report_line(_describe_materialization(event))
 
-        pools = {pool for key in unit.keys for pool in graph.get(key).pools or ()}
-        wait_for_slots(instance, dagster_home(), pools, tags, _print_message)
+        pools = {pool for key in unit.keys for pool in self._graph.get(key).pools or ()}
+        wait_for_slots(self._instance, dagster_home(), pools, self._tags, _print_message)
         run_id = str(uuid.uuid4())
-        instance.add_event_listener(run_id, on_event)
-        result = subset_job(unit.keys).execute_in_process(
+        self._instance.add_event_listener(run_id, on_event)
+        if unit.keys not in self._jobs:
+            # Each run stores a description of its job; that of all assets would take a tenth of a second.
+            self._jobs[unit.keys] = self._job.get_subset(asset_selection=set(unit.keys))
+        result = self._jobs[unit.keys].execute_in_process(
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-            instance=instance,
+            instance=self._instance,
             partition_key=unit.partition,
             asset_selection=list(unit.keys),
             run_id=run_id,
-            tags={**tags, FAIL_FAST_TAG: "true"},
+            tags={**self._tags, FAIL_FAST_TAG: "true"},
             raise_on_error=False,
         )
         report, keys = _report(result, unit.partition)
         return UnitResult(report, keys, lines)
 
-    return materialize
+    def run_now(self, unit: Unit) -> Future[UnitResult]:
+        """Run a unit like an executor, but before this returns."""
+        future = Future[UnitResult]()
+        future.set_result(self.run(unit))
+        return future
 
 
 @cache
 def _child_runner(*tags: tuple[str, str]) -> UnitRunner:
-    return make_unit_runner(load_definitions(), dict(tags))
+    return UnitRunner(load_definitions(), dict(tags))
 
 
 def _start_child(*tags: tuple[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all processes; the parent ends its children
     Thread(target=_end_with_parent, daemon=True).start()
-    collect_garbage_rarely()
+    gc.set_threshold(GC_THRESHOLD)
     with suppress(Exception):  # the parent reports errors in definitions
         _child_runner(*tags)
 
@@ -190,15 +214,18 @@ def _end_with_parent() -> None:
 
 
 def _run_in_child(unit: Unit, *tags: tuple[str, str]) -> UnitResult:
-    return _child_runner(*tags)(unit)
+    return _child_runner(*tags).run(unit)
 
 
 @contextmanager
-def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor]:
-    """Child processes that run units; they end with this process, or at once if it fails.
+def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor | None]:
+    """Child processes that run units, or None for one; they end with this process, or at once if it fails.
 
     The first loads the definitions while this process does, the others when they have work.
     """
+    if number == 1:
+        yield None
+        return
     context = start_process_server()
     pool = ProcessPoolExecutor(number, context, _start_child, tuple(tags.items()))
     try:
@@ -227,8 +254,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
     home = dagster_home()
     delete_abandoned_files(LakeResource().open())
     tags = hold_liveness_lock(home) | {PARENT_TAG: str(uuid.uuid4())}
-    with dg.DagsterInstance.get() as instance, ExitStack() as stack:
-        pool = stack.enter_context(_children(processes, tags)) if processes > 1 else None
+    with dg.DagsterInstance.get() as instance, _children(processes, tags) as pool:
         definitions = load_definitions()
         graph = definitions.resolve_asset_graph()
         planned_batches = list(batches(graph, selection))
@@ -236,19 +262,13 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
         set_pool_limits(instance)
         if pool:
             planned_batches = [component for batch in planned_batches for component in split_independent(graph, batch)]
-        stack.enter_context(announce_plan(instance, chain.from_iterable(planned_batches)))
         run_queue = RunQueue(graph, planned_batches, selection, instance)
-        if pool:
-            run_queue.work(lambda unit: pool.submit(_run_in_child, unit, *tags.items()), processes)
-        else:
-            materialize = make_unit_runner(definitions, tags, run_queue.print_progress)
-
-            def run_here(unit: Unit) -> Future[UnitResult]:
-                future = Future[UnitResult]()
-                future.set_result(materialize(unit))
-                return future
-
-            run_queue.work(run_here, 1)
+        with announce_plan(instance, chain.from_iterable(planned_batches)):
+            if pool:
+                run_queue.work(lambda unit: pool.submit(_run_in_child, unit, *tags.items()), processes)
+            else:
+                unit_runner = UnitRunner(definitions, tags, run_queue.print_progress)
+                run_queue.work(unit_runner.run_now, 1)
     run_queue.report.seconds = time.monotonic() - start
     run_queue.report.run_id = tags[PARENT_TAG]
     return run_queue.report
@@ -268,39 +288,46 @@ class RunQueue:
         self._n_done = 0
         self._missing_assets = set[AssetPartition]()
         self.report = Report(assets=sum(map(selection.has_asset, graph.materializable_asset_keys)))
-        batch_of = {key: number for number, batch in enumerate(batches) for key in batch}
-        parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in batches]
-        upstream_batches = [{batch_of[key] for key in keys if key in batch_of} - {i} for i, keys in enumerate(parents)]
-        self._order = TopologicalSorter(dict(enumerate(upstream_batches)))
-        self._levels_below = [0] * len(batches)
+        upstream = self._find_upstream_batches()
+        self._order = TopologicalSorter(upstream)
+        self._levels_below = dict.fromkeys(upstream, 0)
         """Length of the longest chain of batches that wait for each batch."""
-        for number in reversed([*TopologicalSorter(dict(enumerate(upstream_batches))).static_order()]):
-            for upstream in upstream_batches[number]:
-                self._levels_below[upstream] = max(self._levels_below[upstream], self._levels_below[number] + 1)
+        for number in reversed([*TopologicalSorter(upstream).static_order()]):
+            for parent in upstream[number]:
+                self._levels_below[parent] = max(self._levels_below[parent], self._levels_below[number] + 1)
+
+    def _find_upstream_batches(self) -> dict[int, set[int]]:
+        """The batches that each batch waits for."""
+        batch_of = {key: number for number, batch in enumerate(self._batches) for key in batch}
+        upstream: dict[int, set[int]] = {number: set() for number in range(len(self._batches))}
+        for key, number in batch_of.items():
+            parents = {batch_of[parent] for parent in self._graph.get(key).parent_keys if parent in batch_of}
+            upstream[number] |= parents - {number}
+        return upstream
 
     def work(self, submit: Callable[[Unit], Future[UnitResult]], max_running: int) -> None:
         """Run all units, at most ``max_running`` at once, each after its upstream batches; long chains start first."""
-        waiting: list[tuple[int, Unit]] = []
-        running: dict[Future[UnitResult], tuple[int, Unit]] = {}
-        remaining = Counter[int]()
+        waiting: list[Unit] = []
+        running: dict[Future[UnitResult], Unit] = {}
+        n_remaining = Counter[int]()
         self._order.prepare()
         while self._order.is_active():
             for number in self._order.get_ready():
                 units = self._units(number)
-                remaining[number] = len(units)
-                waiting += [(number, unit) for unit in units]
+                n_remaining[number] = len(units)
+                waiting += units
                 if not units:
                     self._order.done(number)
-            waiting.sort(key=lambda entry: (-self._levels_below[entry[0]], entry[0]))
+            waiting.sort(key=lambda unit: (-self._levels_below[unit.batch], unit.batch))
             while waiting and len(running) < max_running:
-                number, unit = waiting.pop(0)
-                running[submit(unit)] = number, unit
+                unit = waiting.pop(0)
+                running[submit(unit)] = unit
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                number, unit = running.pop(future)
+                unit = running.pop(future)
                 self._add(unit, future.result())
-                remaining[number] -= 1
-                if not remaining[number]:
-                    self._order.done(number)
+                n_remaining[unit.batch] -= 1
+                if not n_remaining[unit.batch]:
+                    self._order.done(unit.batch)
 
     def _add(self, unit: Unit, result: UnitResult) -> None:
         for text in result.lines:
@@ -325,7 +352,7 @@ class RunQueue:
                     else:
                         keys.append(key)
             if keys:
-                units.append(Unit(tuple(keys), partition))
+                units.append(Unit(number, tuple(keys), partition))
         return units
 
     def _partitions(self, number: int) -> list[str | None]:
@@ -339,10 +366,10 @@ class RunQueue:
         elapsed = time.monotonic() - self._start
         seconds_left = elapsed / self._n_done * (total - self._n_done)
         progress = f"{self._n_done:>4}/{total}  {elapsed:5.0f} s, about {seconds_left:3.0f} s left"
-        out.print(f"{progress}  {text}", markup=False, soft_wrap=True)
+        out.print(f"{progress}  {text}")
 
 
-_print_message = partial(err.print, markup=False, soft_wrap=True, style="yellow")
+_print_message = partial(err.print, style="yellow")
 
 
 def _metadata(event: Any) -> dict[str, Any]:
@@ -371,32 +398,22 @@ def _asset_label(name: str, partition: str | None) -> str:
 def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[Report, set[dg.AssetKey]]:
     """Report of a run, and the materialized assets that passed their blocking checks."""
     report = Report()
-    materialized = set[dg.AssetKey]()
+    valid_keys = set[dg.AssetKey]()
     for event in result.all_events:
         if event.is_step_materialization:
-            metadata = _metadata(event)
-            materialized.add(event.step_materialization_data.materialization.asset_key)
-            report.materializations += 1
-            # Assets that are cheaper to compute than to compare row by row reuse nothing or all.
-            rows = int(metadata.get("dagster/row_count", 0) or 0)
-            changed = metadata.get("file_changed", True)
-            report.rows_unchanged += int(metadata.get("rows_reused", 0 if changed else rows))
-            report.rows_computed += int(metadata.get("rows_computed", rows if changed else 0))
-    failed_checks = set()
+            report.add_materialization(event)
+            valid_keys.add(event.step_materialization_data.materialization.asset_key)
     for evaluation in result.get_asset_check_evaluations():
         if not evaluation.passed:
-            label = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
-            problems = evaluation.metadata.get("problems")
-            failures = report.warnings if evaluation.severity is dg.AssetCheckSeverity.WARN else report.failures
-            failures.append(RunProblem(label, partition, str(problems.value if problems else "the check failed")))
+            report.add_failed_check(evaluation, partition)
             if evaluation.blocking:
-                failed_checks.add(evaluation.asset_key)
+                valid_keys.discard(evaluation.asset_key)
     for event in result.all_events:
         if event.is_step_failure and event.step_key is not None:
             message = _failure_message(event)
             if message is not None:
                 report.failures.append(RunProblem(event.step_key.replace("__", "/"), partition, message))
-    return report, materialized - failed_checks
+    return report, valid_keys
 
 
 def _failure_message(event: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +39,12 @@ class AnswerRows:
         return str(self.prediction["asset"]).removeprefix("predictions/")
 
 
+@dataclass(frozen=True)
 class PartitionRows:
     """Rows in the files of one partition of questions."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, files: PartitionFiles) -> None:
-        self.connection = connection
-        self.files = files
+    connection: duckdb.DuckDBPyConnection
+    files: PartitionFiles
 
     def of(self, kind: str, condition: str, **parameters: Any) -> list[Row]:
         """Rows of a kind that match a condition, with their assets."""
@@ -57,18 +57,17 @@ class PartitionRows:
             **parameters,
         )
 
-    def parents(self, kind: str, children: Iterable[str], parent_kind: str) -> dict[str, dict[str, str]]:
-        """Parent rows of one kind that each child used or was shown, by child id: their ids with the relation."""
-        ids = sorted(set(children))
+    def parents(self, kind: str, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Chains and evidence that each of these rows of a kind used or was shown: their ids with the relation."""
         parent_ids: dict[str, dict[str, str]] = {identifier: {} for identifier in ids}
         if not ids:
             return parent_ids
         condition, parameters = id_condition("child_id", ids)
         rows = self.connection.execute(
             f"SELECT child_id, parent_id, relation FROM {scan_sql('lineage_edges', self.files.lineage(kind))} "
-            f"WHERE {condition} AND child_kind = $child AND parent_kind = $parent AND relation IN ($used, $shown) "
-            "ORDER BY relation = $used",
-            parameters | {"child": kind, "parent": parent_kind, "used": lineage.USED, "shown": lineage.WAS_SHOWN},
+            f"WHERE {condition} AND child_kind = $kind AND parent_kind IN ('chain', 'evidence') "
+            "AND relation IN ($used, $shown) ORDER BY relation = $used",
+            parameters | {"kind": kind, "used": lineage.USED, "shown": lineage.WAS_SHOWN},
         ).fetchall()
         for child, parent, relation in rows:  # of a row that was shown and used, the latter is last
             parent_ids[child][parent] = relation
@@ -86,7 +85,7 @@ def read_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> Answe
     rows = PartitionRows(connection, files)
     [answer] = rows.of("prediction", "prediction_id = $id LIMIT 1", id=identifier)
     question = rows.of("question", "question_id = $id LIMIT 1", id=answer["question_id"])
-    return _attach_rows(rows, [answer], question[0] if question else None)[0]
+    return _QuestionRows.read(rows, [answer], question[0] if question else None).select(answer)
 
 
 def read_question_answers(
@@ -97,55 +96,61 @@ def read_question_answers(
     questions = rows.of("question", "question_id = $id LIMIT 1", id=question_id)
     answers = rows.of("prediction", "question_id = $id ORDER BY asset, prediction_id", id=question_id)
     question = questions[0] if questions else None
-    return question, _attach_rows(rows, answers, question)
-
-
-def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -> list[AnswerRows]:
-    """Attach chains, evidence, citations and counterfactuals to answers to one question."""
     if not answers:
-        return []
-    values = {"id": answers[0]["question_id"]}
-    prediction_ids = [answer["prediction_id"] for answer in answers]
-    chains = rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **values)
-    evidence = rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **values)
-    chains_of_answer = rows.parents("prediction", prediction_ids, "chain")
-    evidence_of_answer = rows.parents("prediction", prediction_ids, "evidence")
-    chain_ids = sorted({chain_id for ids in chains_of_answer.values() for chain_id in ids})
-    evidence_of_chain = rows.parents("chain", chain_ids, "evidence")
-    all_citations = rows.of(
-        "citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=chain_ids
-    )
-    counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **values)}
-    negated = bool(question and question["negated"])
-    results = []
-    for answer in answers:
-        key = answer["prediction_id"]
-        answer_chains = [chain for chain in chains if chain["chain_id"] in chains_of_answer[key]]
-        evidence_ids = {e for chain in answer_chains for e in evidence_of_chain[chain["chain_id"]]}
-        evidence_ids = evidence_ids or set(evidence_of_answer[key])
-        citations = [c for c in all_citations if c["chain_id"] in chains_of_answer[key]]
-        supporting_ids = {c["chain_id"] for c in answer_chains if negated or c["hypothesis"] == answer["answer"]}
-        cited_ids, used_ids = _find_cited_ids(citations, supporting_ids)
-        if not answer_chains:
-            used_ids = {e for e, relation in evidence_of_answer[key].items() if relation == lineage.USED}
-        evidence_rows = _order_evidence(evidence, evidence_ids, used_ids | cited_ids)
-        results.append(
-            AnswerRows(
-                answer, question, answer_chains, evidence_rows, citations, counterfactuals.get(key), frozenset(used_ids)
-            )
+        return question, []
+    question_rows = _QuestionRows.read(rows, answers, question)
+    return question, [question_rows.select(answer) for answer in answers]
+
+
+@dataclass(frozen=True)
+class _QuestionRows:
+    """Rows behind all answers to one question; ``parents`` are those of its predictions and chains, with relations."""
+
+    question: Row | None
+    chains: list[Row]
+    evidence: list[Row]
+    citations: list[Row]
+    counterfactuals: dict[str, Row]
+    parents: dict[str, dict[str, str]]
+
+    @classmethod
+    def read(cls, rows: PartitionRows, answers: Sequence[Row], question: Row | None) -> _QuestionRows:
+        """Read the rows behind these answers, of which there is at least one."""
+        ids = {"id": answers[0]["question_id"]}
+        chains = rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **ids)
+        evidence = rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **ids)
+        parents = rows.parents("prediction", [answer["prediction_id"] for answer in answers])
+        linked_ids = sorted({parent for of_answer in parents.values() for parent in of_answer})
+        citations = rows.of(
+            "citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=linked_ids
         )
-    return results
+        parents |= rows.parents("chain", [row["chain_id"] for row in chains if row["chain_id"] in linked_ids])
+        counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **ids)}
+        return cls(question, chains, evidence, citations, counterfactuals, parents)
 
-
-def _order_evidence(evidence: Sequence[Row], ids: set[str], first_ids: set[str]) -> list[Row]:
-    """The rows of evidence with these ids, those of ``first_ids`` first."""
-    rows = [row for row in evidence if row["evidence_id"] in ids]
-    return sorted(rows, key=lambda row: row["evidence_id"] not in first_ids)
+    def select(self, answer: Row) -> AnswerRows:
+        """The rows of one answer, with the evidence that its chains or, without chains, the answer itself read."""
+        parents = self.parents[answer["prediction_id"]]
+        chains = [row for row in self.chains if row["chain_id"] in parents]
+        citations = [row for row in self.citations if row["chain_id"] in parents]
+        is_negated = self.question is not None and self.question["negated"]
+        supporting_ids = {row["chain_id"] for row in chains if is_negated or row["hypothesis"] == answer["answer"]}
+        cited_ids, used_ids = _find_cited_ids(citations, supporting_ids)
+        if not chains:
+            used_ids = {parent for parent, relation in parents.items() if relation == lineage.USED}
+        first_ids = cited_ids | used_ids
+        read_ids = {parent for row in chains for parent in self.parents[row["chain_id"]]} or set(parents)
+        evidence = [row for row in self.evidence if row["evidence_id"] in read_ids]
+        evidence.sort(key=lambda row: row["evidence_id"] not in first_ids)
+        counterfactual = self.counterfactuals.get(answer["prediction_id"])
+        return AnswerRows(answer, self.question, chains, evidence, citations, counterfactual, frozenset(used_ids))
 
 
 def _find_cited_ids(citations: Sequence[Row], supporting_ids: set[str]) -> tuple[set[str], set[str]]:
-    """Ids of the evidence that the supporting chains cite, and that they cite verifiably."""
-    if not supporting_ids:
-        return {c["evidence_id"] for c in citations}, set()
-    cited = [c for c in citations if c["chain_id"] in supporting_ids]
-    return {c["evidence_id"] for c in cited}, {c["evidence_id"] for c in cited if c["verdict"] == "verified"}
+    """Ids of the evidence that the supporting chains cite, and that they cite verifiably.
+
+    Without such a chain, all citations count as cited, and none as verified.
+    """
+    cited = [row for row in citations if not supporting_ids or row["chain_id"] in supporting_ids]
+    verified = [row for row in cited if supporting_ids and row["verdict"] == "verified"]
+    return {row["evidence_id"] for row in cited}, {row["evidence_id"] for row in verified}

@@ -79,8 +79,18 @@ def draw_layers(
 ) -> Drawing:
     """Place boxes in columns, centred vertically; curves to missing boxes are left out."""
     width = (WIDTH - GAP * (len(headings) - 1)) / len(headings)
+    lefts = [number * (width + GAP) for number in range(len(headings))]
+    height = _place_boxes(boxes, lefts, width)
+    by_key = {box.key: box for box in boxes}
+    visible = [curve for curve in curves if curve.start in by_key and curve.end in by_key]
+    paths = [(_path(by_key[curve.start], by_key[curve.end], width), curve.style) for curve in visible]
+    return Drawing(title, description, HEADING + height, width, list(zip(lefts, headings, strict=True)), boxes, paths)
+
+
+def _place_boxes(boxes: Sequence[Box], lefts: Sequence[float], width: float) -> float:
+    """Wrap the texts and place the boxes in columns with these left sides; returns the height of the highest column."""
     n_characters = int((width - 2 * PADDING) / CHARACTER)
-    column_heights = [0.0] * len(headings)
+    column_heights = [0.0] * len(lefts)
     for box in boxes:
         box.text = shorten(box.text, MAX_TEXT)
         box.lines = textwrap.wrap(box.text, n_characters, max_lines=MAX_LINES, placeholder=" …") or [""]
@@ -88,14 +98,10 @@ def draw_layers(
     height = max(column_heights)
     next_y = [HEADING + (height - column_height) / 2 for column_height in column_heights]
     for box in boxes:
-        box.x = box.column * (width + GAP)
+        box.x = lefts[box.column]
         box.y = next_y[box.column]
         next_y[box.column] += box.height + SPACE
-    placed = {box.key: box for box in boxes}
-    visible = [curve for curve in curves if curve.start in placed and curve.end in placed]
-    paths = [(_path(placed[curve.start], placed[curve.end], width), curve.style) for curve in visible]
-    positions = [(number * (width + GAP), heading) for number, heading in enumerate(headings)]
-    return Drawing(title, description, HEADING + height, width, positions, boxes, paths)
+    return height
 
 
 def _path(start: Box, end: Box, width: float) -> str:
@@ -125,6 +131,22 @@ def draw_answer(answer: AnswerView, anchor: str) -> Drawing | None:
     question = answer.question["text"] if answer.question else f"question {answer.prediction['question_id']}"
     text = f"Answer: {answer.name or answer.answer_text}" if answer.has_answer else answer.answer_text
     boxes = [Box("question", 0, question), Box("answer", 0, text, "", "used" if answer.used_ids else "shown")]
+    evidence_boxes, curves = _draw_evidence(evidence, anchor)
+    n_used = sum(item.is_used for item in answer.items)
+    n_all = len(answer.items)
+    limit = f"; {len(evidence)} are drawn, used ones first" if n_all > len(evidence) else ""
+    return draw_layers(
+        "Question, evidence and sources of the answer",
+        f"Used evidence: {n_used} of {n_all} rows{limit}. Solid lines lead from the answer to used evidence.",
+        ("Question", "Evidence", "Sources"),
+        [*boxes, *evidence_boxes],
+        curves,
+    )
+
+
+def _draw_evidence(evidence: Sequence[EvidenceView], anchor: str) -> tuple[list[Box], list[Curve]]:
+    """Boxes of evidence and its sources, and the curves that lead to them."""
+    boxes = []
     curves = []
     sources: dict[str, Box] = {}
     for item in evidence:
@@ -135,13 +157,7 @@ def draw_answer(answer: AnswerView, anchor: str) -> Drawing | None:
         for source in _source_boxes(item, style):
             sources.setdefault(source.key, source)
             curves.append(Curve(key, source.key, style))
-    boxes += islice(sources.values(), MAX_SOURCES)
-    n_used = sum(item.is_used for item in answer.items)
-    n_all = len(answer.items)
-    limit = f"; {len(evidence)} are drawn, used ones first" if n_all > len(evidence) else ""
-    description = f"Used evidence: {n_used} of {n_all} rows{limit}. Solid lines lead from the answer to used evidence."
-    headings = ("Question", "Evidence", "Sources")
-    return draw_layers("Question, evidence and sources of the answer", description, headings, boxes, curves)
+    return [*boxes, *islice(sources.values(), MAX_SOURCES)], curves
 
 
 def _source_boxes(item: EvidenceView, style: str) -> list[Box]:

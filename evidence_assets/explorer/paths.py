@@ -39,6 +39,8 @@ class WalkedEdge:
 
 def read_walks(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -> dict[str, list[WalkedEdge]]:
     """Edges of each locator in path order, without edges that the lake no longer has."""
+    if not locators:
+        return {}
     steps_by_locator = {locator: parse_path_locator(locator) for locator in dict.fromkeys(locators)}
     edge_ids = sorted({edge_id for steps in steps_by_locator.values() for edge_id, _ in steps})
     rows = connection.execute(
@@ -77,23 +79,26 @@ def format_path(walk: Sequence[WalkedEdge]) -> str:
 
 def explain_path(reasons: Mapping[str, Any], walk: Sequence[WalkedEdge]) -> dict[str, list[str]]:
     """Reasons for a path and its sources, as headings with lines."""
-    sections: dict[str, list[str]] = {"path": [format_path(walk)]}
-    links = reasons.get("links") or []
-    sections["concepts of the question and the option"] = [f"“{x['phrase']}” ({x['rule']} match)" for x in links]
-    sections["relevance to the question"] = [
-        f"{node['name']}: " + ("not scored" if node["relevance"] is None else f"{node['relevance']:.3f}")
-        for node in reasons.get("nodes", [])
-    ]
+    edges = list(dict.fromkeys(walk))
     attention = reasons.get("attention", {})
-    sections["attention in the last layer"] = [
-        f"{edge}: from {edge.head} to {edge.tail} "
-        f"{attention[edge.edge_id][0]:.3f}, from {edge.tail} to {edge.head} {attention[edge.edge_id][1]:.3f}"
-        for edge in dict.fromkeys(walk)
-        if edge.edge_id in attention
-    ]
-    if reasons.get("contradictory"):
-        sections["caution"] = ["two edges state opposite relations between the same two nodes"]
-    sections["sources"] = [
-        f"{edge}: {', '.join(edge.sources)} ({', '.join(edge.licences)})" for edge in dict.fromkeys(walk)
-    ]
+    caution = ["two edges state opposite relations between the same two nodes"]
+    sections = {
+        "path": [format_path(walk)],
+        "concepts of the question and the option": [
+            f"“{match['phrase']}” ({match['rule']} match)" for match in reasons.get("links") or ()
+        ],
+        "relevance to the question": [
+            f"{node['name']}: " + ("not scored" if node["relevance"] is None else f"{node['relevance']:.3f}")
+            for node in reasons.get("nodes", ())
+        ],
+        "attention in the last layer": [
+            _format_attention(edge, *attention[edge.edge_id]) for edge in edges if edge.edge_id in attention
+        ],
+        "caution": caution if reasons.get("contradictory") else [],
+        "sources": [f"{edge}: {', '.join(edge.sources)} ({', '.join(edge.licences)})" for edge in edges],
+    }
     return {heading: lines for heading, lines in sections.items() if lines}
+
+
+def _format_attention(edge: WalkedEdge, to_tail: float, to_head: float) -> str:
+    return f"{edge}: from {edge.head} to {edge.tail} {to_tail:.3f}, from {edge.tail} to {edge.head} {to_head:.3f}"

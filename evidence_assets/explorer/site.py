@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -21,7 +21,7 @@ from evidence_assets.explorer import LOCALHOST, PORT
 from evidence_assets.explorer.answer_view import describe_answer
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.layers import draw_answer
-from evidence_assets.explorer.pages import STATIC, NotFound, Page, template_environment
+from evidence_assets.explorer.pages import STATIC, NotFound, Page, Query, template_environment
 from evidence_assets.explorer.pages.home import home, scores
 from evidence_assets.explorer.pages.questions import question, questions, search
 from evidence_assets.explorer.pages.relation import relation
@@ -34,7 +34,7 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 """Content-Security-Policy of every page."""
-PAGES: dict[str, Callable[[LakeReader, Mapping[str, str]], Page]] = {
+PAGES: dict[str, Callable[[LakeReader, Query], Page]] = {
     "": home,
     "scores": scores,
     "questions": questions,
@@ -50,7 +50,7 @@ class Site:
         self.lake_reader = lake_reader
         self._templates = template_environment(in_words=describe_answer, draw_answer=draw_answer)
 
-    def reply(self, path: str, query: Mapping[str, str]) -> tuple[int, str]:
+    def reply(self, path: str, query: Query) -> tuple[int, str]:
         """Status and HTML of the page at an address; unknown addresses return 404."""
         parts = [unquote(part) for part in path.strip("/").split("/")]
         try:
@@ -66,7 +66,7 @@ class Site:
         template = self._templates.get_template(page.template)
         return status, template.render(**page.values, title=page.title, path=path, query=dict(query))
 
-    def _page(self, reader: LakeReader, query: Mapping[str, str], parts: list[str]) -> Page:
+    def _page(self, reader: LakeReader, query: Query, parts: list[str]) -> Page:
         match parts:
             case [name] if name in PAGES:
                 return PAGES[name](reader, query)

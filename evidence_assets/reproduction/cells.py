@@ -302,11 +302,12 @@ def _describe_data_differences(figure: Figure, score: MeasuredScore) -> list[str
         differences.append(f"scored on {part or 'the whole benchmark'}, printed for {figure.part or 'the whole'}")
     elif benchmark and (seed := score.benchmark.partition(declared_benchmarks.SEED_SEPARATOR)[2]):
         differences.append(f"sampled with seed {seed}; the document does not list its questions")
-    if benchmark and benchmark.official_size not in (None, score.n):
+    if benchmark is None:
+        return differences
+    if benchmark.official_size not in (None, score.n):
         differences.append(f"{score.n:,} of {benchmark.official_size:,} questions")
-    sources = (benchmark.corpus, benchmark.graph, benchmark.background_graph) if benchmark else ()
-    for source in filter(None, sources):
-        notes = [str(attributes["differs"]) for attributes in _declarations(source) if attributes.get("differs")]
+    for source in filter(None, (benchmark.corpus, benchmark.graph, benchmark.background_graph)):
+        notes = [str(note) for attributes in _declarations(source) if (note := attributes.get("difference_note"))]
         differences.append(f"answered from our {source}" + (f" ({notes[0]})" if notes else ""))
     return differences
 

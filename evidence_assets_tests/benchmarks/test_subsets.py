@@ -77,8 +77,10 @@ def test_the_official_size_of_a_part_is_known() -> None:
     assert sizes["sample_mcqa"] is None
 
 
-def test_a_declaration_with_the_former_name_of_a_field_is_loaded(tmp_path: Path) -> None:
+def test_a_declaration_with_former_names_of_fields_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "defs.yaml").write_text(
-        "type: evidence_assets.assets.benchmark.Benchmark\nattributes: {name: quiz, task: mcqa, holds: our quiz}\n"
+        "type: evidence_assets.assets.benchmark.Benchmark\n"
+        "attributes: {name: quiz, task: mcqa, holds: our quiz, differs: other questions}\n"
     )
-    assert all_benchmarks(tmp_path)["quiz"].contents == "our quiz"
+    benchmark = all_benchmarks(tmp_path)["quiz"]
+    assert (benchmark.contents, benchmark.difference_note) == ("our quiz", "other questions")

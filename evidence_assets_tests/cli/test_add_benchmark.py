@@ -15,7 +15,7 @@ from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as ben
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.cli import app
-from evidence_assets.cli.add_benchmark import BenchmarkPlan, plan_benchmark, plan_published_benchmark, write_benchmark
+from evidence_assets.cli.add_benchmark import BenchmarkPlan, plan_benchmark, write_benchmark
 from evidence_assets.lake.catalogue import LAKE_VARIABLE
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -55,7 +55,7 @@ class Folder:
     def add_published(self, reader: str, files: dict[str, str], corpus: str | None = None) -> BenchmarkPlan:
         """Add the benchmark "mine" from files in a dataset's published layout."""
         published = write_files(self.root / "published", files)
-        return self.add(plan_published_benchmark("mine", reader, published, corpus=corpus))
+        return self.add(plan_benchmark("mine", published, reader=reader, corpus=corpus))
 
     def read_questions(self, name: str) -> list[QuestionRecord]:
         return list(read_benchmark_questions(self.lake, benchmarks(self.defs)[name]))

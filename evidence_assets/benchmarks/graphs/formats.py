@@ -34,7 +34,7 @@ Triples = Iterator[TripleRecord]
 def named_columns(file: Path, *names: str) -> Iterator[tuple[int, list[str]]]:
     """Read the stripped fields of a tab-separated file without a header; empty ones are errors."""
     for row in headed_rows(file, names, "\t", quoted=False, header=False):
-        yield row.line or 0, [row.text(name).strip() for name in names]
+        yield row.line or 0, row.stripped_texts(*names)
 
 
 def read_tab_separated(file: Path) -> Triples:
@@ -84,7 +84,7 @@ def read_conceptnet_completion(file: Path) -> Triples:
         if fields[3:] not in ([], ["0"], ["1"]):
             raise row.error(f"{fields[3]!r} is neither 0 nor 1", "label")
         if fields[3:] != ["0"]:
-            head, relation, tail = (row.text(field).strip() for field in ("head", "relation", "tail"))
+            head, relation, tail = row.stripped_texts("head", "relation", "tail")
             yield TripleRecord(head, relation, tail, line)
 
 
@@ -122,7 +122,7 @@ def read_primekg(file: Path) -> Triples:
     Traps of the published file: undirected facts have a row per direction; names contain commas in quotes.
     """
     for row in headed_rows(file, ("relation", "x_type", "x_name", "y_type", "y_name")):
-        head, relation, tail = (row.text(field).strip() for field in ("x_name", "relation", "y_name"))
+        head, relation, tail = row.stripped_texts("x_name", "relation", "y_name")
         kinds = row.text_or_none("x_type"), row.text_or_none("y_type")
         yield TripleRecord(head, relation, tail, row.line or 0, *kinds)
 
@@ -132,15 +132,14 @@ def read_hetionet(edges: Path, nodes: Path) -> Triples:
 
     Traps of the published file: quotes in names are not paired; the edges have ids only.
     """
-    nodes_by_id: dict[str, tuple[str, str]] = {}
-    for row in headed_rows(nodes, ("id", "name", "kind"), "\t", quoted=False):
-        nodes_by_id[row.text("id")] = row.text("name").strip(), row.text("kind").strip()
+    node_rows = headed_rows(nodes, ("id", "name", "kind"), "\t", quoted=False)
+    nodes_by_id = {row.text("id"): row.stripped_texts("name", "kind") for row in node_rows}
     for row in headed_rows(edges, ("source", "metaedge", "target"), "\t", quoted=False):
         for field in ("source", "target"):
             if row.text(field) not in nodes_by_id:
                 raise row.error(f"node {row.text(field)} is not in {nodes.name}", field)
-        (head, head_type) = nodes_by_id[row.text("source")]
-        (tail, tail_type) = nodes_by_id[row.text("target")]
+        head, head_type = nodes_by_id[row.text("source")]
+        tail, tail_type = nodes_by_id[row.text("target")]
         yield TripleRecord(head, row.text("metaedge").strip(), tail, row.line or 0, head_type, tail_type)
 
 

@@ -50,16 +50,8 @@ def read_names(file: Path) -> dict[str, str]:
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
     """Rows of ``triples`` of one source, in frames of bounded size."""
-    files = [raw / path for path in source.paths]
-    graph_format = find_format(source.format, files)
-    triples = graph_format.read(*files)
-    if graph_format.vocabulary:
-        triples = vocabulary.translate(triples, graph_format.vocabulary)
-    if source.names:
-        names = read_names(raw / source.names)
-        triples = (t._replace(head=names.get(t.head, t.head), tail=names.get(t.tail, t.tail)) for t in triples)
-    stream = iter(triples)
-    while batch := list(islice(stream, ROWS_PER_FRAME)):
+    triples = _read_triples(source, raw, vocabulary)
+    while batch := list(islice(triples, ROWS_PER_FRAME)):
         rows = pl.DataFrame(batch, schema=RECORD_SCHEMA, orient="row")
         ids = [triple_id(*row) for row in rows.select("head", "relation", "tail").iter_rows()]
         location = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
@@ -71,6 +63,19 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
             pl.lit("import").alias("origin"),
             pl.lit([], dtype=pl.List(pl.String)).alias("flags"),
         )
+
+
+def _read_triples(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[TripleRecord]:
+    """The triples of one source with the relations of the vocabulary, and with names instead of ids."""
+    files = [raw / path for path in source.paths]
+    graph_format = find_format(source.format, files)
+    triples = graph_format.read(*files)
+    if graph_format.vocabulary:
+        triples = vocabulary.translate(triples, graph_format.vocabulary)
+    if source.names:
+        names = read_names(raw / source.names)
+        triples = (t._replace(head=names.get(t.head, t.head), tail=names.get(t.tail, t.tail)) for t in triples)
+    return triples
 
 
 def sort_triples(frames: Iterable[pl.DataFrame], folder: Path) -> Iterator[pl.DataFrame]:

@@ -5,10 +5,11 @@ For OpenBookQA it adds the gold facts, and reads the 1,326 facts of ``openbook.t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 from evidence_assets.benchmarks.dataset_info import ChoiceFields, DatasetInfo, find_dataset
 from evidence_assets.benchmarks.json_streams import json_rows_at, jsonl_rows
@@ -28,21 +29,27 @@ def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
     for file in files:
         subject = file.name.partition(".")[0].removesuffix(f"_{split}")
         for position, (key, row, gold) in enumerate(_with_gold(_read_rows(fields, file, split), labels)):
-            template = fields.id if "id" in row.values or not fields.id_else else fields.id_else
-            location = {"split": split, "subject": subject, "place": position, "line": row.line, "key": key}
-            names = {name for _, name, *_ in Formatter().parse(template) if name} - location.keys()
-            source_id = template.format(**location, **{name: row.label(name) for name in sorted(names)})
+            place = {"split": split, "subject": subject, "place": position, "line": row.line, "key": key}
+            source_id = _format_id(fields, row, place)
+            text_row, text_field = _resolve_path(row, fields.text)
             options, option_names = _read_options(fields, row)
             yield info.question(
                 row,
                 split,
                 source_id,
-                _resolve_path(row, fields.text)[0].text(_resolve_path(row, fields.text)[1]),
+                text_row.text(text_field),
                 options=options,
                 gold=_read_gold(fields, gold, options, option_names, split in info.hidden),
                 gold_evidence=_read_passage(fields, row, source_id),
                 topic_entities=_read_topics(fields, row),
             )
+
+
+def _format_id(fields: ChoiceFields, row: Row, place: Mapping[str, Any]) -> str:
+    """Fill the template of the id with the place of the row and its fields."""
+    template = fields.id if "id" in row.values or not fields.id_else else fields.id_else
+    names = {name for _, name, *_ in Formatter().parse(template) if name}
+    return template.format(**place, **{name: row.label(name) for name in sorted(names - place.keys())})
 
 
 def _read_rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[str, Row]]:

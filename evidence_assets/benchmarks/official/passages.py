@@ -14,6 +14,7 @@ from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
 from evidence_assets.benchmarks.json_streams import json_rows, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.records import Document, GoldEvidence, LocatedQuestion, UniqueIds
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 
 CORPUS_FILE = "corpus.jsonl"
@@ -112,24 +113,21 @@ def _paragraph_id(paragraph: Row) -> str:
 
 def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """Read the judged queries of a BEIR collection."""
-    judgements_file, queries, corpus = info.find_files(folder, split)
-    judgements = _read_judgements(judgements_file)
-    relevant_ids = {document for scores in judgements.values() for document, score in scores.items() if score > 0}
+    judgements, queries, corpus = info.find_files(folder, split)
+    gold_by_query = _read_judgements(judgements)
+    relevant_ids = {document for gold in gold_by_query.values() for document in gold}
     texts = {document: _document_text(row) for document, row in _read_by_id(corpus) if document in relevant_ids}
-    for query_id in sorted(relevant_ids - texts.keys()):
-        raise Row({}, judgements_file).error(
-            f"document {query_id!r} is judged relevant but missing in {corpus.name}", "corpus-id"
-        )
+    if missing := sorted(relevant_ids - texts.keys()):
+        message = f"document {missing[0]!r} is judged relevant but missing in {corpus.name}"
+        raise BadInput(message, file=judgements, field="corpus-id")
     for source_id, row in _read_by_id(queries):
-        scores = judgements.pop(source_id, None)
-        if scores is None:
-            continue
-        relevant = sorted((-score, document) for document, score in scores.items() if score > 0)
-        gold = tuple(document for _, document in relevant)
-        evidence = tuple(GoldEvidence("chunk", document, "", texts[document]) for document in gold)
-        yield info.question(row, split, source_id, row.text("text"), gold=gold, gold_evidence=evidence)
-    for query_id in sorted(judgements):
-        raise Row({}, judgements_file).error(f"query {query_id!r} is judged but missing in {queries.name}", "query-id")
+        if source_id in gold_by_query:
+            gold = gold_by_query.pop(source_id)
+            evidence = tuple(GoldEvidence("chunk", document, "", texts[document]) for document in gold)
+            yield info.question(row, split, source_id, row.text("text"), gold=gold, gold_evidence=evidence)
+    if gold_by_query:
+        message = f"query {min(gold_by_query)!r} is judged but missing in {queries.name}"
+        raise BadInput(message, file=judgements, field="query-id")
 
 
 def read_beir_documents(folder: Path, split: str) -> Iterator[Document]:
@@ -148,11 +146,15 @@ def _read_by_id(file: Path) -> Iterator[tuple[str, Row]]:
         yield identifier, row
 
 
-def _read_judgements(file: Path) -> dict[str, dict[str, int]]:
+def _read_judgements(file: Path) -> dict[str, tuple[str, ...]]:
+    """Read the relevant documents of each judged query, the most relevant first."""
     judgements: dict[str, dict[str, int]] = {}
     for row in headed_rows(file, ("query-id", "corpus-id", "score"), "\t", quoted=False):
         judgements.setdefault(row.text("query-id"), {})[row.text("corpus-id")] = row.number("score")
-    return judgements
+    return {
+        query: tuple(document for document in sorted(scores, key=lambda d: (-scores[d], d)) if scores[document] > 0)
+        for query, scores in judgements.items()
+    }
 
 
 def _document_text(row: Row) -> str:

@@ -70,24 +70,34 @@ def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
     """Read the distinct edges of a knowledge base, without the descriptions of its nodes."""
     n_nodes = len(_read_types(folder, base, "node")[0])
     kinds, names = _read_types(folder, base, "edge")
-    path = folder / "edge_index.pt"
+    ends = _load_edges(folder / "edge_index.pt", n_nodes, len(kinds))
+    # One number per edge sorts several times faster than a row of three.
+    n_kinds = max(len(names), 1)
+    keys = sorted_unique((ends[0] * n_kinds + kinds) * max(n_nodes, 1) + ends[1])
+    del ends, kinds
+    heads_and_kinds, tails = np.divmod(keys, max(n_nodes, 1))
+    del keys
+    heads, kinds = np.divmod(heads_and_kinds, n_kinds)
+    del heads_and_kinds
+    ids = _as_enum([str(node) for node in range(n_nodes)])
+    relations = _as_enum(names)
+    return pl.DataFrame(
+        {"head_id": ids.gather(heads), "relation": relations.gather(kinds), "tail_id": ids.gather(tails)}
+    )
+
+
+def _as_enum(values: Sequence[str]) -> pl.Series:
+    return pl.Series(values, dtype=pl.Enum(list(dict.fromkeys(values))))
+
+
+def _load_edges(path: Path, n_nodes: int, n_edges: int) -> NDArray[np.int64]:
+    """Load the nodes at both ends of each edge, in two rows."""
     ends = _load_tensor(path)
-    if ends.ndim != 2 or len(ends) != 2 or ends.shape[1] != len(kinds):
-        raise BadInput(f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column per edge)", file=path)
+    if ends.shape != (2, n_edges):
+        raise BadInput(f"has shape {ends.shape}, expected 2 × {n_edges} (one column per edge)", file=path)
     if ends.size and not 0 <= ends.min() <= ends.max() < n_nodes:
         raise BadInput(f"has a node outside of the {n_nodes} of node_types.pt", file=path)
-    # One number per edge sorts several times faster than a row of three.
-    codes = max(len(names), 1)
-    key = sorted_unique((ends[0] * codes + kinds) * max(n_nodes, 1) + ends[1])
-    del ends, kinds
-    ids, relations = (
-        pl.Series(values, dtype=pl.Enum(list(dict.fromkeys(values)))) for values in ([*map(str, range(n_nodes))], names)
-    )
-    heads = ids.gather(key // max(n_nodes, 1) // codes)
-    tails = ids.gather(key % max(n_nodes, 1))
-    return pl.DataFrame(
-        {"head_id": heads, "relation": relations.gather(key // max(n_nodes, 1) % codes), "tail_id": tails}
-    )
+    return ends
 
 
 def _read_types(folder: Path, base: str, kind: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:

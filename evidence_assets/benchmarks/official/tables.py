@@ -107,21 +107,25 @@ def read_tabfact(info: DatasetInfo, folder: Path, split: str) -> QuestionsWithTa
         raise BadInput("contains no tables; add data/all_csv of the official release", file=folder)
     for line, table_id, entry in json_items(path):
         row = Row({}, path, line)
-        match entry:
-            case [list() as statements, list() as labels, *rest] if len(statements) == len(labels):
-                caption = str(rest[0]) if rest else ""
-            case _:
-                raise row.error("is not [[statements], [labels], caption] with one label per statement", table_id)
+        statements, caption = _parse_tabfact_entry(row, table_id, entry)
         file = find_file_below(tables, table_id)
         if file is None:
             raise BadInput("this table of the statements is missing; add the file", file=tables / table_id)
         table = _read_table(file, "#", info.name, table_id, caption)
-        for number, (statement, label) in enumerate(zip(statements, labels, strict=True)):
+        for number, (statement, label) in enumerate(statements):
             if label not in (0, 1):
                 raise row.error(f"statement {number} has label {label!r}, not 0 or 1", table_id)
-            gold = CLAIM_LABELS[0] if label == 1 else CLAIM_LABELS[1]
+            gold = "SUPPORTS" if label == 1 else "REFUTES"
             fields = {"options": CLAIM_LABELS[:2], "gold": (gold,), "table_id": table_id}
             yield *info.question(row, split, f"{table_id}#{number}", str(statement), **fields), table
+
+
+def _parse_tabfact_entry(row: Row, table_id: str, entry: Any) -> tuple[list[tuple[Any, Any]], str]:
+    """The statements of a table with their labels, and its caption."""
+    match entry:
+        case [list() as statements, list() as labels, *rest] if len(statements) == len(labels):
+            return list(zip(statements, labels, strict=True)), str(rest[0]) if rest else ""
+    raise row.error("is not [[statements], [labels], caption] with one label per statement", table_id)
 
 
 def _read_table(path: Path, delimiter: str, benchmark: str, table_id: str, caption: str = "") -> Table:

@@ -19,6 +19,10 @@ _PART = re.compile(r"\s*[^\s_/.@:|-]{0,12}[_/.@:|-]?")
 """A part of a text that a line break may follow: to the next separator, at most twelve characters of a word."""
 
 
+Query = Mapping[str, str]
+"""Fields of an address's query string."""
+
+
 class NotFound(LookupError):
     """The lake has no row of this name; the site replies 404."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
-from evidence_assets.explorer.pages import Page
+from evidence_assets.explorer.pages import Page, Query
 from evidence_assets.explorer.scores import CHANGED_QUERY, SCORES_QUERY, format_difference, is_headline, mark_stale
 
 MAX_NOTABLE = 5
@@ -99,7 +98,7 @@ def read_overview(reader: LakeReader) -> dict[str, Any]:
     }
 
 
-def home(reader: LakeReader, query: Mapping[str, str]) -> Page:
+def home(reader: LakeReader, query: Query) -> Page:
     run = reader.last_run
     times = run and [datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M") for time in run]
     values = {**reader.cached(read_overview), "ad_hoc_benchmark": ASKED_BENCHMARK, "run_times": times}
@@ -112,7 +111,7 @@ def read_scores(reader: LakeReader) -> list[Row]:
     return [row for row in rows if is_headline(row)]
 
 
-def scores(reader: LakeReader, query: Mapping[str, str]) -> Page:
+def scores(reader: LakeReader, query: Query) -> Page:
     rows = reader.cached(read_scores)
     by_benchmark: dict[str, list[Row]] = {}
     for row in rows:

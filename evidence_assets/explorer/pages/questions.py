@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evidence_assets.explorer.answer_view import view_answers
 from evidence_assets.explorer.answers import read_question_answers
 from evidence_assets.explorer.lake_reader import LakeReader
-from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, link
+from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, Query, link
 
 FILTERS = {
     "benchmark": "a.benchmark = $benchmark",
@@ -38,7 +37,7 @@ SEARCHES = {
 """Address, SQL of id, title and description, and searched text of each kind of search results."""
 
 
-def question(reader: LakeReader, query: Mapping[str, str], question_id: str) -> Page:
+def question(reader: LakeReader, query: Query, question_id: str) -> Page:
     """One question with the predictions of all variants and their evidence."""
     answer_rows = reader.rows(
         "SELECT file, prediction_id, is_right FROM all_questions LEFT JOIN all_answers USING (question_id) "
@@ -59,7 +58,7 @@ def question(reader: LakeReader, query: Mapping[str, str], question_id: str) -> 
     return Page("question.html", row["text"], values)
 
 
-def questions(reader: LakeReader, query: Mapping[str, str]) -> Page:
+def questions(reader: LakeReader, query: Query) -> Page:
     """Predictions that match the filters, confident wrong ones first."""
     filters = {name: query.get(name, "") for name in FILTERS}
     parameters = {name: value for name, value in filters.items() if value}
@@ -84,7 +83,7 @@ def questions(reader: LakeReader, query: Mapping[str, str]) -> Page:
     return Page("questions.html", "Questions", values | {"filters": filters, "choices": choices})
 
 
-def search(reader: LakeReader, query: Mapping[str, str]) -> Page:
+def search(reader: LakeReader, query: Query) -> Page:
     """Questions, documents, tables and entities that contain the words."""
     words = " ".join(query.get("q", "").split())[:200]
     results: dict[str, list[Any]] = {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.layers import Box, Curve, Drawing, draw_layers
-from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, link
+from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, Query, link
 from evidence_assets.lake.catalogue import scan_sql
 from evidence_assets.lake.lineage import DERIVED
 
@@ -41,7 +41,7 @@ ORIGINS = """
 """Tuples, prompts and seeds behind harvested triples; a baseline may have found the same triples."""
 
 
-def relation(reader: LakeReader, query: Mapping[str, str], name: str) -> Page:
+def relation(reader: LakeReader, query: Query, name: str) -> Page:
     seeds = reader.rows("SELECT * FROM relation_seeds WHERE relation_id = $id ORDER BY position", id=name)
     if not seeds:
         raise NotFound(f"The lake has no relation {name!r}.")
@@ -70,19 +70,15 @@ def draw_relation(
     best = [row for row in triples if row["origin"] == origin][:MAX_PER_COLUMN]
     rows = _read_origins(reader, relation, {row["asset"] for row in prompts}, best)
     prompt_ids = {row["prompt_id"] for row in rows}
-    texts = (
-        {row["seed_id"]: f"{row['head']} → {row['tail']}" for row in seeds},
-        {row["prompt_id"]: f"{row['text']} ({row['weight']:.2f})" for row in prompts if row["prompt_id"] in prompt_ids},
-        {row["candidate_id"]: f"{row['head']}, {row['tail']} (rank {row['probability_rank']})" for row in rows},
-        {row["triple_id"]: f"{row['head']} → {row['tail']}{_score(row)}" for row in best},
-    )
-    boxes = [
-        Box(key, column, text, link("source", kind, key) if kind else "", "used" if kind == "triple" else "")
-        for column, kind in enumerate(("seed", "", "", "triple"))
-        for key, text in [*texts[column].items()][:MAX_PER_COLUMN]
-    ]
-    names = ("seed_id", "prompt_id", "candidate_id", "triple_id")
-    curves = {Curve(row[start], row[end]): None for row in rows for start, end in pairwise(names)}
+    used_prompts = [row for row in prompts if row["prompt_id"] in prompt_ids]
+    columns = {
+        "seed_id": {row["seed_id"]: _format_pair(row) for row in seeds},
+        "prompt_id": {row["prompt_id"]: f"{row['text']} ({row['weight']:.2f})" for row in used_prompts},
+        "candidate_id": {row["candidate_id"]: "{head}, {tail} (rank {probability_rank})".format(**row) for row in rows},
+        "triple_id": {row["triple_id"]: _format_pair(row) for row in best},
+    }
+    boxes = _build_boxes(columns.values())
+    curves = {Curve(row[start], row[end]): None for row in rows for start, end in pairwise(columns)}
     return draw_layers(
         f"Seeds, prompts, tuples and triples of {relation}",
         f"The best triples of {origin} with their scores, their tuples with ranks by likelihood, the prompts with "
@@ -91,6 +87,16 @@ def draw_relation(
         boxes,
         list(curves),
     )
+
+
+def _build_boxes(columns: Iterable[Mapping[str, str]]) -> list[Box]:
+    """At most MAX_PER_COLUMN boxes of each column; seeds and triples link to their pages."""
+    boxes = []
+    for column, (kind, texts) in enumerate(zip(("seed", "", "", "triple"), columns, strict=True)):
+        for key, text in islice(texts.items(), MAX_PER_COLUMN):
+            address = link("source", kind, key) if kind else ""
+            boxes.append(Box(key, column, text, address, "used" if kind == "triple" else ""))
+    return boxes
 
 
 def _read_origins(reader: LakeReader, relation: str, assets: Iterable[str], triples: Sequence[Row]) -> list[Row]:
@@ -102,5 +108,7 @@ def _read_origins(reader: LakeReader, relation: str, assets: Iterable[str], trip
     return reader.rows(sql, origin=triples[0]["origin"], ids=[row["triple_id"] for row in triples])
 
 
-def _score(row: Row) -> str:
-    return "" if row["score"] is None else f" ({row['score']:.3g})"
+def _format_pair(row: Row) -> str:
+    """Head and tail of a seed or triple, with the score of a triple."""
+    score = row.get("score")
+    return f"{row['head']} → {row['tail']}" + ("" if score is None else f" ({score:.3g})")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.evidence_view import build_grid
 from evidence_assets.explorer.lake_reader import LakeReader
-from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, link
+from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, Query, link
 from evidence_assets.lake.row_locations import id_condition
 
 MAX_ROWS = 1_000
@@ -51,7 +51,7 @@ DEPENDENT_ANSWERS = """
 """Answers that change without their citations, all of which are among these facts."""
 
 
-def source(reader: LakeReader, query: Mapping[str, str], kind: str, identifier: str) -> Page:
+def source(reader: LakeReader, query: Query, kind: str, identifier: str) -> Page:
     if kind not in KINDS:
         raise NotFound(f"{kind!r} is not a kind of source. Choose one of {', '.join(KINDS)}.")
     table, column, names = KINDS[kind]
@@ -59,25 +59,38 @@ def source(reader: LakeReader, query: Mapping[str, str], kind: str, identifier: 
     rows = reader.rows(f'SELECT * FROM "{table}" WHERE {column} = $id ORDER BY {order} LIMIT {MAX_ROWS}', id=identifier)
     if not rows:
         raise NotFound(f"The lake has no {kind} {identifier!r}.")
-    row = rows[0]
-    edges = []
-    if kind in EDGE_CONDITIONS:
-        edges = reader.rows(EDGES.format(condition=EDGE_CONDITIONS[kind]), id=identifier)
-    facts = [{name: _format_fact(row[name]) for name in names.split()} for row in rows]
+    condition = EDGE_CONDITIONS.get(kind)
+    edges = reader.rows(EDGES.format(condition=condition), id=identifier) if condition else []
     values = {
         "kind": kind,
-        "facts": [each for number, each in enumerate(facts) if each not in facts[:number]],
-        "texts": [(row["chunk_id"], row["text"]) for row in rows] if table == "chunks" else [],
-        "grid": build_grid(row, []) if kind == "table" else None,
-        "links": _related_pages(kind, row, edges),
+        "facts": _list_facts(rows, names.split()),
+        "texts": _list_texts(rows),
+        "grid": build_grid(rows[0], []) if kind == "table" else None,
+        "links": _related_pages(kind, rows[0], edges),
         "max_rows": MAX_ROWS,
     }
-    if kind == "node" and row["document"]:
-        values["texts"] = [(None, row["document"])]
     if kind != "seed":
         ids = [row["chunk_id"] for row in rows] if table == "chunks" else [identifier]
         values |= _dependent_rows(reader, query, ids, [edge["edge_id"] for edge in edges])
-    return Page("source.html", _title(row, edges), values)
+    return Page("source.html", _title(rows[0], edges), values)
+
+
+def _list_facts(rows: Sequence[Row], names: Sequence[str]) -> list[dict[str, str]]:
+    """The distinct values of these columns."""
+    facts: list[dict[str, str]] = []
+    for row in rows:
+        fact = {name: _format_fact(row[name]) for name in names}
+        if fact not in facts:
+            facts.append(fact)
+    return facts
+
+
+def _list_texts(rows: Sequence[Row]) -> list[tuple[str | None, str]]:
+    """The texts of chunks with their ids, or the document of a node."""
+    if "chunk_id" in rows[0]:
+        return [(row["chunk_id"], row["text"]) for row in rows]
+    document = rows[0].get("document")
+    return [(None, document)] if document else []
 
 
 def _format_fact(value: Any) -> str:
@@ -111,9 +124,7 @@ def _related_pages(kind: str, row: Row, edges: list[Row]) -> list[tuple[str, str
     return links + ([(link("relation", relation), f"relation {relation}")] if relation else [])
 
 
-def _dependent_rows(
-    reader: LakeReader, query: Mapping[str, str], ids: Sequence[str], edge_ids: Sequence[str]
-) -> dict[str, Any]:
+def _dependent_rows(reader: LakeReader, query: Query, ids: Sequence[str], edge_ids: Sequence[str]) -> dict[str, Any]:
     """The evidence from a source or its edges, and the answers that depend on it."""
     condition, id_parameters = id_condition("e.source_id", ids)
     parameters: dict[str, Any] = {**id_parameters}
