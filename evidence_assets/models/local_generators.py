@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.inference import load_pretrained
+from evidence_assets.models.inference import PretrainedModel
 from evidence_assets.models.protocols import REFUSED_PREFIX, Completion, Request
 
 
-class TransformersGenerator:
+class TransformersGenerator(PretrainedModel):
     """Answers one request at a time, so that a completion never depends on other requests.
 
     ``model_id``: A model folder (revision: its content hash) or a Hugging Face name.
@@ -23,55 +23,59 @@ class TransformersGenerator:
     ) -> None:
         from transformers import AutoModelForCausalLM
 
-        loaded = load_pretrained(AutoModelForCausalLM, model_id, revision=revision, device=device, dtype="auto")
-        self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
-        self._device = loaded.device
+        super().__init__(AutoModelForCausalLM, model_id, revision=revision, device=device, dtype="auto")
         self.model_id = model_id
-        self.revision = loaded.revision
         self.parameters: dict[str, object] = {
             "temperature": 0,
-            "dtype": str(self._model.dtype).removeprefix("torch."),
+            "dtype": str(self.network.dtype).removeprefix("torch."),
             "constrained": constrained,
         }
         self._ends = self._end_tokens()
-        self._max_tokens = int(getattr(self._model.config, "max_position_embeddings", 2048))
+        self._max_tokens = int(getattr(self.network.config, "max_position_embeddings", 2048))
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         return enumerate(map(self._complete, requests))
 
     def prompt(self, request: Request) -> list[int]:
         """Token ids of a request, by the model's chat template or, without one, as plain text."""
-        if self._tokenizer.chat_template:
-            text = self._tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, tokenize=False)
-            return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+        if self.tokenizer.chat_template:
+            text = self.tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, tokenize=False)
+            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
         text = "\n\n".join(part for part in (request.system, request.user, "") if part)
-        return list(self._tokenizer(text)["input_ids"])
+        return list(self.tokenizer(text)["input_ids"])
 
     def _end_tokens(self) -> list[int]:
-        configured = self._model.generation_config.eos_token_id
-        ends = [*(configured if isinstance(configured, list) else [configured]), self._tokenizer.eos_token_id]
+        configured = self.network.generation_config.eos_token_id
+        ends = [*(configured if isinstance(configured, list) else [configured]), self.tokenizer.eos_token_id]
         if not (end_tokens := [end for end in dict.fromkeys(ends) if end is not None]):
             raise ModelUnavailable(f"{self.model_id!r} has no end-of-text token. Choose another model")
         return end_tokens
 
     def _complete(self, request: Request) -> Completion:
-        import torch
-
         ids = self.prompt(request)
         start = time.perf_counter()
         if len(ids) + request.max_reply_tokens > self._max_tokens:
             lengths = f"a prompt of {len(ids)} tokens and a reply of {request.max_reply_tokens}"
             reason = f"{REFUSED_PREFIX}: {lengths} exceed the {self._max_tokens} that {self.model_id} reads"
             return Completion("", len(ids), 0, 0.0, reason)
+        reply = self._generate(ids, request)
+        is_complete = bool(reply) and reply[-1] in self._ends
+        text = self.tokenizer.decode(reply[:-1] if is_complete else reply, skip_special_tokens=True)
+        seconds = time.perf_counter() - start
+        return Completion(text, len(ids), len(reply), seconds, "stop" if is_complete else "length")
+
+    def _generate(self, ids: list[int], request: Request) -> list[int]:
+        """Tokens of the reply."""
+        import torch
+
         constraint: dict[str, Any] = {}
         if request.choices and self.parameters["constrained"]:
             trie = self._trie(request.choices)
             constraint["prefix_allowed_tokens_fn"] = lambda _, tokens: _next_tokens(trie, tokens[len(ids) :].tolist())
-        inputs = torch.tensor([ids], device=self._device)
+        inputs = torch.tensor([ids], device=self.device)
         with torch.inference_mode(), torch.random.fork_rng():
             torch.manual_seed(0)
-            output = self._model.generate(
+            output = self.network.generate(
                 inputs,
                 attention_mask=torch.ones_like(inputs),
                 max_new_tokens=request.max_reply_tokens,
@@ -84,19 +88,16 @@ class TransformersGenerator:
                 pad_token_id=self._ends[0],
                 logits_processor=[self._refuse_nan],
                 **constraint,
-            )[0].tolist()
-        reply = output[len(ids) :]
-        is_complete = bool(reply) and reply[-1] in self._ends
-        text = self._tokenizer.decode(reply[:-1] if is_complete else reply, skip_special_tokens=True)
-        seconds = time.perf_counter() - start
-        return Completion(text, len(ids), len(reply), seconds, "stop" if is_complete else "length")
+            )
+        reply: list[int] = output[0, len(ids) :].tolist()
+        return reply
 
     def _trie(self, choices: Sequence[str]) -> dict[int, Any]:
         """Nested mapping from each token to the tokens that may follow; only an end token follows a choice."""
         trie: dict[int, Any] = {}
         for choice in choices:
             node = trie
-            for token in self._tokenizer(choice, add_special_tokens=False)["input_ids"]:
+            for token in self.tokenizer(choice, add_special_tokens=False)["input_ids"]:
                 node = node.setdefault(token, {})
             node.update({end: {} for end in self._ends})
         return trie

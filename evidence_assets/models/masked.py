@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,10 @@ from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.inference import (
     WEIGHTS_FILE,
+    PretrainedModel,
     equal_length_batches,
+    fill_up,
     kernel_name,
-    load_pretrained,
     map_single_threaded,
     max_input_tokens,
     require_numbers,
@@ -28,15 +29,36 @@ from evidence_assets.models.protocols import FloatArray, WordContext, WordVector
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets.text.words import is_word
 
-_MIN_ROWS = 8
-"""Minimum rows of a forward pass: smaller matrix products use other kernels, whose last digits differ."""
-
 
 @dataclass(frozen=True)
 class _Encoded:
+    """Token ids of a text, the number of each token's word (None for special tokens), and the words."""
+
     ids: list[int]
     word_of: list[int | None]
     words: dict[int, str]
+
+    def words_by_position(self) -> list[tuple[int, int]]:
+        """(position, word) of the tokens of words."""
+        return [(i, word) for i, word in enumerate(self.word_of) if word is not None and word in self.words]
+
+    def mask_from(self, start: int, mask_id: int, context: WordContext) -> list[int]:
+        """Token ids with the rest of a word masked; for the context ``left``, also all later words."""
+        word = self.word_of[start]
+        return [
+            mask_id if i >= start and other is not None and (context == "left" or other == word) else piece
+            for i, (piece, other) in enumerate(zip(self.ids, self.word_of, strict=True))
+        ]
+
+
+class _Target(NamedTuple):
+    """A token whose log-probability at a position of a row of token ids is part of that of a word of a text."""
+
+    row: list[int]
+    position: int
+    piece: int
+    text: int
+    word: int
 
 
 class HFMaskedLM:
@@ -77,25 +99,23 @@ class HFMaskedLM:
         from transformers import AutoModelForMaskedLM
 
         options = {"use_safetensors": True, "dtype": torch.float32}
-        loaded = load_pretrained(AutoModelForMaskedLM, str(name), revision=revision, device=device, **options)
+        loaded = PretrainedModel(AutoModelForMaskedLM, str(name), revision=revision, device=device, **options)
         weights = Path(name) / WEIGHTS_FILE
         known_revision = file_id(weights) if weights.is_file() else loaded.revision
         model_id = model_id or loaded.model_id
-        return cls(loaded.model, loaded.tokenizer, model_id=model_id, revision=known_revision, device=loaded.device)
+        return cls(loaded.network, loaded.tokenizer, model_id, known_revision, device=loaded.device)
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
     ) -> FloatArray:
         pieces = self._pieces if words is None else self._pieces[words]
         columns = torch.as_tensor(pieces, dtype=torch.long, device=self._device)
-        mask_id = self._tokenizer.mask_token_id
-        rows: list[list[int]] = []
-        positions: list[int] = []
-        for text, slot, (_, encoding) in zip(texts, slots, self._tokenize(texts), strict=True):
-            masks = [position for position, piece in enumerate(encoding.ids) if piece == mask_id]
+        rows = [encoding.ids for _, encoding in self._tokenize(texts)]
+        positions = []
+        for text, slot, ids in zip(texts, slots, rows, strict=True):
+            masks = [position for position, piece in enumerate(ids) if piece == self._tokenizer.mask_token_id]
             if not 0 <= slot < len(masks):
                 raise ValueError(f"slot {slot} is not in a text with {len(masks)} masked slots: {text!r}")
-            rows.append(encoding.ids)
             positions.append(masks[slot])
         out = np.empty((len(texts), len(pieces)), dtype=np.float32)
         return self._map_log_probs(rows, positions, lambda _, log_probs: log_probs.index_select(1, columns), out)
@@ -103,33 +123,27 @@ class HFMaskedLM:
     def fill_log_probs(
         self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
     ) -> list[FloatArray]:
-        mask_id = self._tokenizer.mask_token_id
-        rows: list[list[int]] = []
-        targets: list[tuple[int, int, int, int]] = []  # position in the row, token, text, word
+        targets: list[_Target] = []
         for index, (_, encoding) in enumerate(self._tokenize(texts)):
-            order = {slot: number for number, slot in enumerate(slots[index])}
-            pieces = [
-                self._backend.encode(f"{self._prefix}{word}", add_special_tokens=False).ids for word in words[index]
-            ]
-            ids: list[int] = []
-            fillings: list[tuple[int, int, int]] = []  # word, position, token
-            for piece in encoding.ids:
-                word = order[len({number for number, _, _ in fillings})] if piece == mask_id else -1
-                word_pieces = pieces[word] if word >= 0 else [piece]
-                fillings += [(word, len(ids) + i, token) for i, token in enumerate(word_pieces) if word >= 0]
-                ids += [mask_id] * len(word_pieces) if word >= 0 else word_pieces
-            for word, position, piece in sorted(fillings):
-                rows.append(list(ids))
-                targets.append((position, piece, index, word))
-                ids[position] = piece
-        if longest := max((len(row) for row in rows if len(row) > self._max_tokens), default=0):
+            targets += self._fill_slots(index, encoding.ids, words[index], slots[index])
+        if (longest := max((len(target.row) for target in targets), default=0)) > self._max_tokens:
             raise ValueError(f"{self.model_id} reads {self._max_tokens} tokens, but a filled text has {longest}")
         sums = [np.zeros(len(text_words), dtype=np.float32) for text_words in words]
-        positions = [position for position, *_ in targets]
-        values = self._piece_log_probs(rows, positions, [piece for _, piece, *_ in targets])
-        for value, (_, _, index, word) in zip(values, targets, strict=True):
-            sums[index][word] += value
+        for target, value in zip(targets, self._target_log_probs(targets), strict=True):
+            sums[target.text][target.word] += value
         return sums
+
+    def _fill_slots(
+        self, text: int, ids: Sequence[int], words: Sequence[str], slots: Sequence[int]
+    ) -> Iterator[_Target]:
+        """Yield a target for each token of the words that fill the slots of a text one after another."""
+        pieces = [self._backend.encode(self._prefix + word, add_special_tokens=False).ids for word in words]
+        widths = dict(zip(slots, map(len, pieces), strict=True))
+        row, ranges = _widen_masks(ids, self._tokenizer.mask_token_id, widths)
+        for word, slot in enumerate(slots):
+            for position, piece in zip(ranges[slot], pieces[word], strict=True):
+                yield _Target(list(row), position, piece, text, word)
+                row[position] = piece
 
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]:
         encoded = self._encode(texts)
@@ -146,26 +160,15 @@ class HFMaskedLM:
         return [results[i] for i in range(len(texts))]
 
     def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[FloatArray]:
-        encoded = self._encode(texts)
         mask_id = self._tokenizer.mask_token_id
-        rows: list[list[int]] = []
-        targets: list[tuple[int, int, int]] = []  # position in the row, text, word
-        for index, item in enumerate(encoded):
-            special = [word is None for word in item.word_of]
-            for position, word in enumerate(item.word_of):
-                if word is None or word not in item.words:
-                    continue
-                ids = list(item.ids)
-                for later in range(position, len(ids)):
-                    if not special[later] and (context == "left" or item.word_of[later] == word):
-                        ids[later] = mask_id
-                rows.append(ids)
-                targets.append((position, index, word))
-        pieces = [encoded[i].ids[position] for position, i, _ in targets]
-        scores = self._piece_log_probs(rows, [position for position, *_ in targets], pieces)
+        targets = [
+            _Target(item.mask_from(position, mask_id, context), position, item.ids[position], text, word)
+            for text, item in enumerate(self._encode(texts))
+            for position, word in item.words_by_position()
+        ]
         sums: list[dict[int, float]] = [{} for _ in texts]
-        for (_, index, word), score in zip(targets, scores, strict=True):
-            sums[index][word] = sums[index].get(word, 0.0) + float(score)
+        for target, score in zip(targets, self._target_log_probs(targets), strict=True):
+            sums[target.text][target.word] = sums[target.text].get(target.word, 0.0) + float(score)
         return [np.asarray(list(total.values()), dtype=np.float32) for total in sums]
 
     def find_unknown_words(self, text: str) -> tuple[str, ...]:
@@ -222,21 +225,17 @@ class HFMaskedLM:
             out[group] = selected
         return out
 
-    def _piece_log_probs(
-        self, rows: Sequence[Sequence[int]], positions: Sequence[int], pieces: Sequence[int]
-    ) -> FloatArray:
-        """Log-probability of one token at one position of each row."""
-
+    def _target_log_probs(self, targets: Sequence[_Target]) -> FloatArray:
         def select(group: list[int], log_probs: torch.Tensor) -> torch.Tensor:
-            columns = torch.as_tensor([pieces[i] for i in group], device=self._device)
+            columns = torch.as_tensor([targets[i].piece for i in group], device=self._device)
             return log_probs.gather(1, columns[:, None])[:, 0]
 
-        return self._map_log_probs(rows, positions, select, np.zeros(len(rows), dtype=np.float32))
+        out = np.zeros(len(targets), dtype=np.float32)
+        return self._map_log_probs([t.row for t in targets], [t.position for t in targets], select, out)
 
     def _log_probs(self, rows: Sequence[Sequence[int]], positions: Sequence[int]) -> torch.Tensor:
         """Log-probabilities of all tokens at one position of each row."""
-        padding = max(0, _MIN_ROWS - len(rows))
-        self._selection.positions = torch.as_tensor([*positions, *[positions[0]] * padding], device=self._device)
+        self._selection.positions = torch.as_tensor(fill_up(positions), device=self._device)
         try:
             with torch.inference_mode():
                 logits = self._model(**self._inputs(rows)).logits[: len(rows), 0].float()
@@ -253,8 +252,7 @@ class HFMaskedLM:
         return output
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
-        padded = [*rows, *[rows[0]] * (_MIN_ROWS - len(rows))]
-        ids = torch.as_tensor(padded, dtype=torch.long, device=self._device)
+        ids = torch.as_tensor(fill_up(rows), dtype=torch.long, device=self._device)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
@@ -288,6 +286,19 @@ def list_whole_words(tokenizer: Any, marker: str) -> tuple[tuple[str, ...], npt.
     return tuple(words), np.asarray(pieces, dtype=np.intp)
 
 
+def _widen_masks(ids: Sequence[int], mask_id: int, widths: Mapping[int, int]) -> tuple[list[int], list[range]]:
+    """Repeat the k-th mask ``widths[k]`` times; returns the ids and the positions of each mask."""
+    row: list[int] = []
+    ranges: list[range] = []
+    for piece in ids:
+        if piece == mask_id:
+            ranges.append(range(len(row), len(row) + widths[len(ranges)]))
+            row += [mask_id] * len(ranges[-1])
+        else:
+            row.append(piece)
+    return row, ranges
+
+
 def _group_words(text: str, encoding: Any) -> _Encoded:
     """Assign tokens to words; those without a letter or digit have no text."""
     numbers = dict.fromkeys(word for word in encoding.word_ids if word is not None)
@@ -301,9 +312,8 @@ def _group_words(text: str, encoding: Any) -> _Encoded:
 
 def _pool_words(encoded: _Encoded, hidden: FloatArray) -> WordVectors:
     members: dict[int, list[int]] = {}
-    for position, word in enumerate(encoded.word_of):
-        if word is not None and word in encoded.words:
-            members.setdefault(word, []).append(position)
+    for position, word in encoded.words_by_position():
+        members.setdefault(word, []).append(position)
     vectors = [hidden[positions].mean(axis=0) for positions in members.values()]
     return WordVectors(
         tuple(encoded.words[word] for word in members),

@@ -5,29 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.encoders import EMBEDDED_ENCODER
+from evidence_assets.models.encoders import encoder_folder
 from evidence_assets.models.inference import (
-    find_minilm_folder,
+    PretrainedModel,
+    fill_batches,
+    fill_up,
     kernel_name,
-    load_pretrained,
-    map_batches,
     max_input_tokens,
-    require_numbers,
     save_model,
+    train_epoch,
 )
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import unit_rows
 
+if TYPE_CHECKING:
+    import torch
+
 MAXSIM = "maxsim"
 PAIRS_PER_BLOCK = 4096
 """Pairs whose token vectors are in memory at once."""
-_MIN_PAIRS = 8
 
 
 class MaxSimReranker:
@@ -68,7 +71,7 @@ class MaxSimReranker:
         return scores
 
 
-class CrossEncoderReranker:
+class CrossEncoderReranker(PretrainedModel):
     """A sequence classifier with one output for query and text; the score is its raw output.
 
     Batches have pairs of equal token count without padding, at least eight of them, and run on one thread each, so that
@@ -77,53 +80,44 @@ class CrossEncoderReranker:
 
     def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:
         import torch
-        from transformers import AutoModelForSequenceClassification
+        from transformers import AutoModelForSequenceClassification as AutoClassifier
 
-        loaded = load_pretrained(
-            AutoModelForSequenceClassification, name, revision=revision, device=device, dtype=torch.float32
-        )
-        self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
-        self._device = loaded.device
-        if self._model.config.num_labels != 1:
+        super().__init__(AutoClassifier, name, revision=revision, device=device, dtype=torch.float32)
+        config = self.network.config
+        if config.num_labels != 1:
             raise ModelUnavailable(
-                f"{name!r} has {self._model.config.num_labels} outputs, but a reranker has one. Choose a cross-encoder"
+                f"{name!r} has {config.num_labels} outputs, but a reranker has one. Choose a cross-encoder"
             )
-        self._max_tokens = max_input_tokens(self._model.config, int(self._tokenizer.model_max_length))
+        self._max_tokens = max_input_tokens(config, int(self.tokenizer.model_max_length))
         self.model_id = name
-        self.revision = f"{loaded.revision}-float32-{kernel_name(self._device)}"
+        self.revision = f"{self.revision}-float32-{kernel_name(self.device)}"
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         import torch
 
+        scores = np.empty(len(pairs), dtype=np.float32)
         if not pairs:
-            return np.empty(0, dtype=np.float32)
-        queries = [query for query, _ in pairs]
-        texts = [text for _, text in pairs]
-        encodings = self._tokenizer(queries, texts, truncation=False, padding=False, verbose=False)
+            return scores
+        queries, texts = map(list, zip(*pairs, strict=True))
+        encodings = self.tokenizer(queries, texts, truncation=False, padding=False, verbose=False)
         lengths = [len(ids) for ids in encodings["input_ids"]]
-        for row, length in enumerate(lengths):
+        for text, length in zip(texts, lengths, strict=True):
             if length > self._max_tokens:
                 raise BadInput(
                     f"a query and text of {length} tokens are longer than the {self._max_tokens} that {self.model_id} "
-                    f"reads. Split the text into chunks (it begins {pairs[row][1][:60]!r})"
+                    f"reads. Split the text into chunks (it begins {text[:60]!r})"
                 )
-        scores = np.empty(len(pairs), dtype=np.float32)
 
         def run(rows: list[int]) -> FloatArray:
-            # smaller batches use other kernels in the classification head: last digits would differ
-            padded = [*rows, *[rows[0]] * (_MIN_PAIRS - len(rows))]
             features: dict[str, Any] = {
-                name: torch.tensor([values[row] for row in padded], device=self._device)
+                name: torch.tensor([values[row] for row in fill_up(rows)], device=self.device)
                 for name, values in encodings.items()
             }
             with torch.inference_mode():
-                logits: FloatArray = self._model(**features).logits[: len(rows), 0].float().cpu().numpy()
+                logits: FloatArray = self.network(**features).logits[: len(rows), 0].float().cpu().numpy()
             return logits
 
-        for rows, batch_scores in map_batches(lengths, run, self._device):
-            scores[rows] = batch_scores
-        require_numbers(scores, self.model_id)
+        fill_batches(scores, lengths, run, self.device, self.model_id)
         return scores
 
 
@@ -166,33 +160,42 @@ def tune_reranker(
     import torch
     from transformers import AutoModelForSequenceClassification
 
-    path = str(find_minilm_folder()) if base == EMBEDDED_ENCODER else base
     torch.manual_seed(settings.seed)
     options: dict[str, Any] = {"num_labels": 1, "ignore_mismatched_sizes": True}
-    loaded = load_pretrained(AutoModelForSequenceClassification, path, device=device, **options)
-    model = loaded.model.train()
-    tokenizer = loaded.tokenizer
-    device = loaded.device
-    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate)
-    weight = torch.tensor((len(pairs) - relevant) / relevant, device=device)
-    order = torch.Generator().manual_seed(settings.seed)
-    losses = []
-    for _ in range(settings.epochs):
-        total = 0.0
-        shuffled = torch.randperm(len(pairs), generator=order).tolist()
-        for start in range(0, len(pairs), settings.batch):
-            batch = [pairs[row] for row in shuffled[start : start + settings.batch]]
-            texts = [pair.query for pair in batch], [pair.text for pair in batch]
-            inputs = tokenizer(*texts, truncation=True, max_length=settings.longest, padding=True, return_tensors="pt")
-            targets = torch.tensor([float(p.relevant) for p in batch], device=device)
-            scores = model(**inputs.to(device)).logits[:, 0]
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, targets, pos_weight=weight)
-            optimizer.zero_grad()
-            torch.autograd.backward(loss)
-            optimizer.step()
-            total += float(loss.detach()) * len(batch)
-        losses.append(total / len(pairs))
+    model = PretrainedModel(AutoModelForSequenceClassification, encoder_folder(base), device=device, **options)
+    model.network.train()
+    losses = _train_on_pairs(model, pairs, settings)
     if not math.isfinite(losses[-1]):
         raise ValueError(f"tuning {base} diverged (loss {losses[-1]}): lower the rate")
-    save_model(model.eval().to("cpu"), tokenizer, folder)
+    save_model(model.network.eval().to("cpu"), model.tokenizer, folder)
     return losses
+
+
+def _train_on_pairs(model: PretrainedModel, pairs: Sequence[LabelledPair], settings: TuningSettings) -> list[float]:
+    """Train a classifier; returns the mean loss of each epoch."""
+    import torch
+
+    relevant = sum(pair.relevant for pair in pairs)
+    weight = torch.tensor((len(pairs) - relevant) / relevant, device=model.device)
+    compute_loss = partial(_tuning_loss, model, settings.longest, weight)
+    optimizer = torch.optim.AdamW(model.network.parameters(), lr=settings.rate)
+    generator = torch.Generator().manual_seed(settings.seed)
+    losses = []
+    for _ in range(settings.epochs):
+        shuffled = [pairs[row] for row in torch.randperm(len(pairs), generator=generator).tolist()]
+        batches = (shuffled[start : start + settings.batch] for start in range(0, len(pairs), settings.batch))
+        losses.append(train_epoch(batches, compute_loss, optimizer))
+    return losses
+
+
+def _tuning_loss(
+    model: PretrainedModel, max_length: int, weight: torch.Tensor, pairs: Sequence[LabelledPair]
+) -> torch.Tensor:
+    """Mean cross-entropy; relevant pairs count ``weight`` times."""
+    import torch
+
+    texts = [pair.query for pair in pairs], [pair.text for pair in pairs]
+    inputs = model.tokenizer(*texts, truncation=True, max_length=max_length, padding=True, return_tensors="pt")
+    scores = model.network(**inputs.to(model.device)).logits[:, 0]
+    targets = torch.tensor([float(pair.relevant) for pair in pairs], device=model.device)
+    return torch.nn.functional.binary_cross_entropy_with_logits(scores, targets, pos_weight=weight)

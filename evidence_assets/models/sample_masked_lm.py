@@ -9,13 +9,13 @@ import operator
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel
 
-from evidence_assets.models.inference import save_model
+from evidence_assets.models.inference import save_model, torch_threads
 from evidence_assets.models.masked import list_whole_words
 
 if TYPE_CHECKING:
@@ -60,52 +60,42 @@ def train_sample_masked_lm(
     ``entities`` are names whose mentions are masked with ``entity_mask_share``. The number of steps is fixed, so that
     equal input produces equal weights.
     """
-    unique = sorted(set(sentences))
-    tokenizer = _whole_word_tokenizer(unique)
-    rows = [encoding.ids for encoding in tokenizer(unique).encodings]
-    entity_names = sorted(set(entities))
-    encodings = tokenizer(entity_names, add_special_tokens=False).encodings if entity_names else []
-    names = {tuple(encoding.ids) for encoding in encodings}
-    mentions = [_find_mentions(row, names) for row in rows]
+    texts = sorted(set(sentences))
+    tokenizer = _whole_word_tokenizer(texts)
+    encoded = _encode_sentences(texts, entities, tokenizer)
     generator = torch.Generator().manual_seed(settings.seed)
-    order = torch.randperm(len(rows), generator=generator).tolist()
-    held_out = sorted(order[: round(settings.held_out_share * len(rows))])
-    train_rows = sorted(order[len(held_out) :])
-    threads = torch.get_num_threads()
-    torch.set_num_threads(settings.threads)  # the order of sums affects the weights
-    try:
+    held_out, training = _split_sentences(encoded, settings.held_out_share, generator)
+    mask = tokenizer.mask_token_id
+    with torch_threads(settings.threads):  # the order of sums affects the weights
         torch.manual_seed(settings.seed)
-        from transformers import BertConfig, BertForMaskedLM  # takes 1.4 s
-
-        model = BertForMaskedLM(
-            BertConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=settings.width,
-                num_hidden_layers=settings.layers,
-                num_attention_heads=settings.heads,
-                intermediate_size=settings.inner_width,
-                initializer_range=settings.initial_deviation,
-                max_position_embeddings=max(64, max(map(len, rows)) + 8),
-                type_vocab_size=1,
-                hidden_dropout_prob=0.0,
-                attention_probs_dropout_prob=0.0,
-                pad_token_id=tokenizer.pad_token_id,
-            )
-        )
-        mask = tokenizer.mask_token_id
-        _train(model, _MaskedBatches(rows, mentions, train_rows, mask, settings, generator), settings)
-        sample = train_rows[:: max(1, len(train_rows) // _ACCURACY_SENTENCES)]
-        accuracy, held_out_accuracy = (_accuracy(model, rows, mentions, tested, mask) for tested in (sample, held_out))
-    finally:
-        torch.set_num_threads(threads)
+        model = _build_model(tokenizer, settings, longest=max(len(each.ids) for each in encoded))
+        _train(model, _MaskedBatches(training, mask, settings, generator), settings)
+        tested = training[:: max(1, len(training) // _ACCURACY_SENTENCES)]
+        accuracies = [_accuracy(model, sample, mask) for sample in (tested, held_out)]
     folder.mkdir(parents=True, exist_ok=True)
     save_model(model, tokenizer, folder)
-    return {
-        "vocabulary": len(list_whole_words(tokenizer, "")[0]),
-        "sentences": len(train_rows),
-        "accuracy": accuracy,
-        "held_out_accuracy": held_out_accuracy,
-    }
+    counts = {"vocabulary": len(list_whole_words(tokenizer, "")[0]), "sentences": len(training)}
+    return {**counts, "accuracy": accuracies[0], "held_out_accuracy": accuracies[1]}
+
+
+def _build_model(tokenizer: PreTrainedTokenizerFast, settings: TrainingSettings, longest: int) -> BertForMaskedLM:
+    from transformers import BertConfig, BertForMaskedLM  # takes 1.4 s
+
+    return BertForMaskedLM(
+        BertConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=settings.width,
+            num_hidden_layers=settings.layers,
+            num_attention_heads=settings.heads,
+            intermediate_size=settings.inner_width,
+            initializer_range=settings.initial_deviation,
+            max_position_embeddings=max(64, longest + 8),
+            type_vocab_size=1,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
 
 
 def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
@@ -132,6 +122,33 @@ def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
     )
 
 
+@dataclass(frozen=True)
+class _Sentence:
+    """Token ids of a sentence, and the spans of its entity mentions."""
+
+    ids: list[int]
+    mentions: list[tuple[int, int]]
+
+
+def _encode_sentences(
+    texts: Sequence[str], entities: Collection[str], tokenizer: PreTrainedTokenizerFast
+) -> list[_Sentence]:
+    entity_names = sorted(set(entities))
+    encodings = tokenizer(entity_names, add_special_tokens=False).encodings if entity_names else []
+    names = {tuple(encoding.ids) for encoding in encodings}
+    rows = [encoding.ids for encoding in tokenizer(texts).encodings]
+    return [_Sentence(row, _find_mentions(row, names)) for row in rows]
+
+
+def _split_sentences(
+    sentences: Sequence[_Sentence], share: float, generator: torch.Generator
+) -> tuple[list[_Sentence], list[_Sentence]]:
+    """A random share of sentences, and the others."""
+    order = torch.randperm(len(sentences), generator=generator).tolist()
+    count = round(share * len(sentences))
+    return [sentences[i] for i in sorted(order[:count])], [sentences[i] for i in sorted(order[count:])]
+
+
 def _find_mentions(row: Sequence[int], names: set[tuple[int, ...]]) -> list[tuple[int, int]]:
     """Spans of entity mentions, from the left, the longest match first."""
     longest = max(map(len, names), default=0)
@@ -148,46 +165,54 @@ def _find_mentions(row: Sequence[int], names: set[tuple[int, ...]]) -> list[tupl
     return spans
 
 
+class _Bucket(NamedTuple):
+    """Sentences of equal length.
+
+    ``mention``: Number of each position's mention; 0 for none. ``is_multiword``: Whether it has several words.
+    """
+
+    ids: torch.Tensor
+    mention: torch.Tensor
+    is_multiword: torch.Tensor
+
+    @classmethod
+    def of(cls, sentences: Sequence[_Sentence]) -> _Bucket:
+        ids = torch.tensor([sentence.ids for sentence in sentences])
+        mention = torch.zeros_like(ids)
+        is_multiword = torch.zeros_like(ids, dtype=torch.bool)
+        for row, sentence in enumerate(sentences):
+            for number, (start, stop) in enumerate(sentence.mentions, start=1):
+                mention[row, start:stop] = number
+                is_multiword[row, start:stop] = stop - start > 1
+        return cls(ids, mention, is_multiword)
+
+
 class _MaskedBatches:
     """Random batches of masked sentences of equal length; lengths are sampled by frequency."""
 
     def __init__(
-        self,
-        rows: Sequence[Sequence[int]],
-        mentions: Sequence[Sequence[tuple[int, int]]],
-        train_rows: Sequence[int],
-        mask_id: int,
-        settings: TrainingSettings,
-        generator: torch.Generator,
+        self, sentences: Sequence[_Sentence], mask_id: int, settings: TrainingSettings, generator: torch.Generator
     ) -> None:
         self._generator = generator
         self._mask_id = mask_id
         self._settings = settings
-        lengths = sorted({len(rows[i]) for i in train_rows})
-        self._buckets: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
-        for length in lengths:
-            members = [i for i in train_rows if len(rows[i]) == length]
-            # number of each position's mention; 0 for none
-            number = torch.zeros(len(members), length, dtype=torch.long)
-            is_multiword = torch.zeros(len(members), length, dtype=torch.bool)
-            for row, i in enumerate(members):
-                for mention, (start, stop) in enumerate(mentions[i], start=1):
-                    number[row, start:stop] = mention
-                    is_multiword[row, start:stop] = stop - start > 1
-            self._buckets.append((torch.tensor([rows[i] for i in members]), number, is_multiword))
-        sizes = torch.tensor([len(ids) for ids, *_ in self._buckets], dtype=torch.float64)
+        by_length: dict[int, list[_Sentence]] = {}
+        for sentence in sentences:
+            by_length.setdefault(len(sentence.ids), []).append(sentence)
+        self._buckets = [_Bucket.of(by_length[length]) for length in sorted(by_length)]
+        sizes = torch.tensor([len(bucket.ids) for bucket in self._buckets], dtype=torch.float64)
         self._shares = sizes / sizes.sum()
 
     def sample(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Masked ids, and the true ids at masked positions (−1 elsewhere)."""
         bucket = self._buckets[int(torch.multinomial(self._shares, 1, generator=self._generator))]
-        sample = torch.randint(len(bucket[0]), (self._settings.batch_size,), generator=self._generator)
-        ids, number, is_multiword = (values[sample] for values in bucket)
-        draws = torch.rand(len(ids), int(number.max()) + 1, generator=self._generator)
-        in_mention = draws.gather(1, number) < self._settings.entity_mask_share
+        sample = torch.randint(len(bucket.ids), (self._settings.batch_size,), generator=self._generator)
+        ids, mention, is_multiword = (values[sample] for values in bucket)
+        draws = torch.rand(len(ids), int(mention.max()) + 1, generator=self._generator)
+        in_mention = draws.gather(1, mention) < self._settings.entity_mask_share
         word_draws = torch.rand(ids.shape, generator=self._generator)
         in_mention &= ~is_multiword | (word_draws < self._settings.word_mask_share)
-        masked = torch.where(number > 0, in_mention, word_draws < self._settings.other_mask_share)
+        masked = torch.where(mention > 0, in_mention, word_draws < self._settings.other_mask_share)
         masked[:, 0] = masked[:, -1] = False
         masked[~masked.any(dim=1), 1] = True
         return torch.where(masked, self._mask_id, ids), torch.where(masked, ids, -1)
@@ -235,22 +260,16 @@ def encode_positions(model: BertForMaskedLM, ids: torch.Tensor, positions: torch
     return states
 
 
-def _accuracy(
-    model: BertForMaskedLM,
-    rows: Sequence[Sequence[int]],
-    mentions: Sequence[Sequence[tuple[int, int]]],
-    sample: Sequence[int],
-    mask_id: int,
-) -> float | None:
+def _accuracy(model: BertForMaskedLM, sentences: Sequence[_Sentence], mask_id: int) -> float | None:
     """Share of entity words predicted correctly, with one mention masked at a time; None without mentions."""
     hits = total = 0
     with torch.inference_mode():
-        for i in filter(lambda i: mentions[i], sample):
-            ids = torch.tensor([rows[i]] * len(mentions[i]))
-            for masked, (start, stop) in zip(ids, mentions[i], strict=True):
+        for sentence in (each for each in sentences if each.mentions):
+            ids = torch.tensor([sentence.ids] * len(sentence.mentions))
+            for masked, (start, stop) in zip(ids, sentence.mentions, strict=True):
                 masked[start:stop] = mask_id
             guesses = model(input_ids=ids).logits.argmax(dim=-1).tolist()
-            for guess, (start, stop) in zip(guesses, mentions[i], strict=True):
-                hits += sum(map(operator.eq, guess[start:stop], rows[i][start:stop]))
+            for guess, (start, stop) in zip(guesses, sentence.mentions, strict=True):
+                hits += sum(map(operator.eq, guess[start:stop], sentence.ids[start:stop]))
                 total += stop - start
     return hits / total if total else None

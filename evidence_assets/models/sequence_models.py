@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.inference import (
+    PretrainedModel,
     equal_length_batches,
     explain_load_errors,
-    load_pretrained,
     pretrained_options,
     require_numbers,
 )
 from evidence_assets.models.masked import find_word_marker, list_whole_words, require_mask
 from evidence_assets.models.protocols import FloatArray
+from evidence_assets.models.vectors import Array
 from evidence_assets.text.prompt_text import MASK_SLOT
 
 PAIRS_PER_BATCH = 64
 
 
-class SequenceModel:
+class SequenceModel(PretrainedModel):
     """A sequence model from a folder or a hub name, of which only safetensors are read.
 
     ``device``: ``auto`` selects CUDA if available.
@@ -44,12 +44,7 @@ class SequenceModel:
         self._is_encoder_decoder = bool(config.is_encoder_decoder)
         model_class = AutoModelForSeq2SeqLM if self._is_encoder_decoder else AutoModelForCausalLM
         options = {"use_safetensors": True, "dtype": torch.float32}
-        loaded = load_pretrained(model_class, str(name), revision=revision, device=device, **options)
-        self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
-        self._device = torch.device(loaded.device)
-        self.model_id = loaded.model_id
-        self.revision = loaded.revision
+        super().__init__(model_class, str(name), revision=revision, device=device, **options)
 
 
 class TextLikelihood(SequenceModel):
@@ -69,7 +64,7 @@ class TextLikelihood(SequenceModel):
 
         The first token follows the start token, which is the end token where the tokenizer has no other (GPT-2).
         """
-        tokenizer = self._tokenizer
+        tokenizer = self.tokenizer
         start = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         if self._is_encoder_decoder or start is None:
             raise ModelUnavailable(
@@ -90,9 +85,9 @@ class TextLikelihood(SequenceModel):
         return scores
 
     def _encode_pair(self, source: str, target: str) -> tuple[list[int], list[int]]:
-        source_ids = list(self._tokenizer(source)["input_ids"])
-        target_ids = list(self._tokenizer(target, add_special_tokens=self._is_encoder_decoder)["input_ids"])
-        ends = {self._tokenizer.eos_token_id, self._tokenizer.sep_token_id} - {None}
+        source_ids = list(self.tokenizer(source)["input_ids"])
+        target_ids = list(self.tokenizer(target, add_special_tokens=self._is_encoder_decoder)["input_ids"])
+        ends = {self.tokenizer.eos_token_id, self.tokenizer.sep_token_id} - {None}
         if not self._is_encoder_decoder and len(source_ids) > 1 and source_ids[-1] in ends:
             source_ids.pop()  # the target continues the text
         lengths = len(source_ids), len(target_ids)
@@ -101,21 +96,21 @@ class TextLikelihood(SequenceModel):
         return source_ids, target_ids
 
     def _check_length(self, length: int, text: str) -> None:
-        max_tokens = int(getattr(self._model.config, "max_position_embeddings", 0) or length)
+        max_tokens = int(getattr(self.network.config, "max_position_embeddings", 0) or length)
         if length > max_tokens:
             raise ValueError(f"{self.model_id} reads {max_tokens} tokens, but this text has {length}: {text!r}")
 
     def _mean_log_probs(self, sources: list[list[int]], targets: list[list[int]]) -> FloatArray:
-        target_ids = torch.tensor(targets, device=self._device)
-        source_ids = torch.tensor(sources, device=self._device)
+        target_ids = torch.tensor(targets, device=self.device)
+        source_ids = torch.tensor(sources, device=self.device)
         with torch.inference_mode():
             if self._is_encoder_decoder:
-                logits = self._model(
+                logits = self.network(
                     input_ids=source_ids, attention_mask=torch.ones_like(source_ids), labels=target_ids
                 ).logits
             else:
                 ids = torch.cat([source_ids, target_ids], dim=1)
-                logits = self._model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+                logits = self.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
                 logits = logits[:, source_ids.shape[1] - 1 : -1]
             log_probs = torch.log_softmax(logits.float(), dim=-1).gather(2, target_ids[:, :, None])[:, :, 0]
         means: FloatArray = log_probs.mean(dim=1).cpu().numpy().astype(np.float32)
@@ -139,12 +134,12 @@ class SentenceWriter(SequenceModel):
 
     def write(self, texts: Sequence[str]) -> list[list[str]]:
         """Sentences generated from each text, the most probable first; batches are not padded."""
-        rows = [list(self._tokenizer(text)["input_ids"]) for text in texts]
+        rows = [list(self.tokenizer(text)["input_ids"]) for text in texts]
         sentences: list[list[str]] = [[] for _ in texts]
         for batch in equal_length_batches([len(row) for row in rows], lambda _: 16):
-            inputs = torch.tensor([rows[i] for i in batch], device=self._device)
+            inputs = torch.tensor([rows[i] for i in batch], device=self.device)
             with torch.inference_mode():
-                outputs = self._model.generate(
+                outputs = self.network.generate(
                     input_ids=inputs,
                     attention_mask=torch.ones_like(inputs),
                     num_beams=self.n_sentences,
@@ -152,7 +147,7 @@ class SentenceWriter(SequenceModel):
                     num_return_sequences=self.n_sentences,
                     max_new_tokens=self.max_tokens,
                 )
-            decoded = self._tokenizer.batch_decode(outputs, skip_special_tokens=True)
+            decoded = self.tokenizer.batch_decode(outputs, skip_special_tokens=True)
             for row, index in enumerate(batch):
                 beams = decoded[row * self.n_sentences : (row + 1) * self.n_sentences]
                 sentences[index] = list(dict.fromkeys(text.strip() for text in beams if text.strip()))
@@ -164,39 +159,42 @@ class PermutedLM(SequenceModel):
 
     def __init__(self, name: str | Path, **options: Any) -> None:
         super().__init__(name, **options)
-        require_mask(self._tokenizer, self.model_id)
-        if getattr(self._model.config, "model_type", "") != "xlnet":
+        require_mask(self.tokenizer, self.model_id)
+        if getattr(self.network.config, "model_type", "") != "xlnet":
             raise ModelUnavailable(
                 f"{self.model_id} is not an XLNet. Choose one, or none to use the masked model's substitutes"
             )
-        self.vocabulary, self._pieces = list_whole_words(self._tokenizer, find_word_marker(self._tokenizer))
+        self.vocabulary, self._pieces = list_whole_words(self.tokenizer, find_word_marker(self.tokenizer))
 
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> FloatArray:
         """Log-probabilities of the vocabulary at one slot of each text; all slots are hidden."""
-        mask = self._tokenizer.mask_token_id
-        rows = [list(self._tokenizer(t.replace(MASK_SLOT, self._tokenizer.mask_token))["input_ids"]) for t in texts]
+        rows = [list(self.tokenizer(t.replace(MASK_SLOT, self.tokenizer.mask_token))["input_ids"]) for t in texts]
         out = np.empty((len(texts), len(self.vocabulary)), dtype=np.float32)
         for batch in equal_length_batches([len(row) for row in rows], lambda _: 32):
-            ids = torch.tensor([rows[i] for i in batch], device=self._device)
-            hidden = ids == mask
-            targets = torch.zeros(len(batch), 1, ids.shape[1], device=self._device)
-            for row, index in enumerate(batch):
-                targets[row, 0, hidden[row].nonzero()[slots[index]]] = 1
-            perm_mask = hidden[:, None, :].expand(-1, ids.shape[1], -1).float()
-            with torch.inference_mode():
-                logits = self._model(input_ids=ids, perm_mask=perm_mask, target_mapping=targets).logits[:, 0].float()
-            out[batch] = torch.log_softmax(logits, dim=-1)[:, self._pieces].cpu().numpy()
+            ids = torch.tensor([rows[i] for i in batch], device=self.device)
+            out[batch] = self._log_probs(ids, [slots[i] for i in batch])[:, self._pieces].cpu().numpy()
         require_numbers(out, self.model_id)
         return out
 
-    def log_similarities(self, word: str) -> npt.NDArray[np.float64]:
+    def _log_probs(self, ids: torch.Tensor, slots: Sequence[int]) -> torch.Tensor:
+        """Log-probabilities of all tokens at one masked position of each row, whose masked positions are hidden."""
+        hidden = ids == self.tokenizer.mask_token_id
+        targets = torch.zeros(len(ids), 1, ids.shape[1], device=self.device)
+        for row, slot in enumerate(slots):
+            targets[row, 0, hidden[row].nonzero()[slot]] = 1
+        perm_mask = hidden[:, None, :].expand(-1, ids.shape[1], -1).float()
+        with torch.inference_mode():
+            logits = self.network(input_ids=ids, perm_mask=perm_mask, target_mapping=targets).logits[:, 0].float()
+        return torch.log_softmax(logits, dim=-1)
+
+    def log_similarities(self, word: str) -> Array:
         """Log-softmax over the vocabulary of the inner products of input embeddings with that of a word.
 
         The embedding of a word of several tokens is their mean.
         """
-        ids = self._tokenizer(word, add_special_tokens=False)["input_ids"]
-        table = self._model.get_input_embeddings().weight
+        ids = self.tokenizer(word, add_special_tokens=False)["input_ids"]
+        table = self.network.get_input_embeddings().weight
         with torch.inference_mode():
             products = table[self._pieces].float() @ table[ids].float().mean(dim=0)
-            log_probs: npt.NDArray[np.float64] = torch.log_softmax(products, dim=0).cpu().numpy().astype(np.float64)
+            log_probs: Array = torch.log_softmax(products, dim=0).cpu().numpy().astype(np.float64)
         return log_probs

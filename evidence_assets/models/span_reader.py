@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.inference import load_pretrained, max_input_tokens, require_numbers
+from evidence_assets.models.inference import PretrainedModel, max_input_tokens, require_numbers
 from evidence_assets.models.protocols import FloatArray
 
 MAX_SPAN_TOKENS = 30
@@ -26,7 +27,7 @@ class Span:
     tokens: int
 
 
-class SpanReader:
+class SpanReader(PretrainedModel):
     """Selects the span of a text that answers a question, or none.
 
     The score of a span is the sum of the logits of its first and last token; no answer has the score of the special
@@ -38,25 +39,20 @@ class SpanReader:
         import torch
         from transformers import AutoModelForQuestionAnswering
 
-        options = {"use_safetensors": True, "dtype": torch.float32}
-        loaded = load_pretrained(AutoModelForQuestionAnswering, name, revision=revision, device=device, **options)
-        self._model = loaded.model
-        self._tokenizer = loaded.tokenizer
-        self._device = loaded.device
-        self.model_id = loaded.model_id
-        self.revision = loaded.revision
-        if not self._tokenizer.is_fast:
+        options: dict[str, Any] = {"revision": revision, "use_safetensors": True, "dtype": torch.float32}
+        super().__init__(AutoModelForQuestionAnswering, name, device=device, **options)
+        if not self.tokenizer.is_fast:
             raise ModelUnavailable(f"{self.model_id} has no fast tokenizer, which locates tokens in a text")
-        self.max_tokens = max_input_tokens(self._model.config, int(self._tokenizer.model_max_length))
+        self.max_tokens = max_input_tokens(self.network.config, int(self.tokenizer.model_max_length))
 
     def read(self, question: str, text: str) -> Span | None:
         """The best span of ``text``, or None for no answer; a question without room for a text is a ValueError."""
         if not text.strip():
             return None
-        n_question = len(self._tokenizer(question)["input_ids"])
+        n_question = len(self.tokenizer(question)["input_ids"])
         if n_question > self.max_tokens // 2:
             raise ValueError(f"{self.model_id} reads {self.max_tokens} tokens, and the question alone has {n_question}")
-        windows = self._tokenizer(
+        windows = self.tokenizer(
             question,
             text,
             truncation="only_second",
@@ -65,33 +61,42 @@ class SpanReader:
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
-        best_score = -np.inf
-        best_span = (0, 0)
-        no_answer = np.inf
-        for number, ids in enumerate(windows["input_ids"]):
-            starts, ends = self._logits({name: windows[name][number] for name in self._tokenizer.model_input_names})
-            first = ids.index(self._tokenizer.cls_token_id)
-            no_answer = min(no_answer, float(starts[first] + ends[first]))
-            in_text = np.array([sequence == 1 for sequence in windows.sequence_ids(number)])
-            scores = np.where(in_text, starts, -np.inf)[:, None] + np.where(in_text, ends, -np.inf)[None, :]
-            is_span = np.tril(np.triu(np.ones(scores.shape, bool)), MAX_SPAN_TOKENS - 1)
-            scores = np.where(is_span, scores, -np.inf)
-            start, end = np.unravel_index(int(scores.argmax()), scores.shape)
-            if scores[start, end] > best_score:
-                offsets = windows["offset_mapping"][number]
-                best_score = float(scores[start, end])
-                best_span = (offsets[start][0], offsets[end][1])
-        if best_score <= no_answer:
+        readings = [self._read_window(windows, number) for number in range(len(windows["input_ids"]))]
+        no_answer = min(reading.no_answer for reading in readings)
+        best = max(readings, key=lambda reading: reading.score)  # ties go to the first window
+        if best.score <= no_answer:
             return None
-        probability = float(1 / (1 + np.exp(no_answer - best_score)))
-        return Span(*best_span, round(probability, 6), sum(map(len, windows["input_ids"])))
+        probability = float(1 / (1 + np.exp(no_answer - best.score)))
+        return Span(best.start, best.end, round(probability, 6), sum(map(len, windows["input_ids"])))
+
+    def _read_window(self, windows: Any, number: int) -> _WindowReading:
+        """The best span of a window."""
+        starts, ends = self._logits({name: windows[name][number] for name in self.tokenizer.model_input_names})
+        first = windows["input_ids"][number].index(self.tokenizer.cls_token_id)
+        in_text = np.array([sequence == 1 for sequence in windows.sequence_ids(number)])
+        scores = np.where(in_text, starts, -np.inf)[:, None] + np.where(in_text, ends, -np.inf)[None, :]
+        is_span = np.tril(np.triu(np.ones(scores.shape, bool)), MAX_SPAN_TOKENS - 1)
+        scores = np.where(is_span, scores, -np.inf)
+        start, end = np.unravel_index(int(scores.argmax()), scores.shape)
+        offsets = windows["offset_mapping"][number]
+        no_answer = float(starts[first] + ends[first])
+        return _WindowReading(float(scores[start, end]), offsets[start][0], offsets[end][1], no_answer)
 
     def _logits(self, features: dict[str, list[int]]) -> tuple[FloatArray, FloatArray]:
         import torch
 
-        inputs = {name: torch.tensor([values], device=self._device) for name, values in features.items()}
+        inputs = {name: torch.tensor([values], device=self.device) for name, values in features.items()}
         with torch.inference_mode():
-            output = self._model(**inputs)
+            output = self.network(**inputs)
         starts, ends = (logits[0].float().cpu().numpy() for logits in (output.start_logits, output.end_logits))
         require_numbers(np.stack([starts, ends]), self.model_id)
         return starts, ends
+
+
+class _WindowReading(NamedTuple):
+    """Score and characters of the best span of a window, and the score of no answer."""
+
+    score: float
+    start: int
+    end: int
+    no_answer: float

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.models.inference import native_thread_pools, one_torch_thread
+from evidence_assets.models.inference import native_thread_pools, torch_threads
 from evidence_assets.models.vectors import Array
 
 from .bounds import BoundPass, TextBounds
@@ -142,7 +142,7 @@ def find_nearest_texts(
     # in threads of their own, which must not change the number that torch keeps for all.
     is_small = n_threads == 1 and len(pool) < MIN_FILTERED_TEXTS
     with (
-        nullcontext() if is_small else one_torch_thread(),
+        nullcontext() if is_small else torch_threads(1),
         native_thread_pools().limit(limits=1),
         ThreadPoolExecutor(n_threads) as executor,
     ):

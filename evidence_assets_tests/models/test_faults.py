@@ -135,7 +135,7 @@ def nan_logits(scene: Scene) -> object:
     """Generate with weights that are not numbers."""
     generator = TransformersGenerator(str(scene.causal), device="cpu")
     with torch.no_grad():
-        generator._model.lm_head.weight[5] = float("nan")
+        generator.network.lm_head.weight[5] = float("nan")
     return complete(generator, [Request("", "What is pain?", max_tokens=4)])
 
 

@@ -57,7 +57,7 @@ def make_t5(folder: Path) -> Path:
 def test_one_beam_selects_the_most_probable_token_each_time(tmp_path: Path) -> None:
     one = SentenceWriter(make_t5(tmp_path / "tiny-t5"), device="cpu")
     one.n_sentences, one.max_tokens = 1, 6
-    model, tokenizer = one._model, one._tokenizer
+    model, tokenizer = one.network, one.tokenizer
     texts = ["river sea", "iron near copper", "town harbour"]
     batch = one.write(texts)
     assert batch == [one.write([text])[0] for text in texts]
@@ -77,10 +77,10 @@ def test_encoder_decoder_score_is_the_mean_log_probability(tmp_path: Path) -> No
     pairs = [("the river", "near the sea"), ("iron", "a town"), ("copper is near", "near the sea")]
     scores = model.score(pairs)
     for (source, target), score in zip(pairs, scores, strict=True):
-        inputs, targets = (model._tokenizer(text, return_tensors="pt")["input_ids"] for text in (source, target))
+        inputs, targets = (model.tokenizer(text, return_tensors="pt")["input_ids"] for text in (source, target))
         shifted = torch.cat([torch.tensor([[3]]), targets[:, :-1]], dim=1)
         with torch.inference_mode():
-            logits = model._model(input_ids=inputs, decoder_input_ids=shifted).logits[0]
+            logits = model.network(input_ids=inputs, decoder_input_ids=shifted).logits[0]
         expected = torch.log_softmax(logits, -1)[range(targets.shape[1]), targets[0]].mean()
         assert score == pytest.approx(float(expected), abs=1e-5) and score < 0
     np.testing.assert_allclose(model.score(pairs[2:])[0], scores[2], atol=1e-6)
@@ -93,10 +93,10 @@ def test_causal_model_reads_both_texts_as_one(tmp_path: Path) -> None:
     model = TextLikelihood(config.parent, device="cpu")
     scores = model.score(PAIRS)
     for (source, target), score in zip(PAIRS, scores, strict=True):
-        source_ids = model._tokenizer(source)["input_ids"]
-        target_ids = model._tokenizer(target, add_special_tokens=False)["input_ids"]
+        source_ids = model.tokenizer(source)["input_ids"]
+        target_ids = model.tokenizer(target, add_special_tokens=False)["input_ids"]
         with torch.inference_mode():
-            logits = model._model(input_ids=torch.tensor([source_ids + target_ids])).logits[0]
+            logits = model.network(input_ids=torch.tensor([source_ids + target_ids])).logits[0]
         steps = torch.log_softmax(logits, -1)[len(source_ids) - 1 : -1]
         assert score == pytest.approx(float(steps[range(len(target_ids)), target_ids].mean()), abs=1e-5)
     assert scores[0] != scores[2]
@@ -115,13 +115,13 @@ def make_gpt2(folder: Path) -> Path:
 
 def test_perplexity_of_gpt_is_given_the_tokens_before(tmp_path: Path) -> None:
     model = TextLikelihood(make_gpt2(tmp_path / "tiny-gpt2"), device="cpu")
-    assert type(model._model).__name__ == "GPT2LMHeadModel"
+    assert type(model.network).__name__ == "GPT2LMHeadModel"
     texts = ["aspirin may treat pain.", "insulin lowers glucose", "pain"]
     for text, mean in zip(texts, model.mean_log_probs(texts), strict=True):
-        ids = [1, *model._tokenizer(text)["input_ids"]]
+        ids = [1, *model.tokenizer(text)["input_ids"]]
         with torch.inference_mode():
             steps = [
-                torch.log_softmax(model._model(torch.tensor([ids[:end]])).logits[0, -1], -1)
+                torch.log_softmax(model.network(torch.tensor([ids[:end]])).logits[0, -1], -1)
                 for end in range(1, len(ids))
             ]
         expected = np.mean([float(step[token]) for step, token in zip(steps, ids[1:], strict=True)])
@@ -143,7 +143,7 @@ def test_unusable_models_and_texts_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="reads 24 tokens"):
         model.score([("the river", "the sea " * 20)])
     with torch.no_grad():
-        model._model.model.shared.weight[6] = float("nan")
+        model.network.model.shared.weight[6] = float("nan")
     with pytest.raises(ModelUnavailable, match="yields values that are not numbers"):
         model.score([("the river", "the sea")])
 
@@ -186,19 +186,19 @@ def test_the_word_in_a_slot_does_not_affect_its_prediction(xlnet: PermutedLM) ->
     assert xlnet.vocabulary == ("river", "sea", "town", "near", "is", "har", "the") and xlnet.model_id == "tiny-xlnet"
     [log_probs] = xlnet.slot_log_probs([f"the {MASK_SLOT} is near the sea"], [0])
     for hidden in ("river", "town"):
-        ids = xlnet._tokenizer(f"the {hidden} is near the sea", return_tensors="pt")["input_ids"]
+        ids = xlnet.tokenizer(f"the {hidden} is near the sea", return_tensors="pt")["input_ids"]
         hidden_positions = torch.zeros(1, ids.shape[1], ids.shape[1])
         hidden_positions[:, :, 1] = 1
         target = torch.zeros(1, 1, ids.shape[1])
         target[0, 0, 1] = 1
         with torch.inference_mode():
-            logits = xlnet._model(input_ids=ids, perm_mask=hidden_positions, target_mapping=target).logits[0, 0]
+            logits = xlnet.network(input_ids=ids, perm_mask=hidden_positions, target_mapping=target).logits[0, 0]
         expected = torch.log_softmax(logits, -1)[[PIECES.index(f"▁{word}") for word in xlnet.vocabulary]]
         np.testing.assert_allclose(log_probs, expected.numpy(), atol=1e-5)
 
 
 def test_log_similarities_compare_input_embeddings(xlnet: PermutedLM) -> None:
-    table = xlnet._model.get_input_embeddings().weight.detach().numpy()
+    table = xlnet.network.get_input_embeddings().weight.detach().numpy()
     word = table[[PIECES.index("▁har"), PIECES.index("bour")]].mean(axis=0)
     products = np.array([table[PIECES.index(f"▁{entry}")] @ word for entry in xlnet.vocabulary])
     np.testing.assert_allclose(xlnet.log_similarities("harbour"), products - np.log(np.exp(products).sum()), atol=1e-5)

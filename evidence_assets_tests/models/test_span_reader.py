@@ -54,10 +54,10 @@ def test_the_span_is_the_best_pair_of_logits_of_a_plain_loop(folder: Path) -> No
     assert reader.model_id == "tiny-xlm-roberta" and reader.revision and reader.max_tokens == 64
     n_answers = 0
     for question in ("which drug may treat pain", "insulin lowers", "the patient", "fever", "take one of the letters"):
-        encoding = reader._tokenizer(question, TEXT, return_tensors="pt", return_offsets_mapping=True)
+        encoding = reader.tokenizer(question, TEXT, return_tensors="pt", return_offsets_mapping=True)
         offsets, sequences = encoding.pop("offset_mapping")[0].tolist(), encoding.sequence_ids(0)
         with torch.inference_mode():
-            output = reader._model(**encoding)
+            output = reader.network(**encoding)
         starts, ends = output.start_logits[0].numpy(), output.end_logits[0].numpy()
         best, expected = -np.inf, (0, 0)
         for i in range(len(offsets)):

@@ -16,19 +16,11 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.encoders import EMBEDDED_ENCODER
-from evidence_assets.models.inference import (
-    find_minilm_folder,
-    load_pretrained,
-    map_batches,
-    max_input_tokens,
-    require_numbers,
-)
+from evidence_assets.models.encoders import encoder_folder
+from evidence_assets.models.inference import PretrainedModel, fill_batches, fill_up, map_batches, max_input_tokens
 from evidence_assets.models.protocols import FloatArray
 
 HalfArray = npt.NDArray[np.float16]
-_MIN_ROWS = 8
-"""Smaller batches use other kernels, whose last digits differ."""
 QUERY_SHARE = 2 / 3
 """Largest share of the tokens for question and option; the beginning of a longer question is cut."""
 
@@ -83,17 +75,15 @@ class ReaderNetwork:
     def __init__(self, base: EncoderName, *, layers: int = 2, max_tokens: int = 192, device: str = "auto") -> None:
         from transformers import AutoModel  # here, because the definitions import this module
 
-        path = str(find_minilm_folder()) if base.name == EMBEDDED_ENCODER else base.name
-        loaded = load_pretrained(AutoModel, path, revision=base.revision, device=device, dtype=torch.float32)
-        network = loaded.model
+        options: dict[str, Any] = {"revision": base.revision, "device": device, "dtype": torch.float32}
+        loaded = PretrainedModel(AutoModel, encoder_folder(base.name), **options)
+        network = loaded.network
         tokenizer = loaded.tokenizer
         blocks = getattr(getattr(network, "encoder", None), "layer", None)
         if blocks is None or not hasattr(network, "embeddings") or not getattr(tokenizer, "is_fast", False):
             raise ModelUnavailable(
                 f"a reader cannot be trained on {base.name!r}: it needs a BERT, RoBERTa or MPNet with a fast tokenizer"
             )
-        if not 1 <= layers <= len(blocks):
-            raise BadInput(f"{base.name} has {len(blocks)} layers. Train 1 to {len(blocks)} of them, not {layers}")
         self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -102,16 +92,9 @@ class ReaderNetwork:
         self.max_tokens = max_input_tokens(network.config, max_tokens)
         self._n_special = tokenizer.num_special_tokens_to_add(pair=True)
         self.device = torch.device(loaded.device)
-        network.pooler = None
-        self.upper = deepcopy(network)
-        self.upper.embeddings = _PassThrough()
-        self.upper.encoder.layer = torch.nn.ModuleList(list(blocks)[-layers:])
-        network.encoder.layer = torch.nn.ModuleList(list(blocks)[:-layers])
-        self.lower = network
-        self.dimensions = int(network.config.hidden_size)
+        self.dimensions: int = network.config.hidden_size
         self.head = torch.nn.Linear(self.dimensions + 1, 1).to(self.device)
-        for parameter in self.lower.parameters():
-            parameter.requires_grad_(False)
+        self.lower, self.upper = _split_layers(network, layers, base.name)
 
     @property
     def trained(self) -> torch.nn.ModuleDict:
@@ -167,16 +150,14 @@ class ReaderNetwork:
         scores = np.empty(len(encoded), np.float32)
 
         def run(rows: list[int]) -> FloatArray:
-            padded = [*rows, *[rows[0]] * (_MIN_ROWS - len(rows))]
+            padded = fill_up(rows)
             with torch.inference_mode():
                 hidden = self._run_lower([encoded[row] for row in padded])
                 pooled = self.pool(hidden, torch.ones(hidden.shape[:2], device=self.device))
                 values: FloatArray = self.head(self._join(pooled, weights[padded]))[: len(rows), 0].cpu().numpy()
             return values
 
-        for rows, values in map_batches([len(each.ids) for each in encoded], run, self.device.type):
-            scores[rows] = values
-        require_numbers(scores, "the reader")
+        fill_batches(scores, [len(each.ids) for each in encoded], run, self.device.type, "the reader")
         return scores
 
     def _join(self, pooled: torch.Tensor, weights: FloatArray) -> torch.Tensor:
@@ -190,6 +171,19 @@ class ReaderNetwork:
             pooled = self.pool(hidden.to(self.device), mask.to(self.device))
         scores: torch.Tensor = self.head(self._join(pooled, weights))[:, 0]
         return scores
+
+
+def _split_layers(network: Any, n_upper: int, name: str) -> tuple[Any, Any]:
+    """The layers of an encoder below its ``n_upper`` upper ones, which are not trained, and those."""
+    blocks = list(network.encoder.layer)
+    if not 1 <= n_upper <= len(blocks):
+        raise BadInput(f"{name} has {len(blocks)} layers. Train 1 to {len(blocks)} of them, not {n_upper}")
+    network.pooler = None
+    upper = deepcopy(network)
+    upper.embeddings = _PassThrough()
+    upper.encoder.layer = torch.nn.ModuleList(blocks[-n_upper:])
+    network.encoder.layer = torch.nn.ModuleList(blocks[:-n_upper])
+    return network.requires_grad_(False), upper
 
 
 def fast_products(device: torch.device) -> torch.autocast:

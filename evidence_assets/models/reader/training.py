@@ -10,7 +10,7 @@ share of the questions is no longer answered better.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -25,7 +25,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.models.inference import kernel_name
+from evidence_assets.models.inference import kernel_name, train_epoch
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.reader.network import (
     EncodedInput,
@@ -151,6 +151,38 @@ def fit_reader(
     the best held-out accuracy is kept, and its scores are multiplied by the factor that makes the held-out answers
     most likely.
     """
+    training, held_out = _split_examples(examples, settings)
+    loss = start_from_weights(network, training)
+    run = _Training(network, training, settings)
+    epochs: list[dict[str, float]] = []
+    weights: dict[str, torch.Tensor] = {}
+    best = 0.0
+    for number in range(settings.epochs + 1):
+        if number:  # epoch 0 is the answers without the reader
+            loss = run.train_epoch()
+        accuracy, averaged_weights = run.evaluate_average(held_out)
+        epochs.append({"loss": round(loss, 4), "held_out_accuracy": accuracy})
+        inform(f"reader: epoch {number} of at most {settings.epochs}: {epochs[-1]}")
+        if accuracy < best:
+            break
+        best = accuracy
+        weights = averaged_weights
+    scale = _scale_head(network, weights, held_out)
+    counts = {"questions": len(examples), "held_out": len(held_out)}
+    return weights, {**counts, "epochs": epochs, "held_out_accuracy": best, "scale": round(scale, 4)}
+
+
+def _scale_head(network: ReaderNetwork, weights: dict[str, torch.Tensor], held_out: Sequence[Example]) -> float:
+    """Multiply the weights of the head by the factor that makes the held-out answers most likely; returns it."""
+    network.trained.load_state_dict(weights)
+    scale = fit_scale(predict(network, held_out), [each.gold for each in held_out])
+    for name in ("head.weight", "head.bias"):
+        weights[name] = (weights[name].float() * scale).half()
+    return scale
+
+
+def _split_examples(examples: Sequence[Example], settings: TrainingSettings) -> tuple[list[Example], list[Example]]:
+    """The examples for training, and those held out; raises BadInput if there are too few."""
     held_out = [each for each in examples if is_held_out(each.question_id, settings.held_out)]
     training = [each for each in examples if not is_held_out(each.question_id, settings.held_out)]
     if len(held_out) < MIN_HELD_OUT or len(training) < settings.batch:
@@ -158,68 +190,55 @@ def fit_reader(
             f"{len(examples)} questions are too few to train a reader: {len(training)} for training (at least "
             f"{settings.batch}) and {len(held_out)} held out (at least {MIN_HELD_OUT}). Add graded questions"
         )
-    lengths = [max(map(len, each.states)) for each in training]
-    gold = [each.gold for each in held_out]
-    loss = start_from_weights(network, training)
-    optimizer = torch.optim.AdamW(network.trained.parameters(), lr=settings.rate)
-    average = AveragedModel(network.trained, avg_fn=_average)
-    generator = torch.Generator().manual_seed(settings.seed)
-    epochs: list[dict[str, float]] = []
-    weights: dict[str, torch.Tensor] = {}
-    for number in range(settings.epochs + 1):
-        if number:  # epoch 0 is the answers without the reader
-            order = torch.randperm(len(training), generator=generator).tolist()
-            batches = similar_length_batches(order, lengths, settings.batch)
-            loss = _train_epoch(network, training, batches, optimizer, average)
-        last_step = deepcopy(network.trained.state_dict())
-        network.trained.load_state_dict(average.module.state_dict())
-        right = [int(s.argmax()) == g for s, g in zip(predict(network, held_out), gold, strict=True)]
-        epochs.append({"loss": round(loss, 4), "held_out_accuracy": round(float(np.mean(right)), 4)})
-        inform(f"reader: epoch {number} of at most {settings.epochs}: {epochs[-1]}")
-        if epochs[-1]["held_out_accuracy"] < max(epoch["held_out_accuracy"] for epoch in epochs):
-            break
-        weights = {name: value.detach().half().cpu().clone() for name, value in network.trained.state_dict().items()}
-        network.trained.load_state_dict(last_step)
-    network.trained.load_state_dict(weights)
-    scale = fit_scale(predict(network, held_out), gold)
-    for name in ("head.weight", "head.bias"):
-        weights[name] = (weights[name].float() * scale).half()
-    report = {
-        "questions": len(examples),
-        "held_out": len(held_out),
-        "epochs": epochs,
-        "held_out_accuracy": max(epoch["held_out_accuracy"] for epoch in epochs),
-        "scale": round(scale, 4),
-    }
-    return weights, report
+    return training, held_out
+
+
+def measure_accuracy(network: ReaderNetwork, examples: Sequence[Example]) -> float:
+    """Share of the questions of which the best option is right."""
+    scored = zip(predict(network, examples), examples, strict=True)
+    return round(float(np.mean([scores.argmax() == example.gold for scores, example in scored])), 4)
+
+
+class _Training:
+    """The training of a network, with a moving average of its weights."""
+
+    def __init__(self, network: ReaderNetwork, examples: Sequence[Example], settings: TrainingSettings) -> None:
+        self._network = network
+        self._examples = examples
+        self._batch = settings.batch
+        self._lengths = [max(map(len, each.states)) for each in examples]
+        self._generator = torch.Generator().manual_seed(settings.seed)
+        self._average = AveragedModel(network.trained, avg_fn=_average)
+        self._optimizer = torch.optim.AdamW(network.trained.parameters(), lr=settings.rate)
+        self._optimizer.register_step_post_hook(lambda *_: self._average.update_parameters(network.trained))
+
+    def train_epoch(self) -> float:
+        """Read all questions once, in a random order; returns the mean loss."""
+        order = torch.randperm(len(self._examples), generator=self._generator).tolist()
+        batches = similar_length_batches(order, self._lengths, self._batch)
+        self._network.upper.train()
+        loss = train_epoch(([self._examples[i] for i in each] for each in batches), self._compute_loss, self._optimizer)
+        self._network.upper.eval()
+        return loss
+
+    def _compute_loss(self, examples: list[Example]) -> torch.Tensor:
+        scored = zip(examples, score_examples(self._network, examples), strict=True)
+        return torch.stack([torch.logsumexp(scores, 0) - scores[example.gold] for example, scores in scored]).mean()
+
+    def evaluate_average(self, held_out: Sequence[Example]) -> tuple[float, dict[str, torch.Tensor]]:
+        """Held-out accuracy of the averaged weights, and these weights in half precision."""
+        trained = self._network.trained
+        last_step = deepcopy(trained.state_dict())
+        trained.load_state_dict(self._average.module.state_dict())
+        accuracy = measure_accuracy(self._network, held_out)
+        weights = {name: value.detach().half().cpu().clone() for name, value in trained.state_dict().items()}
+        trained.load_state_dict(last_step)
+        return accuracy, weights
 
 
 def _average(average: torch.Tensor, weights: torch.Tensor, step: torch.Tensor | int) -> torch.Tensor:
     """The moving average with the weights of the next step: a plain mean until it has enough steps."""
     return average.lerp(weights, max(1 - _DECAY, 1 / (int(step) + 1)))
-
-
-def _train_epoch(
-    network: ReaderNetwork,
-    examples: Sequence[Example],
-    batches: Iterable[list[int]],
-    optimizer: torch.optim.Optimizer,
-    average: AveragedModel,
-) -> float:
-    """One pass over the questions; returns the mean loss."""
-    network.upper.train()
-    total = 0.0
-    for batch in batches:
-        chosen = [examples[number] for number in batch]
-        scored = zip(chosen, score_examples(network, chosen), strict=True)
-        loss = torch.stack([torch.logsumexp(scores, 0) - scores[example.gold] for example, scores in scored]).mean()
-        optimizer.zero_grad()
-        torch.autograd.backward(loss)
-        optimizer.step()
-        average.update_parameters(network.trained)
-        total += float(loss.detach()) * len(batch)
-    network.upper.eval()
-    return total / len(examples)
 
 
 def train_reader(
