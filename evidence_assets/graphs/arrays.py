@@ -133,6 +133,14 @@ class GraphArrays:
         """All slots of nodes: for each slot, the position of its node in `nodes`, and its number."""
         return np.repeat(np.arange(len(nodes)), self.degree(nodes)), row_positions(self.offsets, nodes)
 
+    def neighbour_pairs(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """(position in `nodes`, neighbour) of each node's distinct neighbours, ascending."""
+        owner, slots = self.slots_of(nodes)
+        others = self.neighbours[slots].astype(np.int64)
+        is_first = np.ones(len(others), dtype=np.bool_)
+        is_first[1:] = (others[1:] != others[:-1]) | (owner[1:] != owner[:-1])
+        return owner[is_first], others[is_first]
+
     def edges_between(self, a: int, b: int) -> list[tuple[int, bool]]:
         """Edges between two nodes as (edge id, whether it runs from a to b), by id."""
         row = self.neighbours[self.offsets[a] : self.offsets[a + 1]]
@@ -162,52 +170,32 @@ class GraphArrays:
         is_visited = np.zeros(self.n_nodes, dtype=np.bool_)
         budget = self.n_nodes if max_nodes is None else max_nodes
         levels: list[IntArray] = []
-        dropped: list[IntArray] = []
+        dropped: list[IntArray] = [NO_NODES]
         for hop in range(hops + 1):
             if hop:
                 frontier, dropped_pairs = self._expand(frontier, is_visited, cap, score)
                 dropped.append(dropped_pairs)
             if len(frontier) > budget:
-                # The frontier ascends, so a stable sort resolves ties to the smaller id.
-                best = np.argsort(-score(frontier), kind="stable")
-                dropped_nodes = np.sort(frontier[best[budget:]])
-                dropped.append(np.column_stack([np.full(len(dropped_nodes), OVER_BUDGET), dropped_nodes]))
-                frontier = np.sort(frontier[best[:budget]])
+                frontier, dropped_pairs = _apply_cap(np.full(len(frontier), OVER_BUDGET), frontier, budget, score)
+                dropped.append(dropped_pairs)
             is_visited[frontier] = True
             levels.append(frontier)
             budget -= len(frontier)
-            if not len(frontier) or not budget:
+            if not budget:
                 break
-        nodes = np.concatenate(levels)
         hop_of = np.repeat(np.arange(len(levels)), [len(level) for level in levels])
-        order = np.argsort(nodes, kind="stable")
-        nodes = nodes[order]
-        return self.subgraph(nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NO_NODES, *dropped]))
+        return self.induced_subgraph(np.concatenate(levels), hop_of, np.concatenate(dropped))
 
     def _expand(
         self, frontier: IntArray, is_visited: BoolArray, cap: int | None, score: ScoreNodes
     ) -> tuple[IntArray, IntArray]:
         """New neighbours of the frontier under the hub cap, and the dropped (hub, node) pairs."""
-        owner = np.repeat(np.arange(len(frontier), dtype=np.int32), self.degree(frontier))
-        nodes = self.neighbours[row_positions(self.offsets, frontier)].astype(np.int64)
+        owner, nodes = self.neighbour_pairs(frontier)
         is_new = ~is_visited[nodes]
-        # Slots are sorted by neighbour per owner, so parallel edges are adjacent.
-        is_new[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
-        owner = owner[is_new]
-        nodes = nodes[is_new]
         if cap is None:
-            return sorted_unique(nodes), NO_NODES
-        counts = np.bincount(owner, minlength=len(frontier))
-        is_over_cap = (counts > cap)[owner]
-        uncapped_nodes = nodes[~is_over_cap]
-        owner = owner[is_over_cap]
-        nodes = nodes[is_over_cap]
-        order = np.lexsort((-score(nodes), owner))  # stable: ties go to the smaller node
-        owner = owner[order]
-        nodes = nodes[order]
-        is_dropped = np.arange(len(owner)) - np.searchsorted(owner, owner) >= cap
-        dropped = np.column_stack([frontier[owner[is_dropped]], nodes[is_dropped]])
-        return sorted_unique(np.concatenate([uncapped_nodes, nodes[~is_dropped]])), dropped[np.lexsort(dropped.T[::-1])]
+            return sorted_unique(nodes[is_new]), NO_NODES
+        kept_nodes, dropped = _apply_cap(frontier[owner[is_new]], nodes[is_new], cap, score)
+        return sorted_unique(kept_nodes), dropped
 
     def edges_at(self, nodes: IntArray) -> IntArray:
         """Ids of all edges with at least one end in `nodes`, ascending."""
@@ -219,6 +207,12 @@ class GraphArrays:
         is_member[nodes] = True
         slots = row_positions(self.offsets, nodes)
         return sorted_unique(self.slot_edges[slots[is_member[self.neighbours[slots]]]]).astype(np.int64)
+
+    def induced_subgraph(self, nodes: IntArray, hop: IntArray, dropped: IntArray) -> Subgraph:
+        """Build the subgraph of distinct nodes in any order, and of all edges between them."""
+        order = np.argsort(nodes, kind="stable")
+        nodes = nodes[order]
+        return self.subgraph(nodes, hop[order], self.edges_among(nodes), dropped)
 
     def subgraph(self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NO_NODES) -> Subgraph:
         """Build a subgraph from ascending nodes, their distances and the edges between them."""
@@ -233,6 +227,16 @@ def row_positions(offsets: IntArray, nodes: IntArray) -> IntArray:
     ends = np.cumsum(counts)
     positions: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
     return positions
+
+
+def _apply_cap(hubs: IntArray, nodes: IntArray, cap: int, score: ScoreNodes) -> tuple[IntArray, IntArray]:
+    """The `cap` best nodes of each hub, and the dropped (hub, node) pairs, for ascending pairs of hubs and nodes."""
+    hubs_over_cap = hubs[cap:][hubs[cap:] == hubs[: len(hubs) - cap]]
+    rows = np.flatnonzero(np.isin(hubs, hubs_over_cap))
+    order = np.lexsort((-score(nodes[rows]), hubs[rows]))
+    ranks = np.arange(len(rows)) - np.searchsorted(hubs[rows], hubs[rows])
+    dropped = np.sort(rows[order[ranks >= cap]])
+    return np.delete(nodes, dropped), np.column_stack([hubs[dropped], nodes[dropped]])
 
 
 class TypedGraph:

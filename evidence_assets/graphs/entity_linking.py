@@ -12,10 +12,9 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
-from evidence_assets.graphs.arrays import find_positions
+from evidence_assets.graphs.arrays import IntArray, find_positions
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.embedding import Encode
@@ -55,7 +54,7 @@ class NameVectors:
         self._index = index
         self._encode = encode
 
-    def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, NDArray[np.int64]]]:
+    def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, IntArray]]:
         """The best cosine of each concept, and the rows of the surface forms with that cosine."""
         if not concepts:
             return []
@@ -75,9 +74,7 @@ class EntityLinker:
     ((4,), (3, 4), 'fuzzy')
     """
 
-    def __init__(
-        self, surfaces: Sequence[str] | pl.Series, nodes: Sequence[int] | NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, surfaces: Sequence[str] | pl.Series, nodes: Sequence[int] | IntArray | None = None) -> None:
         owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
         self._surfaces = pl.Series(surfaces, dtype=pl.String).rechunk()
         self._owners = owners
@@ -163,10 +160,10 @@ class EntityLinker:
         same_rows = [row for row, name in zip(rows, names, strict=True) if " ".join(name.casefold().split()) == folded]
         return self._link(concept, "normalised", 1.0, np.array(same_rows) if same_rows else rows)
 
-    def _rows_of(self, key_id: int) -> NDArray[np.int64]:
+    def _rows_of(self, key_id: int) -> IntArray:
         return np.asarray(self._rows[self._starts[key_id] : self._starts[key_id + 1]])
 
-    def _link(self, concept: str, rule: Rule, score: float, rows: NDArray[np.int64]) -> Link:
+    def _link(self, concept: str, rule: Rule, score: float, rows: IntArray) -> Link:
         return Link(concept, rule, score, tuple(sorted_unique(self._owners[rows]).tolist()))
 
     @cached_property

@@ -11,36 +11,35 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 from evidence_assets.lake.array_files import sorted_unique
-from evidence_assets.models.vectors import softmax, unit_rows
+from evidence_assets.models.vectors import Array, softmax, unit_rows
 
 
-def _split_heads(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
+def _split_heads(vectors: FloatArray, heads: int) -> Array:
     """Split unit vectors into ``heads`` slices: heads × n × d/heads; ``heads`` must divide d."""
     unit = unit_rows(np.asarray(vectors, dtype=np.float64))
     return unit.reshape(len(unit), heads, -1).transpose(1, 0, 2)
 
 
-def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
+def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> Array:
     """Attention of each query to the keys: ``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors."""
     return np.asarray(_attention_by_head(_split_heads(queries, heads), _split_heads(keys, heads)).mean(axis=0))
 
 
-def _attention_by_head(q: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.float64]:
+def _attention_by_head(q: Array, k: Array) -> Array:
     return softmax(q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2]))
 
 
-def self_attention(vectors: FloatArray, heads: int = 4) -> NDArray[np.float64]:
+def self_attention(vectors: FloatArray, heads: int = 4) -> Array:
     """The value matrix: each row becomes the attention-weighted mean of all rows, head by head."""
     x = _split_heads(vectors, heads)
     mixed = _attention_by_head(x, x) @ x
     return np.asarray(mixed.transpose(1, 0, 2).reshape(len(vectors), -1), dtype=np.float64)
 
 
-def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
+def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> Array:
     """Mean cosine between the slices over all heads: attention before the softmax, from −1 to 1."""
     q = unit_rows(_split_heads(query[None, :], heads))
     k = unit_rows(_split_heads(keys, heads))
@@ -89,25 +88,25 @@ def expand(
         new_nodes = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
         if not len(new_nodes):
             continue
-        keys = np.asarray(node_vectors[new_nodes])
-        if settings.score == "softmax":
-            alpha = attention_weights(phrase[None, :], keys, settings.heads)[0]
-        else:
-            alpha = head_cosine(phrase, keys, settings.heads)
-        if len(new_nodes) > settings.max_neighbours:
-            best = np.sort(np.lexsort((new_nodes, -alpha))[: settings.max_neighbours])
-            new_nodes = new_nodes[best]
-            alpha = alpha[best]
+        alpha = _attend_to_nodes(phrase, np.asarray(node_vectors[new_nodes]), settings)
+        best = np.sort(np.argsort(-alpha, kind="stable")[: settings.max_neighbours])
         max_distance = max(max_distance, distance + 1)
-        for node, weight in zip(new_nodes.tolist(), (alpha - settings.penalty * (distance + 1)).tolist(), strict=True):
+        weights = alpha - settings.penalty * (distance + 1)
+        for node, weight in zip(new_nodes[best].tolist(), weights[best].tolist(), strict=True):
             scores[node] = weight
             heapq.heappush(queue, (-weight, distance + 1, node))
     return scores
 
 
+def _attend_to_nodes(phrase: FloatArray, keys: FloatArray, settings: ExpansionSettings) -> Array:
+    if settings.score == "softmax":
+        return attention_weights(phrase[None, :], keys, settings.heads).ravel()
+    return head_cosine(phrase, keys, settings.heads)
+
+
 def node_attention(
     question: FloatArray, nodes: IntArray, node_vectors: FloatArray, *, options: Sequence[IntArray] = (), heads: int = 4
-) -> NDArray[np.float64]:
+) -> Array:
     """Attention weight of each node from the question and its options; weights sum to 1.
 
     The question's vectors and each option's neighbourhood pass through self-attention and attend to the nodes, so nodes
@@ -117,7 +116,7 @@ def node_attention(
         return np.zeros(0)
     keys = np.asarray(node_vectors[nodes])
 
-    def mean_weights(vectors: FloatArray) -> NDArray[np.float64]:
+    def mean_weights(vectors: FloatArray) -> Array:
         return np.asarray(attention_weights(self_attention(vectors, heads), keys, heads).mean(axis=0))
 
     weights = mean_weights(question)
@@ -134,53 +133,64 @@ def find_bridges(
     paths are added first, and only between separate components: a minimum spanning tree (Mehlhorn 1988). The search
     ends when all components are connected, when paths exceed ``max_length`` edges, or after ``max_visited`` nodes.
     """
-    start = sorted_unique(np.asarray(nodes, dtype=np.int64))
-    if len(start) < 2:
+    ring = sorted_unique(np.asarray(nodes, dtype=np.int64))
+    if len(ring) < 2:
         return []
-
-    from scipy.cluster.hierarchy import DisjointSet  # imports in 0.3 s; not needed for one node
-
-    components = DisjointSet(start.tolist())
-    for edge in graph.edges_among(start).tolist():
-        components.merge(int(graph.heads[edge]), int(graph.tails[edge]))
-    component_of = {node: components[node] for node in start.tolist()}
-    depth = dict.fromkeys(component_of, 0)
-    predecessors: dict[int, tuple[int, int]] = {}
-    paths: list[list[int]] = []
-    ring = start
-    radius = 0
-    while len(ring) and 2 * radius <= max_length and components.n_subsets > 1:
-        owner, slots = graph.slots_of(ring)
-        meetings: list[tuple[int, int, int, int]] = []
-        next_ring: list[int] = []
-        for position, slot in zip(owner.tolist(), slots.tolist(), strict=True):
-            u = int(ring[position])
-            v = int(graph.neighbours[slot])
-            edge = int(graph.slot_edges[slot])
-            if v not in component_of:
-                if len(component_of) >= max_visited:
-                    return paths
-                component_of[v] = component_of[u]
-                depth[v] = radius + 1
-                predecessors[v] = (u, edge)
-                next_ring.append(v)
-            elif component_of[u] != component_of[v] and depth[v] <= radius:
-                meetings.append((depth[u] + depth[v] + 1, edge, u, v))
+    search = _BridgeSearch(graph, ring, max_visited)
+    bridges: list[list[int]] = []
+    for _ in range(max_length // 2 + 1):
+        if search.components.n_subsets == 1:
+            break
+        ring, meetings = search.grow(ring)
+        if len(search.component_of) > max_visited:
+            break
         # Paths of at most 2·radius + 1 edges have met by now; the next ring finds longer ones.
-        for length, edge, u, v in sorted(meetings):
-            if length <= max_length and components.merge(component_of[u], component_of[v]):
-                paths.append([*_edges_to_start(u, predecessors)[::-1], edge, *_edges_to_start(v, predecessors)])
-        ring = np.array(sorted(next_ring), dtype=np.int64)
-        radius = radius + 1
-    return paths
+        for length, _, u, v, path in sorted(meetings):
+            if length <= max_length and search.components.merge(search.component_of[u], search.component_of[v]):
+                bridges.append(path)
+    return bridges
 
 
-def _edges_to_start(node: int, predecessors: dict[int, tuple[int, int]]) -> list[int]:
-    edges = []
-    while node in predecessors:
-        node, edge = predecessors[node]
-        edges.append(edge)
-    return edges
+_Meeting = tuple[int, int, int, int, list[int]]
+"""Length of a path, its edge between nodes u and v of two components, u, v, and all its edges."""
+
+
+class _BridgeSearch:
+    """The components of a subgraph, which grow ring by ring.
+
+    ``component_of``: A node of the component that has reached each visited node.
+    """
+
+    def __init__(self, graph: GraphArrays, nodes: IntArray, max_visited: int) -> None:
+        from scipy.cluster.hierarchy import DisjointSet  # imports in 0.3 s; not needed for one node
+
+        self._graph = graph
+        self._max_visited = max_visited
+        self.components = DisjointSet(nodes.tolist())
+        for edge in graph.edges_among(nodes).tolist():
+            self.components.merge(int(graph.heads[edge]), int(graph.tails[edge]))
+        self.component_of = {node: self.components[node] for node in nodes.tolist()}
+        self._trails: dict[int, tuple[int, ...]] = dict.fromkeys(self.component_of, ())
+        """Edges from the component to each visited node."""
+
+    def grow(self, ring: IntArray) -> tuple[IntArray, list[_Meeting]]:
+        """The next ring, and where two components meet."""
+        owner, slots = self._graph.slots_of(ring)
+        columns = (ring[owner], self._graph.slot_edges[slots], self._graph.neighbours[slots])
+        next_ring: list[int] = []
+        meetings: list[_Meeting] = []
+        for u, edge, v in zip(*(column.tolist() for column in columns), strict=True):
+            trail = self._trails[u]
+            if v not in self._trails:
+                self._trails[v] = (*trail, edge)
+                self.component_of[v] = self.component_of[u]
+                next_ring.append(v)
+                if len(self.component_of) > self._max_visited:
+                    break
+            elif self.component_of[u] != self.component_of[v] and len(self._trails[v]) <= len(trail):
+                path = [*trail, edge, *reversed(self._trails[v])]
+                meetings.append((len(path), edge, u, v, path))
+        return np.array(sorted(next_ring), dtype=np.int64), meetings
 
 
 def nearest_nodes(query: FloatArray, node_vectors: FloatArray, k: int) -> IntArray:

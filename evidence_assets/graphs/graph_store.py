@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import cache, lru_cache, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import cast
 
@@ -33,6 +34,7 @@ from evidence_assets.lake.store import Lake, Stamp
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building
+from evidence_assets.retrieval.corpus import shard_versions, sorted_shards
 from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fill_vectors
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 from evidence_assets.text.chunking import split_chunks
@@ -45,12 +47,6 @@ MAPPED_COLUMNS_FORMAT = 1
 """Version of the memory-mapped columns."""
 EDGES_PER_BATCH = 1 << 20
 ReportProgress = Callable[[int, int], None]
-
-
-def _read_built_from(folder: Path) -> str:
-    """Read from which version of the tables the arrays in a folder were built; empty if there are none."""
-    path = folder / "meta.json"
-    return str(open_json(path)["built_from"]) if path.exists() else ""
 
 
 def tables_version(lake: Lake, name: str, *kinds: str) -> str:
@@ -117,14 +113,8 @@ def build_name_vectors(
 
 def passages_version(lake: Lake, name: str, encoder_name: str = "") -> str:
     """Version of the inputs of the passage files."""
-    asset = key_for_model(f"knowledge/{name}/passages", encoder_name)
-    shards = [(shard, lake.stored_version("kg_passages", asset, shard)) for shard in passage_shards(lake, asset)]
+    shards = shard_versions(lake, "kg_passages", key_for_model(f"knowledge/{name}/passages", encoder_name))
     return content_id(lake.stored_version("kg_nodes", f"knowledge/{name}/nodes"), shards)
-
-
-def passage_shards(lake: Lake, asset: str) -> list[str]:
-    """Materialized shards of a graph's passages."""
-    return sorted(filter(str.isdecimal, lake.partitions("kg_passages", asset)), key=int)
 
 
 def build_passage_files(
@@ -135,7 +125,7 @@ def build_passage_files(
 
     def batches() -> Iterator[pa.RecordBatch]:
         asset = key_for_model(f"{prefix}/passages", encoder_name)
-        for shard in passage_shards(lake, asset):
+        for shard in sorted_shards(lake, "kg_passages", asset):
             with pq.ParquetFile(lake.path("kg_passages", asset, shard)) as file:
                 yield from file.iter_batches(TEXTS_PER_BLOCK, columns=PASSAGE_COLUMNS)
 
@@ -160,72 +150,107 @@ def open_graph(lake: Lake, name: str, encoder: Encoder, encoder_name: str = "") 
     name in the profile, empty for the default.
     """
     prefix = f"knowledge/{name}"
-    tables = (("kg_nodes", f"{prefix}/nodes"), ("kg_edges", f"{prefix}/edges"))
+    tables = [("kg_nodes", f"{prefix}/nodes"), ("kg_edges", f"{prefix}/edges")]
     for table, key in tables:
         if not lake.partitions(table, key):
             raise StaleInput(f"{key} is missing; materialize it first")
-    keys = [key_for_model(f"{prefix}/{p}", encoder_name) for p in ("passages", "node_vectors", "passage_index")]
-    indexes = [("indexes", key) for key in (f"{prefix}/csr", *keys[1:])]
-    stamp = lake.stamp(*tables, ("kg_passages", keys[0]), *indexes)
+    passages = key_for_model(f"{prefix}/passages", encoder_name)
+    indexes = [key_for_model(f"{prefix}/{part}", encoder_name) for part in ("node_vectors", "passage_index")]
+    files = [("kg_passages", passages), *(("indexes", key) for key in (f"{prefix}/csr", *indexes))]
+    stamp = lake.stamp(*tables, *files)
     return _open_graph(str(lake.root), name, cast(Hashable, encoder), encoder_name, stamp)
 
 
 @lru_cache(maxsize=4)
 def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp: Stamp) -> KnowledgeGraph:
-    lake = Lake(root)
-    prefix = f"knowledge/{name}"
-    name_vectors = key_for_model(f"{prefix}/node_vectors", encoder_name)
-    passage_rows = key_for_model(f"{prefix}/passages", encoder_name)
-    version = tables_version(lake, name, "nodes", "edges")
-    model_id = f"{encoder.model_id}@{encoder.revision}"
-
-    def column(kind: str, name: str) -> pl.Series:
-        arrow_file = lake.index_folder(f"{prefix}/csr") / f"{kind}.arrow"
-        if name in MAPPED_COLUMNS[kind] and arrow_file.exists() and _read_built_from(arrow_file.parent) == version:
-            return pl.read_ipc(arrow_file, columns=[name], memory_map=True)[name]
-        return lake.read(f"kg_{kind}", f"{prefix}/{kind}", columns=[name])[name]
-
-    def read_structure() -> GraphStructure:
-        folder = lake.index_folder(f"{prefix}/csr")
-        if _read_built_from(folder) != version:
-            return build_structure(column("nodes", "node_id"), _read_edge_blocks(lake, prefix))
-        relations = json.loads((folder / "relations.json").read_text(encoding="utf-8"))
-        return GraphStructure(GraphArrays.open(folder), tuple(relations))
-
-    @cache
-    def names() -> VectorIndex:
-        return _open_index(lake.index_folder(name_vectors), name_vectors_version(lake, name), model_id)
-
-    def form_vectors() -> FloatArray:
-        names()
-        return open_array(lake.index_folder(name_vectors) / "vectors.npy")
-
-    def passage_files() -> PassageFiles:
-        folder = lake.index_folder(key_for_model(f"{prefix}/passage_index", encoder_name))
-        return PassageFiles(folder, _open_index(folder, passages_version(lake, name, encoder_name), model_id))
-
-    def passages() -> pl.DataFrame:
-        shards = passage_shards(lake, passage_rows)
-        if not shards:
-            raise StaleInput(f"{passage_rows} is missing; materialize it first")
-        return pl.concat([lake.read("kg_passages", passage_rows, shard) for shard in shards])
-
+    files = _GraphFiles(Lake(root), name, encoder, encoder_name)
+    vectors = GraphVectors(
+        partial(encode_texts, encoder),
+        cache(files.open_form_vectors),
+        lambda: files.names,
+        cache(files.read_passages),
+        cache(files.open_passage_files),
+    )
     return KnowledgeGraph(
         name,
-        content_id(version, model_id),
-        read_structure,
-        cache(partial(column, "nodes")),
-        cache(partial(column, "edges")),
-        GraphVectors(partial(encode_texts, encoder), cache(form_vectors), names, cache(passages), cache(passage_files)),
+        content_id(files.tables_version, files.model_id),
+        files.read_structure,
+        cache(partial(files.read_column, "nodes")),
+        cache(partial(files.read_column, "edges")),
+        vectors,
     )
 
 
-def _open_index(folder: Path, version: str, model: str) -> VectorIndex:
-    """Open an index; raises StaleInput if it has other rows or another model."""
-    index = VectorIndex(folder, expected=version)
-    if index.meta.model_id != model:
-        raise StaleInput(f"the vectors in {folder} are from {index.meta.model_id}, not {model}; materialize them again")
-    return index
+@dataclass(frozen=True)
+class _GraphFiles:
+    """Files of a graph, and of the vectors of one encoder."""
+
+    lake: Lake
+    name: str
+    encoder: Encoder
+    encoder_name: str
+
+    @property
+    def model_id(self) -> str:
+        return f"{self.encoder.model_id}@{self.encoder.revision}"
+
+    @cached_property
+    def tables_version(self) -> str:
+        return tables_version(self.lake, self.name, "nodes", "edges")
+
+    @property
+    def _arrays_folder(self) -> Path:
+        return self.lake.index_folder(f"knowledge/{self.name}/csr")
+
+    def _has_arrays(self) -> bool:
+        """Whether there are arrays of the current tables."""
+        path = self._arrays_folder / "meta.json"
+        return path.exists() and open_json(path)["built_from"] == self.tables_version
+
+    def read_column(self, kind: str, column: str) -> pl.Series:
+        arrow_file = self._arrays_folder / f"{kind}.arrow"
+        if column in MAPPED_COLUMNS[kind] and arrow_file.exists() and self._has_arrays():
+            return pl.read_ipc(arrow_file, columns=[column], memory_map=True)[column]
+        return self.lake.read(f"kg_{kind}", f"knowledge/{self.name}/{kind}", columns=[column])[column]
+
+    def read_structure(self) -> GraphStructure:
+        if not self._has_arrays():
+            edges = _read_edge_blocks(self.lake, f"knowledge/{self.name}")
+            return build_structure(self.read_column("nodes", "node_id"), edges)
+        relations = json.loads((self._arrays_folder / "relations.json").read_text(encoding="utf-8"))
+        return GraphStructure(GraphArrays.open(self._arrays_folder), tuple(relations))
+
+    def _index_folder(self, part: str) -> Path:
+        return self.lake.index_folder(key_for_model(f"knowledge/{self.name}/{part}", self.encoder_name))
+
+    def _open_index(self, part: str, version: str) -> VectorIndex:
+        """Open an index; raises StaleInput if it has other rows or another model."""
+        folder = self._index_folder(part)
+        index = VectorIndex(folder, expected=version)
+        if index.meta.model_id != self.model_id:
+            raise StaleInput(
+                f"the vectors in {folder} are from {index.meta.model_id}, not {self.model_id}; materialize them again"
+            )
+        return index
+
+    @cached_property
+    def names(self) -> VectorIndex:
+        return self._open_index("node_vectors", name_vectors_version(self.lake, self.name))
+
+    def open_form_vectors(self) -> FloatArray:
+        _ = self.names  # raises StaleInput if the vectors are stale
+        return open_array(self._index_folder("node_vectors") / "vectors.npy")
+
+    def open_passage_files(self) -> PassageFiles:
+        version = passages_version(self.lake, self.name, self.encoder_name)
+        return PassageFiles(self._index_folder("passage_index"), self._open_index("passage_index", version))
+
+    def read_passages(self) -> pl.DataFrame:
+        asset = key_for_model(f"knowledge/{self.name}/passages", self.encoder_name)
+        shards = sorted_shards(self.lake, "kg_passages", asset)
+        if not shards:
+            raise StaleInput(f"{asset} is missing; materialize it first")
+        return pl.concat([self.lake.read("kg_passages", asset, shard) for shard in shards])
 
 
 def encode_texts(encoder: Encoder, texts: Sequence[str]) -> FloatArray:

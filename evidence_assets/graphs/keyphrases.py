@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.retrieval.embedding import Encode
 from evidence_assets.text.words import STOP_WORDS, is_filler, name_key, words_with_offsets
 
@@ -85,7 +84,7 @@ def extract_concepts(texts: Sequence[str], encode: Encode, *, top_n: int) -> lis
     return concepts
 
 
-def _marginal_relevance(relevance: NDArray[np.float64], similarity: NDArray[np.float64], n: int) -> list[int]:
+def _marginal_relevance(relevance: Array, similarity: Array, n: int) -> list[int]:
     # Rounding makes ties deterministic.
     relevance = np.round(relevance, 6)
     similarity = np.round(similarity, 6)

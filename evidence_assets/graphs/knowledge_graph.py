@@ -9,16 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import GraphArrays, IntArray, TypedGraph, find_positions
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
+from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import PassageFiles
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.corpus import vector_matrix
-from evidence_assets.retrieval.embedding import Encode
+from evidence_assets.retrieval.embedding import Encode, vector_matrix
 from evidence_assets.retrieval.vector_index import VectorIndex
 
 ReadColumn = Callable[[str], pl.Series]
@@ -44,7 +43,7 @@ class SurfaceForms(NamedTuple):
     """Names in the order of nodes, then aliases, each with its node number."""
 
     texts: pl.Series
-    owners: NDArray[np.int64]
+    owners: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +218,7 @@ class KnowledgeGraph:
                 f"some {kind}s of {self.name} have no vectors: knowledge/{self.name}/passages is older than the graph; "
                 "materialize it again"
             )
-        return vector_matrix(rows["vector"]) if len(ids) else self.vectors.encode([])
+        return vector_matrix(rows["vector"].to_arrow()) if len(ids) else self.vectors.encode([])
 
 
 def encode_categories(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
@@ -232,7 +231,7 @@ def encode_categories(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
 def build_structure(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> GraphStructure:
     """Build arrays from batches of ``kg_edges`` rows and ascending node ids."""
     first_codes: dict[str, int] = {}
-    columns: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int32)] for name in ("head_id", "relation", "tail_id")}
+    columns: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int32)] for name in ENDS}
     for block in edges:
         for side in ("head_id", "tail_id"):
             numbers = find_positions(node_ids, block[side]).astype(np.int32)
@@ -243,7 +242,7 @@ def build_structure(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> Graph
         columns["relation"].append(
             np.array([first_codes.setdefault(name, len(first_codes)) for name in names], np.int32)[codes]
         )
-    heads, relations, tails = (np.concatenate(columns.pop(name)) for name in tuple(columns))
+    heads, relations, tails = (np.concatenate(columns.pop(name)) for name in ENDS)
     code_of = {name: number for number, name in enumerate(sorted(first_codes))}
     new_codes = np.array([code_of[name] for name in first_codes], np.int32)
     return GraphStructure(GraphArrays.from_edges(len(node_ids), heads, new_codes[relations], tails), tuple(code_of))

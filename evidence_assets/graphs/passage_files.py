@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, find_positions, row_positions
 from evidence_assets.lake.array_files import ArrayWriter, open_array, open_asset_file, open_batches, sorted_unique
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.retrieval import index_building
+from evidence_assets.retrieval.embedding import vector_matrix
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 
 SimilarityMethod = Literal["vector", "multi_vector"]
@@ -46,6 +47,24 @@ def write_passage_files(
     ``order.npy`` lists the rows of ``vectors.npy`` by node, ``bounds.npy`` the start of each node in it, ``owners.npy``
     the node of each row. Memory: one batch, 12 bytes per passage, and the index.
     """
+    owners, ordinals = _copy_passages(folder, node_ids, batches, dimensions)
+    order = np.lexsort((ordinals, owners))
+    bounds = np.searchsorted(owners[order], np.arange(len(node_ids) + 1))
+    if (np.diff(bounds) == 0).any():
+        raise StaleInput("some nodes have no passage; materialize the graph's passages again")
+    for name, array in (("owners", owners), ("order", order), ("bounds", bounds)):
+        np.save(folder / f"{name}.npy", array.astype(np.int32 if len(owners) < 2**31 else np.int64))
+    options: dict[str, Any] = {"built_from": built_from, "model_id": model_id, "memory": memory, "progress": report}
+    (folder / "means").mkdir()
+    _write_means(folder, order, bounds, dimensions)
+    index_building.write_index(folder / "means", **options)
+    return index_building.write_index(folder, **options)
+
+
+def _copy_passages(
+    folder: Path, node_ids: pl.Series, batches: Iterable[pa.RecordBatch], dimensions: int
+) -> tuple[IntArray, IntArray]:
+    """Write vectors and locations of the passages of nodes; returns the node and the ordinal of each."""
     owners: list[IntArray] = [np.zeros(0, np.int64)]
     ordinals: list[IntArray] = [np.zeros(0, np.int64)]
     with (
@@ -64,20 +83,9 @@ def write_passage_files(
                 )
             owners.append(numbers)
             ordinals.append(rows.column("ordinal").to_numpy())
-            vectors.add(rows.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(rows), -1))
+            vectors.add(vector_matrix(rows.column("vector")))
             locations.write_batch(rows.select(LOCATION_SCHEMA.names).cast(LOCATION_SCHEMA))
-    owner = np.concatenate(owners)
-    order = np.lexsort((np.concatenate(ordinals), owner))
-    bounds = np.searchsorted(owner[order], np.arange(len(node_ids) + 1))
-    if (np.diff(bounds) == 0).any():
-        raise StaleInput("some nodes have no passage; materialize the graph's passages again")
-    for name, array in (("owners", owner), ("order", order), ("bounds", bounds)):
-        np.save(folder / f"{name}.npy", array.astype(np.int32 if len(owner) < 2**31 else np.int64))
-    options: dict[str, Any] = {"built_from": built_from, "model_id": model_id, "memory": memory, "progress": report}
-    (folder / "means").mkdir()
-    _write_means(folder, order, bounds, dimensions)
-    index_building.write_index(folder / "means", **options)
-    return index_building.write_index(folder, **options)
+    return np.concatenate(owners), np.concatenate(ordinals)
 
 
 def _write_means(folder: Path, order: IntArray, bounds: IntArray, dimensions: int) -> None:
@@ -113,7 +121,7 @@ class PassageFiles:
         counts = self._bounds[nodes + 1] - self._bounds[nodes]
         return self._order[row_positions(self._bounds, nodes)], np.cumsum(counts) - counts
 
-    def similarities(self, query: FloatArray, nodes: IntArray, method: SimilarityMethod) -> NDArray[np.float64]:
+    def similarities(self, query: FloatArray, nodes: IntArray, method: SimilarityMethod) -> Array:
         """Similarity of a question to nodes: to the mean of their passages, or to the nearest passage."""
         if not len(nodes):
             return np.zeros(0)

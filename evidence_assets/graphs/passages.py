@@ -17,7 +17,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import build_table
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fill_vectors
+from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fill_vectors, vector_column
 from evidence_assets.text.chunking import split_chunks
 
 VERSION = "1"
@@ -68,16 +68,18 @@ def node_passages(
     for node, (node_id, name, kind, document) in enumerate(nodes):
         if not accepts(node_id):
             continue
-        title = f"{name} ({graph.type_names[kind]})"
-        document_limit = max(1, limit - encoder.count_tokens([title])[0] - 1)
-        spans = [(c.start, c.end) for c in split_chunks(document, encoder.count_tokens, document_limit)] or [(0, 0)]
-        relation_text = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, MAX_RELATIONS))
-        pieces = [(a, b, f"{title}: {document[a:b]}" if b else title) for a, b in spans]
-        pieces += [
-            (-1, -1, relation_text[c.start : c.end]) for c in split_chunks(relation_text, encoder.count_tokens, limit)
-        ]
-        for ordinal, (start, end, text) in enumerate(pieces):
-            yield Passage("node", node_id, ordinal, start, end, text)
+        pieces = _split_document(f"{name} ({graph.type_names[kind]})", document, encoder, limit)
+        relations = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, MAX_RELATIONS))
+        pieces += [(-1, -1, relations[c.start : c.end]) for c in split_chunks(relations, encoder.count_tokens, limit)]
+        for ordinal, piece in enumerate(pieces):
+            yield Passage("node", node_id, ordinal, *piece)
+
+
+def _split_document(title: str, document: str, encoder: Encoder, limit: int) -> list[tuple[int, int, str]]:
+    """(start, end, text) of the pieces of a node's document, each after the title."""
+    document_limit = max(1, limit - encoder.count_tokens([title])[0] - 1)
+    chunks = split_chunks(document, encoder.count_tokens, document_limit)
+    return [(c.start, c.end, f"{title}: {document[c.start : c.end]}") for c in chunks] or [(0, 0, title)]
 
 
 def passage_table(
@@ -99,9 +101,7 @@ def passage_table(
         names = ("passage_id", *(field.name for field in fields(Passage)))
         columns = {
             **{name: [getattr(passage, name) for passage in block] for name in names},
-            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), encoder.dimensions).cast(
-                pa.list_(pa.float32())
-            ),
+            "vector": vector_column(vectors),
             "model_id": [model_id] * len(block),
             "input_hash": hashes.astype("U32"),
         }

@@ -63,7 +63,7 @@ def shortest_paths(
     for target in ends[initial[ends] != EXCLUDED].tolist():
         distance = _distances_to(graph, target, initial, max_length)
         reachable = starts[(distance[starts] > 0) & (distance[starts] <= max_length)].tolist()
-        paths += islice(_iterate_paths(graph, distance, reachable, relevance, max_paths), top)
+        paths += islice(_PathsToTarget(graph, distance, relevance).iterate(reachable, max_paths), top)
     return sorted(paths, key=lambda path: (-path.score, len(path.nodes), path.nodes))[:top]
 
 
@@ -79,48 +79,54 @@ def _distances_to(graph: GraphArrays, target: int, initial: IntArray, max_length
     return distance
 
 
-def _descents(graph: GraphArrays, distance: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
-    """(position in `nodes`, next node) of all steps towards the target, without parallel edges."""
-    owner, slots = graph.slots_of(nodes)
-    others = graph.neighbours[slots].astype(np.int64)
-    is_descent = distance[others] == distance[nodes][owner] - 1
-    is_descent[1:] &= (others[1:] != others[:-1]) | (owner[1:] != owner[:-1])
-    return owner[is_descent], others[is_descent]
+_Entry = tuple[float, int, tuple[int, ...], float]
+"""Negative bound of a path's score, its number of nodes, its first nodes, and their relevance without the last one."""
 
 
-def _best_completions(graph: GraphArrays, distance: IntArray, longest: int, relevance: FloatArray) -> FloatArray:
-    """Maximum sum of relevance from each node to the target, including both."""
-    best = np.where(distance == 0, relevance, 0).astype(np.float64)
-    for depth in range(1, longest + 1):
-        nodes = np.flatnonzero(distance == depth)
-        owner, others = _descents(graph, distance, nodes)
-        top = np.full(len(nodes), -np.inf)
-        np.maximum.at(top, owner, best[others])
-        best[nodes] = top + relevance[nodes]
-    return best
+@dataclass(frozen=True)
+class _PathsToTarget:
+    """The shortest paths to a target, from the distance of each node to it."""
 
+    graph: GraphArrays
+    distance: IntArray
+    relevance: FloatArray
 
-def _iterate_paths(
-    graph: GraphArrays, distance: IntArray, sources: Sequence[int], relevance: FloatArray, max_paths: int
-) -> Iterator[GraphPath]:
-    """Yield the shortest paths of all sources by relevance: best-first search with exact completion scores."""
-    best = _best_completions(graph, distance, max((int(distance[source]) for source in sources), default=0), relevance)
-    queue: list[tuple[float, int, tuple[int, ...], float]] = []
-    for source in sources:
-        n_nodes = int(distance[source]) + 1
-        queue.append((-best[source] / n_nodes, n_nodes, (source,), 0.0))
-    heapq.heapify(queue)
-    counts: Counter[int] = Counter()
-    while queue:
-        _, n_nodes, nodes, relevance_sum = heapq.heappop(queue)
-        last = nodes[-1]
-        if counts[nodes[0]] == max_paths:
-            continue
-        relevance_sum += float(relevance[last])
-        if distance[last] == 0:
-            counts[nodes[0]] += 1
-            steps = tuple(tuple(graph.edges_between(a, b)) for a, b in pairwise(nodes))
-            yield GraphPath(nodes, steps, relevance_sum / n_nodes)
-            continue
-        for node in _descents(graph, distance, np.array([last]))[1].tolist():
-            heapq.heappush(queue, (-(relevance_sum + best[node]) / n_nodes, n_nodes, (*nodes, node), relevance_sum))
+    def _steps(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """(position in `nodes`, next node) of all steps towards the target, without parallel edges."""
+        owner, others = self.graph.neighbour_pairs(nodes)
+        is_nearer = self.distance[others] == self.distance[nodes][owner] - 1
+        return owner[is_nearer], others[is_nearer]
+
+    def _best_completions(self, longest: int) -> FloatArray:
+        """Maximum sum of relevance from each node to the target, including both."""
+        best = np.where(self.distance == 0, self.relevance, 0).astype(np.float64)
+        for depth in range(1, longest + 1):
+            nodes = np.flatnonzero(self.distance == depth)
+            owner, others = self._steps(nodes)
+            top = np.full(len(nodes), -np.inf)
+            np.maximum.at(top, owner, best[others])
+            best[nodes] = top + self.relevance[nodes]
+        return best
+
+    def _entry(self, nodes: tuple[int, ...], relevance_before: float, best: FloatArray) -> _Entry:
+        n_nodes = len(nodes) + int(self.distance[nodes[-1]])
+        return -(relevance_before + best[nodes[-1]]) / n_nodes, n_nodes, nodes, relevance_before
+
+    def iterate(self, sources: Sequence[int], max_paths: int) -> Iterator[GraphPath]:
+        """Yield the paths of all sources by relevance: best-first search with exact completion scores."""
+        best = self._best_completions(max((int(self.distance[source]) for source in sources), default=0))
+        queue = [self._entry((source,), 0.0, best) for source in sources]
+        heapq.heapify(queue)
+        counts: Counter[int] = Counter()
+        while queue:
+            _, n_nodes, nodes, relevance_before = heapq.heappop(queue)
+            if counts[nodes[0]] == max_paths:
+                continue
+            relevance_sum = relevance_before + float(self.relevance[nodes[-1]])
+            if self.distance[nodes[-1]] == 0:
+                counts[nodes[0]] += 1
+                steps = tuple(tuple(self.graph.edges_between(a, b)) for a, b in pairwise(nodes))
+                yield GraphPath(nodes, steps, relevance_sum / n_nodes)
+                continue
+            for node in self._steps(np.array(nodes[-1:]))[1].tolist():
+                heapq.heappush(queue, self._entry((*nodes, node), relevance_sum, best))

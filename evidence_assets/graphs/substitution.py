@@ -30,6 +30,9 @@ class Constant:
     nodes: tuple[int, ...]
 
 
+Term = Variable | Constant
+
+
 @dataclass(frozen=True)
 class TriplePattern:
     """A triplet to satisfy; ``edge_type`` None accepts any type, ``symmetric`` accepts both directions.
@@ -37,14 +40,18 @@ class TriplePattern:
     ``is_denied``: The graph must not have the edge; a denied constant stands for all nodes that match its name.
     """
 
-    head: Variable | Constant
+    head: Term
     edge_type: int | None
-    tail: Variable | Constant
+    tail: Term
     symmetric: bool = False
     is_denied: bool = False
 
+    @property
+    def ends(self) -> tuple[Term, Term]:
+        return self.head, self.tail
 
-Candidates = dict[Variable | Constant, IntArray]
+
+Candidates = dict[Term, IntArray]
 
 
 @dataclass(frozen=True)
@@ -88,17 +95,10 @@ def substitute(
 
     ``fixed_target``: The only candidate of the target, instead of all nodes of its type.
     """
-    used_numbers = []
-    skipped = []
-    asserted_patterns = [p for p in patterns if not p.is_denied and not _skip_reason(p, form, ())]
-    bound = {end for p in asserted_patterns for end in (p.head, p.tail)}
-    for number, pattern in enumerate(patterns):
-        if reason := _skip_reason(pattern, form, bound):
-            skipped.append((number, reason))
-        else:
-            used_numbers.append(number)
-    usable_patterns = [_with_denied_constants(patterns[i]) for i in used_numbers]
-    terms = dict.fromkeys([target, *(term for p in usable_patterns for term in (p.head, p.tail))])
+    reasons = _skip_reasons(patterns, form)
+    used = {number: _with_denied_constants(p) for number, p in enumerate(patterns) if not reasons[number]}
+    usable_patterns = list(used.values())
+    terms = dict.fromkeys([target, *(term for p in usable_patterns for term in p.ends)])
     candidates = {
         term: graph.of_type(term.node_type) if isinstance(term, Variable) else np.unique(term.nodes) for term in terms
     }
@@ -107,16 +107,13 @@ def substitute(
     narrow = _narrow_printed if form == "printed" else _narrow_corrected
     narrow(graph, usable_patterns, candidates)
     connected = _connected_terms(usable_patterns, {target})
-    unconnected = [
-        i for i, p in zip(used_numbers, usable_patterns, strict=True) if connected.isdisjoint((p.head, p.tail))
-    ]
     return SubstitutionResult(
         candidates=candidates[target],
         candidates_by_term=candidates,
-        used_patterns=tuple(used_numbers),
-        skipped_patterns=tuple(skipped),
-        is_narrowed=any(target in (p.head, p.tail) for p in usable_patterns),
-        unconnected_patterns=tuple(unconnected),
+        used_patterns=tuple(used),
+        skipped_patterns=tuple((number, reason) for number, reason in enumerate(reasons) if reason),
+        is_narrowed=any(target in p.ends for p in usable_patterns),
+        unconnected_patterns=tuple(number for number, p in used.items() if connected.isdisjoint(p.ends)),
     )
 
 
@@ -134,30 +131,36 @@ def witness_edges(
         pattern = patterns[number]
         if number in narrowed.unconnected_patterns or pattern.is_denied:
             continue
-        heads, tails = (narrowed.candidates_by_term[end] for end in (pattern.head, pattern.tail))
+        ends = tuple(narrowed.candidates_by_term[end] for end in pattern.ends)
         witnesses: set[tuple[int, int, int, int]] = set()
         for kind in graph.edge_types if pattern.edge_type is None else (pattern.edge_type,):
-            for ends in ((heads, tails), (tails, heads))[: 1 + pattern.symmetric]:
-                pairs = np.stack(_edge_pairs(graph, kind, *ends), axis=1).tolist()
+            for heads, tails in (ends, ends[::-1])[: 1 + pattern.symmetric]:
+                pairs = np.stack(_edge_pairs(graph, kind, heads, tails), axis=1).tolist()
                 is_loop = pattern.head == pattern.tail
                 witnesses |= {(number, head, kind, tail) for head, tail in pairs if head == tail or not is_loop}
         edges += sorted(witnesses)[:limit]
     return edges
 
 
-def _skip_reason(pattern: TriplePattern, form: SubstitutionForm, bound: Collection[Variable | Constant]) -> str:
+def _skip_reasons(patterns: Sequence[TriplePattern], form: SubstitutionForm) -> list[str]:
+    """For each triplet, why it is not used, or an empty text."""
+    asserted_patterns = [p for p in patterns if not p.is_denied and not _skip_reason(p, form, ())]
+    bound = {end for p in asserted_patterns for end in p.ends}
+    return [_skip_reason(pattern, form, bound) for pattern in patterns]
+
+
+def _skip_reason(pattern: TriplePattern, form: SubstitutionForm, bound: Collection[Term]) -> str:
     """Why a triplet is not used, or an empty text; ``bound`` are the ends of the used triplets that are not denied."""
-    ends = (pattern.head, pattern.tail)
-    for end in ends:
+    for end in pattern.ends:
         if isinstance(end, Constant) and not end.nodes:
             return f"the constant {end.name!r} matches no node"
-    if all(isinstance(end, Constant) for end in ends):
+    if all(isinstance(end, Constant) for end in pattern.ends):
         return "both ends are constants"
     if form == "printed" and pattern.head == pattern.tail:
         return "both ends are the same variable"
     if pattern.is_denied and form == "printed":
         return "the printed form has no denied triplets"
-    for end in ends if pattern.is_denied else ():
+    for end in pattern.ends if pattern.is_denied else ():
         if isinstance(end, Variable) and end not in bound:
             return f"the variable {end.name!r} is only in denied triplets"
     return ""
@@ -167,10 +170,7 @@ def _with_denied_constants(pattern: TriplePattern) -> TriplePattern:
     """The pattern; a denied one has constants of its own, which other triplets do not narrow."""
     if not pattern.is_denied:
         return pattern
-    head, tail = (
-        replace(end, name=f"not {end.name}") if isinstance(end, Constant) else end
-        for end in (pattern.head, pattern.tail)
-    )
+    head, tail = (replace(end, name=f"not {end.name}") if isinstance(end, Constant) else end for end in pattern.ends)
     return replace(pattern, head=head, tail=tail)
 
 
@@ -202,9 +202,8 @@ def _matching_edges(graph: TypedGraph, pattern: TriplePattern, candidates: Candi
 def _undenied_ends(graph: TypedGraph, pattern: TriplePattern, candidates: Candidates) -> tuple[IntArray, IntArray]:
     """Heads with a tail to which they have no such edge, and tails alike; for constants, with no edge at all."""
     edges = np.unique(np.stack(_matching_edges(graph, pattern, candidates)), axis=1)
-    ends = (pattern.head, pattern.tail)
     remaining = []
-    for end, other, nodes in zip(ends, ends[::-1], edges, strict=True):
+    for end, other, nodes in zip(pattern.ends, pattern.ends[::-1], edges, strict=True):
         is_unary = isinstance(other, Constant) or end == other
         denied, counts = np.unique(nodes, return_counts=True)
         denied = denied[counts >= (1 if is_unary else len(candidates[other]))]
@@ -212,18 +211,16 @@ def _undenied_ends(graph: TypedGraph, pattern: TriplePattern, candidates: Candid
     return remaining[0], remaining[1]
 
 
-def _is_open(term: Variable | Constant) -> bool:
+def _is_open(term: Term) -> bool:
     """Whether a term can be narrowed: a variable, or a constant that matches several nodes."""
     return isinstance(term, Variable) or len(term.nodes) > 1
 
 
-def _connected_terms(
-    patterns: Sequence[TriplePattern], terms: Collection[Variable | Constant]
-) -> set[Variable | Constant]:
+def _connected_terms(patterns: Sequence[TriplePattern], terms: Collection[Term]) -> set[Term]:
     """The terms that a chain of triplets over variables and ambiguous constants connects to one of ``terms``."""
     connected = {term for term in terms if _is_open(term)}
     for _ in patterns:  # a chain is at most as long as there are triplets
-        ends = ({p.head, p.tail} for p in patterns if not connected.isdisjoint((p.head, p.tail)))
+        ends = ({p.head, p.tail} for p in patterns if not connected.isdisjoint(p.ends))
         connected |= {term for pair in ends for term in pair if _is_open(term)}
     return connected
 
@@ -235,24 +232,24 @@ def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], cand
         number = min(pending, key=lambda i: (min(len(candidates[e]) for e in (patterns[i].head, patterns[i].tail)), i))
         pending.remove(number)
         pattern = patterns[number]
-        heads, tails = (_undenied_ends if pattern.is_denied else _matching_edges)(graph, pattern, candidates)
-        if not len(heads):
+        edges = (_undenied_ends if pattern.is_denied else _matching_edges)(graph, pattern, candidates)
+        if not len(edges[0]):
             # No assignment satisfies the triplets connected to this one.
-            contradictory = _connected_terms(patterns, (pattern.head, pattern.tail))
+            contradictory = _connected_terms(patterns, pattern.ends)
             candidates.update(dict.fromkeys(contradictory, np.zeros(0, np.int64)))
             pending -= {i for i in pending if not contradictory.isdisjoint((patterns[i].head, patterns[i].tail))}
             continue
-        for term, nodes in ((pattern.head, heads), (pattern.tail, tails)):
+        for term, nodes in zip(pattern.ends, edges, strict=True):
             previous = candidates[term]
             candidates[term] = sorted_unique(nodes)
             if len(candidates[term]) < len(previous):
-                pending |= {i for i, other in enumerate(patterns) if i != number and term in (other.head, other.tail)}
+                pending |= {i for i, other in enumerate(patterns) if i != number and term in other.ends}
 
 
 def _narrow_printed(graph: TypedGraph, patterns: Sequence[TriplePattern], candidates: Candidates) -> None:
     """Algorithm 2 as printed, repeated until nothing changes."""
 
-    def neighbours(term: Variable | Constant, pattern: TriplePattern, *, outgoing: bool) -> IntArray:
+    def neighbours(term: Term, pattern: TriplePattern, *, outgoing: bool) -> IntArray:
         directions = (outgoing, not outgoing) if pattern.symmetric else (outgoing,)
         nodes = candidates[term]
         return sorted_unique(np.concatenate([graph.pairs(pattern.edge_type, nodes, outgoing=d)[1] for d in directions]))

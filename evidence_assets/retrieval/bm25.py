@@ -115,27 +115,31 @@ class TermIndexWriter:
         keys = hash_terms(list(self._number))
         order = np.argsort(keys)
         ranks = np.argsort(order).astype(np.int32)
-        lengths = [block.sum(axis=1) for block in self._counts]
-        texts = sum(map(len, lengths))
-        tokens = int(sum(map(np.sum, lengths)))
         document_frequencies = np.zeros(len(keys), np.int64)
-        totals = np.zeros(len(keys))
         for block in self._counts:
             block.indices = ranks[block.indices]
             block.resize(block.shape[0], len(keys))
             document_frequencies += np.bincount(block.indices, minlength=len(keys))
+        texts = sum(block.shape[0] for block in self._counts)
+        tokens = int(sum(block.sum() for block in self._counts))
         idf = inverse_document_frequency(texts, document_frequencies, "plus_one")
-        for block, lengths_of_block in zip(self._counts, lengths, strict=True):
-            length_of_posting = np.repeat(lengths_of_block, np.diff(block.indptr))
-            weights = term_weight(1.0, block.data.astype(np.float64), length_of_posting, tokens / texts)
-            np.add.at(totals, block.indices, weights)  # sums in the order of the texts, for reproducible digits
-            block.data = (idf[block.indices] * weights).astype(np.float32)
+        totals = self._weigh_counts(idf, tokens / texts if texts else 0.0)
         for name, array in (("keys", keys[order]), ("holding", document_frequencies), ("totals", totals)):
             np.save(self._folder / f"{name}.npy", array)
         if self._postings and len(keys):
             self._write_postings()
         metadata = {"version": VERSION, "texts": texts, "tokens": tokens}
         (self._folder / "meta.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
+
+    def _weigh_counts(self, idf: Array, average: float) -> Array:
+        """Replace the counts of terms by their weights; returns the saturated total frequency of each term."""
+        totals = np.zeros(len(idf))
+        for block in self._counts:
+            lengths = np.repeat(block.sum(axis=1), np.diff(block.indptr))
+            weights = term_weight(1.0, block.data.astype(np.float64), lengths, average)
+            np.add.at(totals, block.indices, weights)  # sums in the order of the texts, for reproducible digits
+            block.data = (idf[block.indices] * weights).astype(np.float32)
+        return totals
 
     def _write_postings(self) -> None:
         """Fill the arrays of ``bm25s``; its own indexing keeps all tokens in Python lists."""

@@ -9,37 +9,29 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake, Stamp
-from evidence_assets.retrieval.corpus_files import CHUNKS_PER_BATCH, COLUMNS, CorpusFiles, Shard
+from evidence_assets.retrieval.corpus_files import CHUNKS_PER_BATCH, COLUMNS, CorpusFiles, Shard, Vectors
+from evidence_assets.retrieval.embedding import vector_matrix
 from evidence_assets.retrieval.vector_index import VectorIndex
-
-
-def vector_matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:
-    """A column of vectors as one matrix, without Python objects for the numbers."""
-    if not len(vectors):
-        return np.zeros((0, 0), np.float32)
-    flat = vectors.explode(empty_as_null=False).to_numpy().astype(np.float32, copy=False)
-    return flat.reshape(len(vectors), -1)
 
 
 def find_invalid_vectors(rows: pl.DataFrame) -> list[str]:
     """Messages about stored vectors that are not finite or not of unit length."""
-    norms = np.linalg.norm(vector_matrix(rows["vector"]), axis=1)
+    norms = np.linalg.norm(vector_matrix(rows["vector"].to_arrow()).astype(np.float32), axis=1)
     invalid = np.flatnonzero(~(np.abs(norms - 1) <= 1e-3))
     return [f"vector of chunk {rows['chunk_id'][int(i)]} has length {norms[i]:.4f}, not 1" for i in invalid[:5]]
 
 
-def _sorted_shards(lake: Lake, table: str, asset: str) -> list[str]:
-    return sorted(lake.partitions(table, asset), key=int)
+def sorted_shards(lake: Lake, table: str, asset: str) -> list[str]:
+    """Materialized shards of an asset, in the order of their numbers."""
+    return sorted(filter(str.isdecimal, lake.partitions(table, asset)), key=int)
 
 
 def embeddings_key(name: str, encoder: str = "") -> str:
@@ -54,7 +46,7 @@ def index_key(name: str, encoder: str = "") -> str:
 
 def embedded_shards(lake: Lake, name: str, encoder: str = "") -> list[str]:
     """Embedded shards of a corpus, in the order of its chunk positions."""
-    return _sorted_shards(lake, "chunk_embeddings", embeddings_key(name, encoder))
+    return sorted_shards(lake, "chunk_embeddings", embeddings_key(name, encoder))
 
 
 def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
@@ -68,16 +60,20 @@ def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
     )
 
 
+def shard_versions(lake: Lake, table: str, asset: str) -> list[tuple[str, str]]:
+    """Shards of an asset with the versions of their rows."""
+    return [(shard, lake.stored_version(table, asset, shard)) for shard in sorted_shards(lake, table, asset)]
+
+
 def chunks_version(lake: Lake, name: str) -> str:
     """Version of the chunks of a corpus."""
-    asset = f"corpus/{name}/chunks"
-    return content_id([[s, lake.stored_version("chunks", asset, s)] for s in _sorted_shards(lake, "chunks", asset)])
+    return content_id(shard_versions(lake, "chunks", f"corpus/{name}/chunks"))
 
 
 def read_chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:
     """Texts of a corpus in blocks, in its order; one shard is in memory at a time."""
     asset = f"corpus/{name}/chunks"
-    for shard in _sorted_shards(lake, "chunks", asset):
+    for shard in sorted_shards(lake, "chunks", asset):
         texts = lake.read("chunks", asset, shard, ["chunk_id", "text"]).sort("chunk_id")["text"]
         for start in range(0, len(texts), CHUNKS_PER_BATCH):
             yield texts[start : start + CHUNKS_PER_BATCH].to_list()
@@ -95,7 +91,7 @@ def read_shards(lake: Lake, name: str, encoder: str = "") -> Iterator[Shard]:
         yield Shard(batches, _vectors(path, chunks["chunk_id"]))
 
 
-def _vectors(path: Path, ids: pl.Series) -> Iterator[npt.NDArray[np.floating[Any]]]:
+def _vectors(path: Path, ids: pl.Series) -> Iterator[Vectors]:
     """Vectors of a file in blocks; raises StaleInput if their chunk ids differ from ``ids``."""
     stale = f"{path} does not match the chunks in the lake: materialize the embeddings of its shard again"
     n_read = 0
@@ -105,7 +101,7 @@ def _vectors(path: Path, ids: pl.Series) -> Iterator[npt.NDArray[np.floating[Any
             if not batch_ids.equals(ids[n_read : n_read + len(batch_ids)]):
                 raise StaleInput(stale)
             n_read += len(batch_ids)
-            yield batch.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(batch_ids), -1)
+            yield vector_matrix(batch.column("vector"))
     if n_read != len(ids):
         raise StaleInput(stale)
 

@@ -39,6 +39,7 @@ COLUMNS = ["chunk_id", "doc_id", "title", "text", "sentence_offsets"]
 SCHEMA = pa.schema([*((name, pa.string()) for name in COLUMNS[:-1]), (COLUMNS[-1], SENTENCES)])
 KEY_DTYPE = np.dtype("S16")
 
+Keys = npt.NDArray[np.bytes_]
 Vectors = npt.NDArray[np.floating[Any]]
 
 
@@ -50,7 +51,7 @@ class Shard:
     vectors: Iterable[Vectors]
 
 
-def hash_texts(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
+def hash_texts(texts: Sequence[str]) -> Keys:
     """128-bit hashes that identify texts or ids."""
     digest = hashlib.blake2b
     digests = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=16).digest() for t in texts)
@@ -63,38 +64,52 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> None:
     Memory: one batch, 48 bytes per chunk while ids are sorted, and postings.
     Raises BadInput if a value exceeds float16.
     """
-    ids = [np.empty(0, KEY_DTYPE)]
-    words = TermIndexWriter(folder / "words")
     vectors: ArrayWriter | None = None
     with ExitStack() as stack:
-        sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
-        chunks = stack.enter_context(pa.ipc.new_file(sink, SCHEMA))
-        text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY_DTYPE))
+        chunks = _ChunkWriter(folder, stack)
         for number, shard in enumerate(shards):
             for batch in shard.chunks:
-                rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
-                chunks.write_table(rows)
-                for start in range(0, len(rows), TEXTS_PER_SLICE):
-                    columns = rows.slice(start, TEXTS_PER_SLICE)
-                    titles = columns.column("title").to_pylist()
-                    texts = columns.column("text").to_pylist()
-                    ids.append(hash_texts(columns.column("chunk_id").to_pylist()))
-                    text_keys.add(hash_texts(texts))
-                    words.add([stems(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
+                chunks.add(batch)
             for block in shard.vectors:
+                half = to_half_precision(block, f"shard {number} of the corpus has a vector", "check its encoder")
                 if vectors is None:
-                    writer = ArrayWriter(folder / "vectors.npy", np.float16, (int(block.shape[1]),))
-                    vectors = stack.enter_context(writer)
-                vectors.add(to_half_precision(block, f"shard {number} of the corpus has a vector", "check its encoder"))
+                    vectors = stack.enter_context(ArrayWriter(folder / "vectors.npy", np.float16, half.shape[1:]))
+                vectors.add(half)
     if vectors is None:
         np.save(folder / "vectors.npy", np.zeros((0, 0), np.float16))
-    keys = np.concatenate(ids)
-    order = np.argsort(keys, kind="stable")
-    np.save(folder / "id_keys.npy", keys[order])
-    np.save(folder / "id_places.npy", order.astype(np.int64))
-    words.finish()
-    metadata = {"version": VERSION, "chunks": len(keys)}
-    (folder / "corpus.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
+    chunks.finish()
+
+
+class _ChunkWriter:
+    """Writes chunks, hashes of ids and texts, and the term index, until ``stack`` is closed."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder = folder
+        sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
+        self._chunks = stack.enter_context(pa.ipc.new_file(sink, SCHEMA))
+        self._text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY_DTYPE))
+        self._ids = [np.empty(0, KEY_DTYPE)]
+        self._words = TermIndexWriter(folder / "words")
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
+        self._chunks.write_table(rows)
+        self._ids.append(hash_texts(rows.column("chunk_id").to_pylist()))
+        for start in range(0, len(rows), TEXTS_PER_SLICE):
+            columns = rows.slice(start, TEXTS_PER_SLICE).select(["title", "text"]).itercolumns()
+            titles, texts = (column.to_pylist() for column in columns)
+            self._text_keys.add(hash_texts(texts))
+            self._words.add([stems(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
+
+    def finish(self) -> None:
+        """Write the files that need all chunks."""
+        keys = np.concatenate(self._ids)
+        order = np.argsort(keys, kind="stable")
+        np.save(self._folder / "id_keys.npy", keys[order])
+        np.save(self._folder / "id_places.npy", order.astype(np.int64))
+        self._words.finish()
+        metadata = {"version": VERSION, "chunks": len(keys)}
+        (self._folder / "corpus.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
 
 
 def to_half_precision(block: Vectors, problem: str, remedy: str) -> npt.NDArray[np.float16]:
@@ -157,7 +172,7 @@ class CorpusFiles:
         """Sentences as character ranges of the chunk's text."""
         return [[(s["start"], s["end"]) for s in row] for row in self.column("sentence_offsets", positions)]
 
-    def text_keys(self, positions: Sequence[int] | IntArray) -> npt.NDArray[np.bytes_]:
+    def text_keys(self, positions: Sequence[int] | IntArray) -> Keys:
         """Hashes of texts: the keys of the token cache."""
         return np.asarray(self._text_keys[np.asarray(positions, dtype=np.int64)])
 

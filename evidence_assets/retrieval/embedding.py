@@ -14,56 +14,67 @@ from evidence_assets.lake.array_files import find_key_positions
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import build_table
 from evidence_assets.models.protocols import FloatArray
+from evidence_assets.retrieval.corpus_files import Keys
 
 CHUNKS_PER_CALL = 1024
 """Chunks encoded in one call. They have similar lengths, so that few batches need much padding."""
 TEXTS_PER_BLOCK = 4096
 """Texts encoded before their vectors are stored."""
-HalfArray = npt.NDArray[np.float16]
+AnyArray = npt.NDArray[Any]
 Encode = Callable[[Sequence[str]], FloatArray]
+
+
+def vector_matrix(column: pa.Array) -> AnyArray:
+    """A column of vectors as one matrix, without Python objects for the numbers."""
+    numbers: AnyArray = column.flatten().to_numpy(zero_copy_only=False)
+    return numbers.reshape(len(column), -1 if len(column) else 1)
+
+
+def vector_column(vectors: AnyArray) -> pa.Array:
+    """The rows of a matrix as a column of vectors."""
+    numbers = pa.array(np.ascontiguousarray(vectors).ravel())
+    return pa.FixedSizeListArray.from_arrays(numbers, vectors.shape[1]).cast(pa.list_(numbers.type))
 
 
 class VectorCache:
     """Previous vectors, by the hashes of their inputs."""
 
-    def __init__(self, hashes: Sequence[str] | npt.NDArray[np.bytes_], vectors: npt.NDArray[Any]) -> None:
+    def __init__(self, hashes: Sequence[str] | Keys, vectors: AnyArray) -> None:
         keys = np.asarray(hashes, "S32")
         self._order = np.argsort(keys, kind="stable")
         self._hashes = keys[self._order]
-        self.vectors = vectors
+        self._vectors = vectors
 
     @classmethod
     def of(cls, rows: pl.DataFrame) -> VectorCache:
         """The vectors of rows with the columns ``input_hash`` and ``vector``."""
-        flat = rows["vector"].to_arrow().flatten().to_numpy(zero_copy_only=False)
-        return cls(rows["input_hash"].to_numpy(), flat.reshape(len(rows), -1) if len(rows) else flat[:, None])
+        return cls(rows["input_hash"].to_numpy(), vector_matrix(rows["vector"].to_arrow()))
 
-    def rows(self, hashes: npt.NDArray[np.bytes_]) -> npt.NDArray[np.int64]:
-        """Row of each hash; −1 if it is unknown."""
-        rows = find_key_positions(self._hashes, hashes)
-        return np.where(rows >= 0, self._order[rows], -1) if len(self._order) else rows
+    def copy_known(self, hashes: Keys, output: AnyArray) -> npt.NDArray[np.int64]:
+        """Write the vectors of known hashes to their rows of ``output``; returns the other rows."""
+        positions = find_key_positions(self._hashes, hashes)
+        known = np.flatnonzero(positions >= 0)
+        for start in range(0, len(known), TEXTS_PER_BLOCK):  # in blocks, as they may be larger than the memory
+            block = known[start : start + TEXTS_PER_BLOCK]
+            output[block] = self._vectors[self._order[positions[block]]]
+        return np.flatnonzero(positions < 0)
 
 
-def hash_inputs(texts: Iterable[str], model_id: str) -> npt.NDArray[np.bytes_]:
+def hash_inputs(texts: Iterable[str], model_id: str) -> Keys:
     """Hashes of texts and encoder that identify vectors."""
     return np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
 
 
 def fill_vectors(
-    texts: Sequence[str], model_id: str, cache: VectorCache, encode: Encode, output: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.bytes_], int]:
+    texts: Sequence[str], model_id: str, cache: VectorCache, encode: Encode, output: AnyArray
+) -> tuple[Keys, int]:
     """Write the vectors of texts to ``output``; returns input hashes and the number of reused vectors."""
     hashes = hash_inputs(texts, model_id)
-    rows = cache.rows(hashes)
-    for start in range(0, len(texts), TEXTS_PER_BLOCK):
-        block = np.arange(start, min(start + TEXTS_PER_BLOCK, len(texts)))
-        cached = block[rows[block] >= 0]
-        new = block[rows[block] < 0]
-        if len(cached):
-            output[cached] = cache.vectors[rows[cached]]
-        if len(new):
-            output[new] = encode([texts[i] for i in new])
-    return hashes, int((rows >= 0).sum())
+    new = cache.copy_known(hashes, output)
+    for start in range(0, len(new), TEXTS_PER_BLOCK):
+        block = new[start : start + TEXTS_PER_BLOCK]
+        output[block] = encode([texts[i] for i in block])
+    return hashes, len(texts) - len(new)
 
 
 def embed(
@@ -80,32 +91,25 @@ def embed(
     ``save_block``: Called with the rows of each block.
     ``progress``: Called with the numbers of encoded and of all new chunks.
     """
-    ids = chunks["chunk_id"].to_list()
+    ids = chunks["chunk_id"]
     hashes = hash_inputs(chunks["text"], model_id)
-    cache = VectorCache.of(previous)
-    rows = cache.rows(hashes)
     vectors = np.zeros((len(ids), dimensions), np.float16)
-    reused = np.flatnonzero(rows >= 0)
-    vectors[reused] = cache.vectors[rows[reused]]
-    order = np.argsort(-chunks["n_tokens"].to_numpy(), kind="stable")
-    new = order[rows[order] < 0].tolist()
+    new = VectorCache.of(previous).copy_known(hashes, vectors)
+    longest_first = new[np.argsort(-chunks["n_tokens"].to_numpy()[new], kind="stable")]
     for start in range(0, len(new), CHUNKS_PER_CALL):
-        block = new[start : start + CHUNKS_PER_CALL]
-        vectors[block] = encode([chunks["text"][i] for i in block]).astype(np.float16)
-        block.sort()
-        save_block(_rows([ids[i] for i in block], vectors[block], model_id, hashes[block]))
+        block = longest_first[start : start + CHUNKS_PER_CALL]
+        vectors[block] = encode(chunks["text"].gather(block).to_list())
+        block = np.sort(block)
+        save_block(_embedding_rows(ids.gather(block), vectors[block], model_id, hashes[block]))
         progress(start + len(block), len(new))
-    return _rows(ids, vectors, model_id, hashes), len(reused)
+    return _embedding_rows(ids, vectors, model_id, hashes), len(ids) - len(new)
 
 
-def _rows(ids: Sequence[str], vectors: HalfArray, model_id: str, hashes: npt.NDArray[np.bytes_]) -> pa.Table:
-    flat = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).ravel()), vectors.shape[1])
-    return build_table(
-        "chunk_embeddings",
-        {
-            "chunk_id": list(ids),
-            "vector": flat.cast(pa.list_(pa.float16())),
-            "model_id": [model_id] * len(ids),
-            "input_hash": hashes.astype("U32"),
-        },
-    )
+def _embedding_rows(ids: pl.Series, vectors: AnyArray, model_id: str, hashes: Keys) -> pa.Table:
+    columns = {
+        "chunk_id": ids.to_list(),
+        "vector": vector_column(vectors),
+        "model_id": [model_id] * len(ids),
+        "input_hash": hashes.astype("U32"),
+    }
+    return build_table("chunk_embeddings", columns)

@@ -6,8 +6,9 @@ An index is trained on a sample and filled block by block; its recall is measure
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.vector_index import INDEX, META, VERSION, IndexMeta, faiss, search_index
+from evidence_assets.retrieval.vector_index import INDEX, META, VERSION, IndexMeta, IntArray, faiss, search_index
 
 MAX_FLAT_VECTORS = 200_000
 """Maximum vectors of a flat index, which takes a few hundredths of a second per search."""
@@ -168,20 +169,18 @@ def _tune_nprobe(index: Any, vectors: VectorFile, neighbours: int) -> tuple[int,
     sample = vectors.sample(RECALL_QUERIES, seed=1)
     queries = unit_rows(sample + np.roll(sample, 1, axis=0))
     depths = sorted({min(k, vectors.n) for k in (*RECALL_AT, neighbours)})
-    k_target = min(neighbours, vectors.n)
     _, nearest = knn_ground_truth(queries, vectors.blocks(), depths[-1], faiss().METRIC_INNER_PRODUCT, ngpu=0)
-    lists = int(index.nlist)
-
-    def recall(rows: Sequence[int], k: int, nprobe: int) -> float:
-        _, positions = search_index(index, queries[rows], k, nprobe)
-        hits = sum(len(set(a) & set(b)) for a, b in zip(positions.tolist(), nearest[rows, :k].tolist(), strict=True))
-        return hits / (len(rows) * k)
-
-    tuning_rows = list(range(0, len(queries), 2))
-    test_rows = list(range(1, len(queries), 2))
-    target_recall = MIN_RECALL_SHARE * recall(tuning_rows, k_target, lists)
+    tuning = partial(_recall, index, queries[::2], nearest[::2, : min(neighbours, vectors.n)])
+    target_recall = MIN_RECALL_SHARE * tuning(index.nlist)
     nprobe = 1
-    while nprobe < lists and recall(tuning_rows, k_target, nprobe) < target_recall:
+    while nprobe < index.nlist and tuning(nprobe) < target_recall:
         nprobe *= 2
-    nprobe = min(nprobe, lists)
-    return nprobe, {str(k): round(recall(test_rows, k, nprobe), 4) for k in depths}
+    nprobe = min(nprobe, index.nlist)
+    return nprobe, {str(k): round(_recall(index, queries[1::2], nearest[1::2, :k], nprobe), 4) for k in depths}
+
+
+def _recall(index: Any, queries: FloatArray, nearest: IntArray, nprobe: int) -> float:
+    """Share of the nearest vectors (queries × k) that a search of ``nprobe`` lists finds."""
+    _, positions = search_index(index, queries, nearest.shape[1], nprobe)
+    hits = sum(len(set(a) & set(b)) for a, b in zip(positions.tolist(), nearest.tolist(), strict=True))
+    return hits / nearest.size

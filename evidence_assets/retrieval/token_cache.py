@@ -12,10 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from evidence_assets.lake.array_files import open_asset_file, open_batches, release_memory
@@ -25,13 +23,12 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.retrieval.bm25 import IntArray, hash_terms
-from evidence_assets.retrieval.corpus_files import KEY_DTYPE, to_half_precision
+from evidence_assets.retrieval.corpus_files import KEY_DTYPE, Keys, to_half_precision
 
 VERSION = "2"
 TEXTS_PER_SEGMENT = 128
 """Maximum texts of a segment, which one call of the encoder encodes."""
 
-Keys = npt.NDArray[np.bytes_]
 ReadTexts = Callable[[IntArray], Sequence[str]]
 """Reads the texts at some of the requested positions."""
 
@@ -90,21 +87,19 @@ def write_segment(path: Path, keys: Sequence[bytes], texts: Sequence[TokenVector
     """Write the tokens of texts as a segment; raises BadInput if a vector exceeds float16."""
     all_vectors = np.concatenate([text.vectors for text in texts])
     vectors = to_half_precision(all_vectors, f"{model} returns a value", "choose another token_encoder")
-    tokens = [token for text in texts for token in text.tokens]
-    terms, codes = np.unique(hash_terms(tokens), return_inverse=True)
-    frequencies = [Counter(text.tokens) for text in texts]
-    counts = [frequency[token] for frequency, text in zip(frequencies, texts, strict=True) for token in text.tokens]
-    arrays: dict[str, npt.NDArray[Any]] = {
+    terms, codes = np.unique(hash_terms([token for text in texts for token in text.tokens]), return_inverse=True)
+    counts = [count for text in texts for count in map(Counter(text.tokens).__getitem__, text.tokens)]
+    arrays = {
         "keys": np.array(keys, KEY_DTYPE).view(np.uint8),
         "offsets": np.cumsum([0, *(len(text.tokens) for text in texts)]),
         "vectors": vectors.ravel(),
         "spans": np.concatenate([text.offsets for text in texts]).ravel(),
         "terms": terms,
-        "codes": codes.ravel().astype(np.int32),
+        "codes": codes.astype(np.int32),
         "counts": np.array(counts, np.int32),
     }
-    columns = [pa.ListArray.from_arrays([0, len(array)], pa.array(array)) for array in arrays.values()]
-    row = pa.RecordBatch.from_arrays(columns, names=list(arrays))
+    lists = {name: pa.ListArray.from_arrays([0, len(array)], pa.array(array)) for name, array in arrays.items()}
+    row = pa.record_batch(lists)
     with replacing_file(path) as temporary, pa.ipc.new_file(str(temporary), row.schema) as file:
         file.write_batch(row)
 

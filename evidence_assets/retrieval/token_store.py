@@ -19,6 +19,7 @@ from evidence_assets.lake.array_files import open_description
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, LocalEncoder
+from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter, TokenWeighting, term_weight
 from evidence_assets.retrieval.token_cache import CachedText, Segment, TokenCache
 from evidence_assets.transport import TokenPool
@@ -85,7 +86,7 @@ class TokenStore:
         return self._caches[model]
 
 
-CorpusWeights = dict[Path, npt.NDArray[np.float64]]
+CorpusWeights = dict[Path, Array]
 """Corpus weight of each term of a segment, by its path."""
 TOKENS_PER_TILE = 1 << 16
 """Tokens of a pool in memory at a time."""
@@ -116,7 +117,7 @@ class TokenTexts(TextCollection):
     def __len__(self) -> int:
         return len(self._members)
 
-    def _corpus_weights(self, segment: Segment) -> npt.NDArray[np.float64]:
+    def _corpus_weights(self, segment: Segment) -> Array:
         """Corpus weight of each surface form of a segment."""
         if segment.path not in self._weights_of_segments:
             self._weights_of_segments[segment.path] = self._terms.corpus_weights(segment.terms, self._weighting)

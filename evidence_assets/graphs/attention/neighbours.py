@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.protocols import FloatArray
 
-warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 0], [], [], (1, 1))  # torch warns once in a process that this format is in beta
 
 
 @dataclass(frozen=True)
@@ -40,22 +43,19 @@ class NeighbourPattern:
     @classmethod
     def of(cls, nodes: int, ends: tuple[IntArray, IntArray], heads: int, device: torch.device) -> NeighbourPattern:
         """Build the pattern of a graph from the ends of its edges."""
-        node_range = np.arange(nodes, dtype=np.int64)
         a, b = (end.astype(np.int64) for end in ends)
-        pairs = sorted_unique(np.concatenate([a * nodes + b, b * nodes + a, node_range * nodes + node_range]))
+        loops = np.arange(nodes, dtype=np.int64) * (nodes + 1)
+        pairs = sorted_unique(np.concatenate([a * nodes + b, b * nodes + a, loops]))
         row, column = np.divmod(pairs, nodes)
         transpose = np.searchsorted(pairs, column * nodes + row)
         block = np.arange(heads)[:, None]
         rows = (row + block * nodes).ravel()
-
-        def to_tensor(array: IntArray, dtype: torch.dtype) -> Tensor:
-            return torch.from_numpy(array).to(device=device, dtype=dtype)
-
+        to_tensor = partial(torch.as_tensor, device=device)
         return cls(
-            offsets=to_tensor(np.searchsorted(rows, np.arange(heads * nodes + 1)), torch.int32),
-            columns=to_tensor((column + block * nodes).ravel(), torch.int32),
-            rows=to_tensor(rows, torch.int64),
-            transpose=to_tensor((transpose + block * len(pairs)).ravel(), torch.int64),
+            offsets=to_tensor(np.searchsorted(rows, np.arange(heads * nodes + 1)), dtype=torch.int32),
+            columns=to_tensor((column + block * nodes).ravel(), dtype=torch.int32),
+            rows=to_tensor(rows),
+            transpose=to_tensor((transpose + block * len(pairs)).ravel()),
             heads=heads,
             nodes=nodes,
             pairs=pairs,

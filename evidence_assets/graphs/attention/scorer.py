@@ -143,49 +143,59 @@ def initial_weights(question_id: str, width: int, numbers: int) -> Tensor:
     return torch.empty(numbers).uniform_(-bound, bound, generator=torch.Generator().manual_seed(seed))
 
 
+class _AttentionNetwork:
+    """The published layers over one graph; for `gcn`, the mean over neighbours."""
+
+    def __init__(self, graph: FeatureGraph, settings: AttentionSettings, device: torch.device) -> None:
+        nodes, self._width = graph.features.shape
+        # Concatenated W^Q, W^K, W^V of a layer need one product; `gcn` needs only W^V.
+        size = 1 if settings.variant == "gcn" else 3
+        numbers = initial_weights(graph.question_id, self._width, (size * settings.layers + 1) * self._width**2)
+        initial = numbers.view(-1, self._width, self._width).to(device)
+        self.pattern = NeighbourPattern.of(nodes, (graph.heads, graph.tails), settings.heads, device)
+        self.weights = [torch.cat(list(layer), dim=1).requires_grad_() for layer in torch.split(initial[:-1], size)]
+        self.projection = initial[-1].clone().requires_grad_()
+
+    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Projected node vectors, and the last layer's attention per pair of the pattern."""
+        alpha = torch.empty(0)
+        for weight in self.weights:
+            mixed = hidden @ weight
+            if mixed.shape[1] == self._width:  # without queries and keys, all neighbours have the same weight
+                mixed = torch.nn.functional.pad(mixed, (2 * self._width, 0))
+            z, alpha = neighbour_attention(mixed, self.pattern, scale=1 / math.sqrt(self._width))
+            hidden = hidden + torch.nn.functional.elu(z)
+        return hidden @ self.projection.mT, alpha
+
+    def train(self, features: Tensor, query: Tensor, settings: AttentionSettings) -> None:
+        """Train towards a query of unit length."""
+        optimiser = torch.optim.Adam([*self.weights, self.projection], lr=settings.learning_rate, fused=True)
+        for _ in range(settings.steps):
+            projected, _ = self.forward(features)
+            if settings.variant in TUNED_SETTINGS:
+                loss = contrastive_loss(projected, features, query, settings.temperature)
+            else:
+                loss = (1 - normalize(projected, dim=1) @ query).mean()  # as published: the mean of 1 − cos(p_v, q)
+            optimiser.zero_grad(set_to_none=False)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+
+
 def _train_and_score_graph(
     graph: FeatureGraph, query_vector: FloatArray, settings: AttentionSettings, device: torch.device
 ) -> tuple[FloatArray, FloatArray]:
-    """Train the published layers, or the mean over neighbours for `gcn`; returns node scores and edge attention."""
+    """Train a network for a graph; returns node scores and edge attention."""
     inputs = (np.asarray(vectors, dtype=np.float32) for vectors in (graph.features, query_vector))
     features, query = (torch.from_numpy(vectors).to(device) for vectors in inputs)
     if not len(features) or settings.variant == "cosine":
         return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
-    (nodes, width), unit = features.shape, normalize(query, dim=0)
-    pattern = NeighbourPattern.of(nodes, (graph.heads, graph.tails), settings.heads, device)
-    # Concatenated W^Q, W^K, W^V of a layer need one product; `gcn` needs only W^V.
-    size = 1 if settings.variant == "gcn" else 3
-    numbers = initial_weights(graph.question_id, width, (size * settings.layers + 1) * width**2)
-    initial = numbers.view(-1, width, width).to(device)
-    weights = [torch.cat(list(layer), dim=1).requires_grad_() for layer in torch.split(initial[:-1], size)]
-    projection = initial[-1].clone().requires_grad_()
-
-    def forward() -> tuple[Tensor, Tensor]:
-        """Projected node vectors, and the last layer's attention per pair of the pattern."""
-        hidden = features
-        alpha = torch.empty(0)
-        for weight in weights:
-            mixed = hidden @ weight
-            if settings.variant == "gcn":  # without queries and keys, all neighbours have the same weight
-                mixed = torch.nn.functional.pad(mixed, (2 * width, 0))
-            z, alpha = neighbour_attention(mixed, pattern, scale=1 / math.sqrt(width))
-            hidden = hidden + torch.nn.functional.elu(z)
-        return hidden @ projection.mT, alpha
-
-    optimiser = torch.optim.Adam([*weights, projection], lr=settings.learning_rate, fused=True)
-    for _ in range(settings.steps):
-        projected, _ = forward()
-        if settings.variant in TUNED_SETTINGS:
-            loss = contrastive_loss(projected, features, unit, settings.temperature)
-        else:
-            loss = (1 - normalize(projected, dim=1) @ unit).mean()  # as published: the mean of 1 − cos(p_v, q)
-        optimiser.zero_grad(set_to_none=False)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+    unit = normalize(query, dim=0)
+    network = _AttentionNetwork(graph, settings, device)
+    network.train(features, unit, settings)
     with torch.no_grad():
-        projected, alpha = forward()
+        projected, alpha = network.forward(features)
         scores = torch.cosine_similarity(projected, unit[None], dim=1).cpu().numpy()
-    return scores, pattern.of_edges(alpha, graph.heads, graph.tails)
+    return scores, network.pattern.of_edges(alpha, graph.heads, graph.tails)
 
 
 WALK_TOLERANCE = 1e-9
@@ -213,8 +223,9 @@ def random_walk_scores(
     restart: Array = np.exp((values - values.max()) / temperature)
     restart /= restart.sum()
     is_edge = heads != tails
-    ends = np.concatenate([heads[is_edge], tails[is_edge]]), np.concatenate([tails[is_edge], heads[is_edge]])
-    edges = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(n, n))
+    ends = (heads[is_edge], tails[is_edge])
+    arrows = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(n, n))
+    edges = arrows + arrows.T
     degree = edges.sum(axis=0)
     edge_share = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
     visits = restart

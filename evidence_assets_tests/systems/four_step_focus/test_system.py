@@ -16,7 +16,7 @@ from evidence_assets.graphs.substitution import Constant
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.retrieval.corpus import vector_matrix
+from evidence_assets.retrieval.embedding import vector_matrix
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader, parse_grade
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, TripletReader
@@ -303,7 +303,7 @@ def test_search_equals_brute_force(method: Literal["vector", "multi_vector"]) ->
     rows, query = base.vectors.passages(), WordEncoder().encode_sentences(["blood and willow"])[0]
     expected = []
     for node in base.node_ids:
-        node_vectors = vector_matrix(rows.filter(pl.col("owner_id") == node)["vector"])
+        node_vectors = vector_matrix(rows.filter(pl.col("owner_id") == node)["vector"].to_arrow())
         mean = node_vectors.mean(axis=0)
         expected.append(max(node_vectors @ query) if method == "multi_vector" else mean @ query / np.linalg.norm(mean))
     search, all_nodes = base.vectors.passage_files(), np.arange(len(base))
