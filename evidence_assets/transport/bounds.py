@@ -24,7 +24,6 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import Array
 
@@ -105,7 +104,7 @@ class BoundPass:
         self._potentials = self._pad(np.concatenate(rounded))
         self._query_parts = [float(a @ u.astype(np.float64)) for a, u in zip(masses, rounded, strict=True)]
 
-    def _pad(self, feature: NDArray[np.float32]) -> torch.Tensor:
+    def _pad(self, feature: Array32) -> torch.Tensor:
         rows = np.zeros((self._tokens, *feature.shape[1:]), dtype=np.float32)
         rows[: len(feature)] = feature
         return torch.from_numpy(rows)

@@ -52,12 +52,11 @@ from functools import reduce
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import Array
 
 from ..divergence import jensen_shannon_matrix
-from ..ground_cost import ROUNDING_UNIT, Chunk, GroundCost, Workspace, register_cost, sum_error
+from ..ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace, register_cost, sum_error
 
 # (c0, c1, c2); each c0 is lowered by 2e-5 for the grid of the proof of (1)
 COEFFICIENTS: tuple[tuple[float, float, float], ...] = (
@@ -130,7 +129,7 @@ class JensenShannon(GroundCost):
     def matrix(self, x: Array, y: Array) -> Array:
         return jensen_shannon_matrix(normalise_rows(x), normalise_rows(y))
 
-    def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
+    def features(self, points: Array) -> tuple[Array32, ...]:
         fourth_root = np.maximum(normalise_rows(points) ** 0.25, np.exp(LOWEST_LOGARITHM))
         return tuple((fourth_root**power).astype(np.float32) for power in (2, 3, 1))
 
@@ -148,30 +147,14 @@ class JensenShannon(GroundCost):
         Let t be the greatest z. As (t − z)⁴ e^{4(z − t)} < 1, the mean of (t − z)⁴ is at most d, and ρ ≤ |t| + d^¼. For
         the norm N of the squares, t ≤ ½ ln N ≤ t + ¼ ln d.
         """
-        count = len(chunk.rows)
         d = features[0].shape[1]
-        largest, norms = torch.empty((2, count))
-        sum_a, sum_b, cube_sum = work.products(count)
-        for is_centred in (False, True):
-            for block, logarithm in chunk.blocks(work, 0.25):
-                if is_centred:
-                    top = logarithm.amax(dim=1)
-                    low = logarithm.amin(dim=1)
-                    torch.maximum(top.abs(), low.abs_(), out=largest[block])
-                    logarithm.sub_(top[:, None]).clamp_(min=LOWEST_LOGARITHM)
-                fourth_root = logarithm.exp_()
-                torch.mm(features[1], fourth_root.T, out=sum_b[:, block])
-                square = torch.mul(fourth_root, fourth_root, out=work.rows(len(fourth_root))[1])
-                torch.linalg.vector_norm(square, dim=1, out=norms[block])
-                torch.mm(features[0], square.T, out=sum_a[:, block])
-                cube = fourth_root.mul_(square)
-                torch.mm(features[2], cube.T, out=cube_sum[:, block])
-            if is_centred:
-                break
-            torch.log(norms, out=largest).abs_()
-            if largest.max() < 30:  # the sums of fourth powers neither overflow nor underflow
-                largest.mul_(0.5).add_(0.25 * math.log(d) + d**0.25)
-                break
+        largest, norms = torch.empty((2, len(chunk.rows)))
+        sum_a, sum_b, cube_sum = self._multiply_roots(features, chunk, work, norms)
+        torch.log(norms, out=largest).abs_()
+        if largest.max() < 30:  # the sums of fourth powers neither overflow nor underflow
+            largest.mul_(0.5).add_(0.25 * math.log(d) + d**0.25)
+        else:
+            self._multiply_roots(features, chunk, work, norms, largest)
         # divide the products by powers of the norm instead of the roots, as there are fewer
         shrink = norms.reciprocal_()
         sum_a.mul_(shrink)
@@ -183,22 +166,48 @@ class JensenShannon(GroundCost):
         # torch.maximum propagates NaN, which marks overflow
         return reduce(torch.maximum, bounds).sub_(margin)
 
-    def relax(self, points: Array, others: Array, plan: Array) -> tuple[NDArray[np.float32], ...]:
+    def _multiply_roots(
+        self,
+        features: tuple[torch.Tensor, ...],
+        chunk: Chunk,
+        work: Workspace,
+        norms: torch.Tensor,
+        largest: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, ...]:
+        """The products of three powers of the roots, in the workspace; writes the norms of the squares to ``norms``.
+
+        With ``largest``, the greatest logarithm of a text's token is subtracted from all, and ``largest`` receives the
+        greatest absolute logarithm.
+        """
+        products = work.products(len(chunk.rows))
+        for block, logarithm in chunk.blocks(work, 0.25):
+            if largest is not None:
+                top = logarithm.amax(dim=1)
+                low = logarithm.amin(dim=1)
+                torch.maximum(top.abs(), low.abs_(), out=largest[block])
+                logarithm.sub_(top[:, None]).clamp_(min=LOWEST_LOGARITHM)
+            fourth_root = logarithm.exp_()
+            torch.mm(features[1], fourth_root.T, out=products[1][:, block])
+            square = torch.mul(fourth_root, fourth_root, out=work.rows(len(fourth_root))[1])
+            torch.linalg.vector_norm(square, dim=1, out=norms[block])
+            torch.mm(features[0], square.T, out=products[0][:, block])
+            cube = fourth_root.mul_(square)
+            torch.mm(features[2], cube.T, out=products[2][:, block])
+        return products
+
+    def relax(self, points: Array, others: Array, plan: Array) -> tuple[Array32, ...]:
         p = normalise_rows(points)
         root = np.sqrt(p)
         expected_roots = (plan / plan.sum(axis=1, keepdims=True)) @ np.sqrt(normalise_rows(others))
-        best = np.full(len(p), -np.inf)
-        offsets = np.empty(len(p))
-        slopes = np.empty_like(p)
-        for curvature, smallest in zip(CURVATURES, SMALLEST_TANGENTS, strict=True):
-            y = np.clip(expected_roots / np.maximum(root, 1e-150), smallest, LARGEST_TANGENT)
-            offset = (p * tangent_offset(y, curvature)).sum(axis=1) + curvature
-            slope = root * tangent_slope(y, curvature)
-            expected = offset + (slope * expected_roots).sum(axis=1)
-            is_better = expected > best
-            best[is_better] = expected[is_better]
-            offsets[is_better] = offset[is_better]
-            slopes[is_better] = slope[is_better]
+        # curvatures × tokens × dimensions
+        curvatures = CURVATURES[:, None, None]
+        y = np.clip(expected_roots / np.maximum(root, 1e-150), SMALLEST_TANGENTS[:, None, None], LARGEST_TANGENT)
+        all_offsets = (p * tangent_offset(y, curvatures)).sum(axis=2) + CURVATURES[:, None]
+        all_slopes = root * tangent_slope(y, curvatures)
+        best = (all_offsets + (all_slopes * expected_roots).sum(axis=2)).argmax(axis=0)
+        tokens = np.arange(len(p))
+        offsets = all_offsets[best, tokens]
+        slopes = all_slopes[best, tokens]
         lengths = np.linalg.norm(slopes, axis=1)
         # the bisection and the sums in float64, and the roundings of offsets, slopes and sums to float32
         offsets -= 1e-9 + 8 * ROUNDING_UNIT * (np.abs(offsets) + lengths)
@@ -228,7 +237,7 @@ class JensenShannon(GroundCost):
         product.mul_(norm.reciprocal_().masked_fill_(~is_safe, torch.nan))
         return product.add_((offsets - margin * lengths)[:, None])
 
-    def relaxed_matrix(self, features: tuple[NDArray[np.float32], ...], others: Array) -> Array:
+    def relaxed_matrix(self, features: tuple[Array32, ...], others: Array) -> Array:
         slopes, offsets, _ = features
         return np.asarray(offsets[:, None] + slopes @ np.sqrt(normalise_rows(others)).T)
 

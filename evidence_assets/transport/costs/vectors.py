@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import Array, unit_rows
 
-from ..ground_cost import ROUNDING_UNIT, Chunk, GroundCost, Workspace, register_cost, sum_error
+from ..ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace, register_cost, sum_error
 
 
 @register_cost
@@ -28,7 +27,7 @@ class Cosine(GroundCost):
     def matrix(self, x: Array, y: Array) -> Array:
         return np.asarray(np.clip(1.0 - unit_rows(x) @ unit_rows(y).T, 0.0, 2.0))
 
-    def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
+    def features(self, points: Array) -> tuple[Array32, ...]:
         return (unit_rows(points).astype(np.float32),)
 
     def lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
@@ -66,7 +65,7 @@ class Euclidean(GroundCost):
         """Computed from differences, because the expanded square loses half of the digits for close points."""
         return np.stack([np.linalg.norm(y - row, axis=1) for row in x])
 
-    def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
+    def features(self, points: Array) -> tuple[Array32, ...]:
         with np.errstate(over="ignore"):  # infinity gives no bound, so the text is solved exactly
             rounded = points.astype(np.float32)
             return rounded, np.einsum("ij,ij->i", rounded, rounded)
