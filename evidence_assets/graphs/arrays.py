@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from evidence_assets.lake.array_files import open_asset_file, sorted_unique
+from evidence_assets.models.vectors import row_positions
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -218,15 +219,6 @@ class GraphArrays:
         """Build a subgraph from ascending nodes, their distances and the edges between them."""
         heads, tails = (np.searchsorted(nodes, ends[edges]) for ends in (self.heads, self.tails))
         return Subgraph(nodes, hop, edges, heads, tails, dropped)
-
-
-def row_positions(offsets: IntArray, nodes: IntArray) -> IntArray:
-    """Concatenated positions of the compressed rows of `nodes`."""
-    starts = offsets[nodes]
-    counts = offsets[nodes + 1] - starts
-    ends = np.cumsum(counts)
-    positions: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
-    return positions
 
 
 def _apply_cap(hubs: IntArray, nodes: IntArray, cap: int, score: ScoreNodes) -> tuple[IntArray, IntArray]:

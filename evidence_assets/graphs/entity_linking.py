@@ -47,19 +47,19 @@ class LinkedSpan:
     link: Link
 
 
+@dataclass(frozen=True)
 class NameVectors:
     """Search for names similar in meaning, by an index with one unit vector per name of the linker."""
 
-    def __init__(self, index: VectorIndex, encode: Encode) -> None:
-        self._index = index
-        self._encode = encode
+    index: VectorIndex
+    encode: Encode
 
     def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, IntArray]]:
         """The best cosine of each concept, and the rows of the surface forms with that cosine."""
         if not concepts:
             return []
-        queries = unit_rows(np.ascontiguousarray(self._encode(concepts), dtype=np.float32))
-        scores, rows = self._index.search(queries, min(k, len(self._index)))
+        queries = unit_rows(np.asarray(self.encode(concepts), dtype=np.float32))
+        scores, rows = self.index.search(queries, k)
         return [(float(s[0]), r[s >= s[0] - 1e-6].astype(np.int64)) for s, r in zip(scores, rows, strict=True)]
 
 

@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, find_positions, row_positions
+from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, find_positions
 from evidence_assets.lake.array_files import ArrayWriter, open_array, open_asset_file, open_batches, sorted_unique
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.models.vectors import Array, unit_rows
+from evidence_assets.models.vectors import Array, row_positions, unit_rows
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.embedding import vector_matrix
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex

@@ -60,6 +60,14 @@ def _end_of(encoder: Encoder, text: str) -> str:
     return next((end for end, n in zip(ends, counts, strict=True) if n <= encoder.max_tokens), text[-20:])
 
 
+def row_positions(offsets: npt.NDArray[np.integer[Any]], rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """Concatenated positions of compressed rows: row i has the positions ``offsets[i]`` to ``offsets[i + 1] - 1``."""
+    counts = offsets[rows + 1] - offsets[rows]
+    ends = np.cumsum(counts)
+    positions: npt.NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(offsets[rows] - (ends - counts), counts)
+    return positions
+
+
 def top_positions(scores: npt.NDArray[np.floating[Any]], k: int) -> list[int]:
     """Positions of the k largest finite scores, ties by position."""
     return [int(i) for i in np.argsort(-scores, kind="stable")[:k] if np.isfinite(scores[i])]

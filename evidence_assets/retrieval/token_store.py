@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice, pairwise
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 
@@ -23,7 +24,7 @@ from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter, TokenWeighting, term_weight
 from evidence_assets.retrieval.token_cache import CachedText, Segment, TokenCache
 from evidence_assets.transport import TokenPool
-from evidence_assets.transport.pool import TextCollection
+from evidence_assets.transport.pool import TextCollection, group_equal
 
 VERSION = "4"
 TEXTS_PER_BLOCK = 2048
@@ -92,6 +93,7 @@ TOKENS_PER_TILE = 1 << 16
 """Tokens of a pool in memory at a time."""
 
 
+@dataclass(frozen=True, eq=False)
 class TokenTexts(TextCollection):
     """Texts, each of which concatenates cached texts.
 
@@ -99,48 +101,40 @@ class TokenTexts(TextCollection):
     ``corpus_weights``: Corpus weights of the terms of segments, filled on demand; texts of equal statistics share it.
     """
 
-    def __init__(
-        self,
-        members: Sequence[Sequence[CachedText]],
-        terms: TermIndex,
-        weighting: TokenWeighting,
-        dimensions: int,
-        corpus_weights: CorpusWeights,
-    ) -> None:
-        self._members = members
-        self._terms = terms
-        self._weighting = weighting
-        self._dimensions = dimensions
-        self._weights_of_segments = corpus_weights
-        self._lengths = np.array([sum(map(len, cached)) for cached in members], np.int64)
+    members: Sequence[Sequence[CachedText]]
+    terms: TermIndex
+    weighting: TokenWeighting
+    dimensions: int
+    corpus_weights: CorpusWeights
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self.members)
 
-    def _corpus_weights(self, segment: Segment) -> Array:
+    @cached_property
+    def _lengths(self) -> npt.NDArray[np.int64]:
+        """Number of tokens of each text."""
+        return np.array([sum(map(len, cached)) for cached in self.members], np.int64)
+
+    def _weights_of(self, segment: Segment) -> Array:
         """Corpus weight of each surface form of a segment."""
-        if segment.path not in self._weights_of_segments:
-            self._weights_of_segments[segment.path] = self._terms.corpus_weights(segment.terms, self._weighting)
-        return self._weights_of_segments[segment.path]
+        if segment.path not in self.corpus_weights:
+            self.corpus_weights[segment.path] = self.terms.corpus_weights(segment.terms, self.weighting)
+        return self.corpus_weights[segment.path]
 
     def select(self, numbers: Sequence[int] | IntArray) -> TokenPool:
         """The chosen texts, in their order, in memory."""
-        cached_texts = [cached for number in numbers for cached in self._members[number]]
-        if not cached_texts:
-            return TokenPool(np.zeros((0, self._dimensions), np.float16), [0], np.zeros(0))
-        parts = [(cached.segment, cached.rows) for cached in cached_texts]
+        parts = [(cached.segment, cached.rows) for number in numbers for cached in self.members[number]]
+        if not parts:
+            return TokenPool(np.zeros((0, self.dimensions), np.float16), [0], np.zeros(0))
         vectors = np.concatenate([segment.vectors[rows] for segment, rows in parts])
-        weights = np.concatenate([self._corpus_weights(segment)[segment.codes[rows]] for segment, rows in parts])
-        if self._weighting == "text":
+        weights = np.concatenate([self._weights_of(segment)[segment.codes[rows]] for segment, rows in parts])
+        if self.weighting == "text":
             counts = np.concatenate([segment.counts[rows] for segment, rows in parts]).astype(np.float64)
             tokens = np.array([rows.stop - rows.start for _, rows in parts])
-            weights = np.asarray(term_weight(weights, counts, np.repeat(tokens, tokens), self._terms.average))
+            weights = np.asarray(term_weight(weights, counts, np.repeat(tokens, tokens), self.terms.average))
         return TokenPool(vectors, np.concatenate([[0], np.cumsum(self._lengths[numbers])]), weights)
 
     def parts(self, texts: npt.NDArray[np.int64]) -> Iterator[tuple[TokenPool, npt.NDArray[np.int64]]]:
-        if not len(texts):
-            return
-        tile_numbers = np.cumsum(self._lengths[texts]) // TOKENS_PER_TILE
-        starts = np.flatnonzero(np.concatenate([[True], tile_numbers[1:] != tile_numbers[:-1]]))
-        for start, end in pairwise([*starts.tolist(), len(texts)]):
-            yield self.select(texts[start:end]), np.arange(end - start)
+        if len(texts):
+            for tile in group_equal(np.cumsum(self._lengths[texts]) // TOKENS_PER_TILE):
+                yield self.select(texts[tile]), np.arange(len(tile))

@@ -25,10 +25,10 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from evidence_assets.models.vectors import Array
+from evidence_assets.models.vectors import Array, row_positions
 
 from .ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace
-from .pool import IntArray, TextCollection, TokenPool, normalise_texts
+from .pool import IntArray, TextCollection, TokenPool, group_equal, normalise_texts
 
 BLOCK_TOKENS = 768
 """Rows whose vectors a thread has in memory at a time."""
@@ -147,8 +147,7 @@ class BoundPass:
     def _bound_part(self, pool: TokenPool, members: IntArray, bounds: Array) -> None:
         """Write the bounds of texts of a pool, which may be memory-mapped."""
         lengths = pool.offsets[members + 1] - pool.offsets[members]
-        chunk_of_text = (np.cumsum(lengths) - lengths) // CHUNK_TOKENS
-        chunks = np.split(np.arange(len(members)), np.flatnonzero(np.diff(chunk_of_text)) + 1)
+        chunks = group_equal((np.cumsum(lengths) - lengths) // CHUNK_TOKENS)
 
         def write(chunk: IntArray, workspace: Workspace) -> None:
             bounds[:, chunk] = self._bound_chunk(_MassTokens(pool, members[chunk]), workspace)
@@ -205,10 +204,9 @@ class _MassTokens:
     """
 
     def __init__(self, pool: TokenPool, texts: IntArray) -> None:
-        starts = pool.offsets[texts]
         lengths = pool.offsets[texts + 1] - pool.offsets[texts]
         first_rows = np.cumsum(lengths) - lengths
-        rows = np.arange(lengths.sum()) + np.repeat(starts - first_rows, lengths)
+        rows = row_positions(pool.offsets, texts)
         masses = normalise_texts(pool.weights[rows], lengths)
         has_mass = masses > 0
         last_rows = np.cumsum(np.add.reduceat(has_mass, first_rows, dtype=np.int64))

@@ -25,6 +25,11 @@ def normalise_texts(weights: Array, lengths: IntArray) -> Array:
     return np.asarray(scaled / np.repeat(np.add.reduceat(scaled, starts), lengths))
 
 
+def group_equal(numbers: IntArray) -> list[IntArray]:
+    """Positions of an array in groups of equal neighbours."""
+    return np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(numbers)) + 1)
+
+
 class TextCollection(ABC):
     """Texts with their tokens, read in parts."""
 
@@ -76,7 +81,7 @@ class TokenPool(TextCollection):
 
     def select(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
         slices = [slice(int(self.offsets[text]), int(self.offsets[text + 1])) for text in indices]
-        offsets = np.concatenate([[0], np.cumsum([part.stop - part.start for part in slices])]).astype(np.int64)
+        offsets = np.cumsum([0, *(part.stop - part.start for part in slices)])
         vectors = np.concatenate([self.vectors[:0], *(self.vectors[part] for part in slices)])
         weights = np.concatenate([self.weights[:0], *(self.weights[part] for part in slices)])
         return TokenPool(vectors, offsets, weights)
