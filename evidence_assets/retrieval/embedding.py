@@ -53,9 +53,9 @@ class VectorCache:
     def copy_known(self, hashes: Keys, output: AnyArray) -> npt.NDArray[np.int64]:
         """Write the vectors of known hashes to their rows of ``output``; returns the other rows."""
         positions = find_key_positions(self._hashes, hashes)
-        known = np.flatnonzero(positions >= 0)
-        for start in range(0, len(known), TEXTS_PER_BLOCK):  # in blocks, as they may be larger than the memory
-            block = known[start : start + TEXTS_PER_BLOCK]
+        known_rows = np.flatnonzero(positions >= 0)
+        for start in range(0, len(known_rows), TEXTS_PER_BLOCK):  # in blocks, as they may be larger than the memory
+            block = known_rows[start : start + TEXTS_PER_BLOCK]
             output[block] = self._vectors[self._order[positions[block]]]
         return np.flatnonzero(positions < 0)
 
