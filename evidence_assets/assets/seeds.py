@@ -154,10 +154,11 @@ def request_seed_runs(
         version, event = last_version(instance, SEEDS, partition)
         if version != relation.seed_hash and not is_planned(AssetPartition(SEEDS, partition)):
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
-    _, event = last_version(instance, SEED_FOLDER)
+    last, event = _last_materialization(instance, SEED_FOLDER)
     if (files.present or event) and not is_planned(AssetPartition(SEED_FOLDER, None)):
         retired = find_retired_partitions(files, lake, instance)
-        if retired or _last_folder_state(instance) != files.state:
+        state = last.metadata.get("state") if last else None
+        if retired or state is None or state.value != files.state:
             run_requests += _request_run(instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired)}:{event}")
     existing_partitions = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
     return run_requests, sorted(set(files.relations) - existing_partitions)
@@ -178,16 +179,16 @@ def _request_run(instance: dg.DagsterInstance, key: dg.AssetKey, name: str | Non
 
 def last_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
     """Data version and event id of the latest materialization; ("", 0) if there is none."""
+    last, event = _last_materialization(instance, key, partition)
+    return (last.tags or {}).get(DATA_VERSION, "") if last else "", event
+
+
+def _last_materialization(
+    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None
+) -> tuple[dg.AssetMaterialization | None, int]:
+    """The latest materialization and the id of its event; (None, 0) if there is none."""
     record = instance.get_latest_data_version_record(key, partition_key=partition)
-    if record is None or record.asset_materialization is None:
-        return "", 0
-    return (record.asset_materialization.tags or {}).get(DATA_VERSION, ""), record.storage_id
-
-
-def _last_folder_state(instance: dg.DagsterInstance) -> str:
-    event = instance.get_latest_materialization_event(SEED_FOLDER)
-    state = event.asset_materialization.metadata.get("state") if event and event.asset_materialization else None
-    return str(state.value) if state else ""
+    return (record.asset_materialization, record.storage_id) if record else (None, 0)
 
 
 @dg.asset(

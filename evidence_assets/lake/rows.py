@@ -58,18 +58,24 @@ def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
 def build_table(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
     """Build a table with the declared columns and types from rows or columns; raises SchemaMismatch."""
     schema = TABLES[table]
-    names = set(rows) if isinstance(rows, Mapping) else {name for row in rows for name in row}
+    if isinstance(rows, list):
+        names = {name for row in rows for name in row}
+        columns = {name: [row.get(name) for row in rows] for name in schema.names}
+    else:
+        names = set(rows)
+        n_rows = len(next(iter(rows.values())))
+        columns = {field.name: rows.get(field.name, pa.nulls(n_rows, field.type)) for field in schema.arrow}
     unknown_columns = sorted(names - set(schema.names))
     if unknown_columns:
         raise _mismatch(schema, f"unknown column {unknown_columns[0]!r}")
-    columns: Mapping[str, Any] = (
-        rows if isinstance(rows, Mapping) else {name: [row.get(name) for row in rows] for name in schema.names}
-    )
     try:
-        fields = [schema.arrow.field(name) for name in columns]
-        return _with_columns(pa.Table.from_pydict(columns, pa.schema(fields)), schema.arrow)
+        return pa.table(columns, _nullable(schema.arrow))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise _mismatch(schema, str(error)) from error
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])
 
 
 def prepare_rows(table: str, rows: Rows) -> pa.Table:
@@ -134,28 +140,16 @@ def _typed_column(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: lis
     return values
 
 
-def _convert_large_strings(rows: pa.Table) -> pa.Table:
-    """Convert large strings to strings."""
-    for position, field in enumerate(rows.schema):
-        if field.type == LARGE_STRING:
-            # Copied, because a slice keeps the offsets of the whole array, which may overflow.
-            column = rows.column(position).take(pa.array(np.arange(rows.num_rows))).cast(pa.string())
-            rows = rows.set_column(position, field.with_type(pa.string()), column)
-    return rows
-
-
 def _slices(rows: pa.Table, size: int) -> Iterator[pa.Table]:
-    """Rows in blocks of ``size``, each with one memory layout."""
+    """Rows in blocks of ``size``, each with one memory layout and without large strings; at least one block."""
     for first in range(0, max(1, rows.num_rows), size):
-        yield _convert_large_strings(rows.slice(first, size).combine_chunks())
-
-
-def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with exactly the columns of this schema, all nullable; missing columns are null."""
-    for field in schema:
-        if field.name not in rows.column_names:
-            rows = rows.append_column(field.with_nullable(True), pa.nulls(rows.num_rows, field.type))
-    return rows.select(schema.names).cast(pa.schema([field.with_nullable(True) for field in schema]))
+        block = rows.slice(first, size).combine_chunks()
+        for position, field in enumerate(block.schema):
+            if field.type == LARGE_STRING:
+                # Copied, because a slice keeps the offsets of the whole array, which may overflow.
+                column = block.column(position).take(pa.array(np.arange(block.num_rows))).cast(pa.string())
+                block = block.set_column(position, field.with_type(pa.string()), column)
+        yield block
 
 
 def version_of(rows: pa.Table) -> str:
@@ -208,10 +202,15 @@ def row_blocks(path: Path, schema: pa.Schema, size: int) -> Iterator[pa.Table]:
 
 
 def _with_schema(rows: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
-    for name in schema.names:
-        if name not in rows.column_names and not schema.field(name).nullable:
-            raise SchemaMismatch(f"{path} has no column {name}: another release wrote it; materialize its asset again")
-    return _with_columns(rows, schema)
+    """Rows of a file with exactly the columns of this schema, all nullable."""
+    for field in schema:
+        if field.name not in rows.column_names:
+            if not field.nullable:
+                raise SchemaMismatch(
+                    f"{path} has no column {field.name}: another release wrote it; materialize its asset again"
+                )
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(_nullable(schema))
 
 
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:
@@ -220,7 +219,7 @@ def write_rows(table: str, rows: pa.Table, path: Path) -> None:
     bloom_filter = {"ndv": max(1, min(group_size, rows.num_rows)), "fpp": BLOOM_FILTER_ERROR_RATE}
     with pq.ParquetWriter(
         path,
-        _convert_large_strings(rows.slice(0, 0)).schema,
+        next(_slices(rows.slice(0, 0), group_size)).schema,
         compression="zstd",
         use_dictionary=list(DICTIONARY_COLUMNS) if table == "lineage_edges" else True,
         bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *BLOOM_FILTER_COLUMNS.get(table, ())), bloom_filter),

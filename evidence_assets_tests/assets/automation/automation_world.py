@@ -8,7 +8,7 @@ from typing import Any, Self
 import dagster as dg
 import polars as pl
 import yaml
-from dagster._core.execution.backfill import PartitionBackfill
+from dagster._core.execution.backfill import PartitionBackfill  # no public function creates one without a server
 
 from evidence_assets.assets import seeds
 from evidence_assets.assets.automation import InstanceRecords, request_stale_assets
@@ -56,6 +56,12 @@ def add_backfill(
     )
     instance.add_backfill(backfill)
     return backfill
+
+
+def end_backfill(instance: dg.DagsterInstance, backfill: PartitionBackfill, status: str) -> None:
+    """Give a backfill the status CANCELED or COMPLETED_FAILED."""
+    statuses = type(backfill.status)
+    instance.update_backfill(backfill.with_status(statuses[status]))
 
 
 @dataclass

@@ -6,14 +6,13 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets.assets.automation import MAX_KILLED_RUNS, request_stale_assets
 from evidence_assets.assets.change_sensors import follow_apart, materialize_changes, reuse_instance
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import LOCK_FILE_TAG, PREVIOUS_KILLS_TAG, fail_killed_runs
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.assets.automation.automation_world import add_backfill
+from evidence_assets_tests.assets.automation.automation_world import add_backfill, end_backfill
 
 STATE: dict[str, str] = {}
 """Current data version of each source, and the failing asset."""
@@ -174,7 +173,7 @@ def test_partitions_of_an_unfinished_backfill_are_left_to_it() -> None:
     assert ticker.tick() == {"each[a]"}
     ticker.make("each", partition="a")
     assert ticker.tick() == ticker.tick() == set(), "the asset over all partitions waits for the backfill"
-    ticker.instance.update_backfill(backfill.with_status(BulkActionStatus.CANCELED))
+    end_backfill(ticker.instance, backfill, "CANCELED")
     assert ticker.tick() == {"each[b]"}
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.execution.backfill import BulkActionStatus
 
 from evidence_assets.assets import command_plans, seeds
 from evidence_assets.assets.command_plans import announce_plan
@@ -23,6 +22,7 @@ from evidence_assets_tests.assets.automation.automation_world import (
     Asset,
     SensorWorld,
     add_backfill,
+    end_backfill,
     write_seed,
 )
 from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
@@ -132,7 +132,7 @@ def test_a_relation_of_an_unfinished_backfill_is_left_to_it(sensor_world: Sensor
     for name in ("leads_to", "listed_with"):
         sensor_world.seed(name, [["epilepsy", "tuberculosis"]])
     assert sensor_world.tick() == [(SEEDS, "listed_with")]
-    sensor_world.instance.update_backfill(backfill.with_status(BulkActionStatus.COMPLETED_FAILED))
+    end_backfill(sensor_world.instance, backfill, "COMPLETED_FAILED")
     assert (SEEDS, "leads_to") in sensor_world.tick()
 
 
