@@ -10,18 +10,18 @@ and of no answer where no span has .3, less ``L2`` times their squares.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 from sklearn.feature_extraction import DictVectorizer
 
+from bench.answers.fitted_values import write_values
 from bench.answers.short_answer_questions import (
     AnswerableQuestion,
     Outcome,
@@ -54,7 +54,6 @@ THRESHOLDS = dict.fromkeys(QUESTION_KINDS, 0.6) | {
 }
 """Chosen on left-out pages and articles: four of five answers on pages are right, half of those on SQuAD's articles."""
 SHOWN_THRESHOLDS = (0.35, 0.40, 0.45)
-WEIGHTS = Path(choice.__file__).with_name(choice.WEIGHTS_FILE)
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -129,8 +128,8 @@ def answer_items(items: Sequence[Item], weights: SpanWeights) -> list[Outcome]:
     return outcomes
 
 
-def print_all(title: str, outcomes: Sequence[Outcome]) -> None:
-    """Print the outcomes at several thresholds, and at those of the kinds of questions, which are served."""
+def print_all(title: str, outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Print the outcomes at several thresholds, then print and return those at the thresholds that are served."""
     print_outcomes(title, outcomes, SHOWN_THRESHOLDS)
     served = [
         outcome
@@ -138,21 +137,28 @@ def print_all(title: str, outcomes: Sequence[Outcome]) -> None:
         else outcome._replace(answer=None)
         for outcome in outcomes
     ]
-    print_outcomes(f"{title}, thresholds of the kinds", served, (0.0,))
+    return print_outcomes(f"{title}, thresholds of the kinds", served, (0.0,))
 
 
-def describe_data(items: Sequence[Item]) -> dict[str, Any]:
-    """Provenance of the weights."""
+def write_weights(weights: SpanWeights, items: Sequence[Item], score: dict[str, str]) -> None:
+    """Write the packaged file."""
     answerable = sum(bool(item.question.golds) for item in items)
-    return {
-        "data": "SQuAD 2.0, development set: Normans, Computational complexity theory, Southern California; "
-        "HotpotQA, 100 questions (both CC BY-SA 4.0); bench/answers/pages, six sets written for this project",
-        "answerable": answerable,
-        "unanswerable": len(items) - answerable,
-        "encoder": get_encoder(profiles.load().encoder).model_id,
-        "l2": L2,
-        "command": "python -m bench.answers.fit_short_answers --write",
-    }
+    write_values(
+        choice.WEIGHTS_FILE,
+        {
+            "bias": weights.bias,
+            "thresholds": dict(weights.thresholds),
+            "weights": dict(sorted(weights.weights.items())),
+        },
+        command="python -m bench.answers.fit_short_answers --write",
+        data="SQuAD 2.0, development set: Normans, Computational complexity theory, Southern California; "
+        "HotpotQA, 100 questions (both CC BY-SA 4.0); bench/answers/pages, six sets written for this project: "
+        f"{answerable} questions with an answer, {len(items) - answerable} without",
+        halves="weights fitted on all; score with each article, set of pages and half of HotpotQA left out of the fit",
+        encoder=get_encoder(profiles.load().encoder).model_id,
+        l2=L2,
+        score=score,
+    )
 
 
 def main() -> None:
@@ -172,13 +178,9 @@ def main() -> None:
         is_left_out = [(item.question.corpus, item.question.half) == ("hotpot", half) for item in items]
         weights = fit_weights([item for item, left_out in zip(items, is_left_out, strict=True) if not left_out])
         outcomes += answer_items([item for item, left_out in zip(items, is_left_out, strict=True) if left_out], weights)
-    print_all("each article, set of pages and half of HotpotQA left out of the fit", outcomes)
+    score = print_all("each article, set of pages and half of HotpotQA left out of the fit", outcomes)
     if options.write:
-        weights = fit_weights(items)
-        fields = {"provenance": describe_data(items), "thresholds": weights.thresholds, "bias": weights.bias}
-        text = json.dumps(fields | {"weights": dict(sorted(weights.weights.items()))}, indent=1, ensure_ascii=False)
-        WEIGHTS.write_text(text + "\n", encoding="utf-8")
-        print(f"wrote {len(weights.weights)} weights to {WEIGHTS}")
+        write_weights(fit_weights(items), items, score)
 
 
 if __name__ == "__main__":

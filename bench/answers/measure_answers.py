@@ -1,12 +1,14 @@
 """What the answers of materialized variants are worth against simple baselines, and the weights they rest on.
 
-    python -m bench.answers.measure_answers LAKE:obqa_book:uscrake_chunks LAKE:arc_book:uscrake_chunks [--fit]
+    python -m bench.answers.measure_answers LAKE:obqa_book:uscrake_chunks LAKE:arc_book:uscrake_chunks [--fit] [--write]
 
 Questions are halved by their ids. Printed are, for the second half of each benchmark, the accuracy of the stored
 predictions, of those that the evidence supports and of the surest quarter and half, beside baselines: the longest
 option, the option nearest to the question, the one whose nearest statement is nearest, and the most frequent label;
 with the paired difference to the best of them. ``--fit`` fits the weights of ``extractive/options.py`` by
 conditional logistic regression on the first halves, and those of its labels where the options are yes, no and maybe.
+``--write`` writes them to ``extractive/options.yaml``, with the values of this file that were chosen by hand; a weight
+that no lake decides stays as it was.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import yaml
 from scipy.optimize import minimize
 
+from bench.answers.fitted_values import write_values
 from bench.measuring import make_parser
 from bench.result_files import print_table, write_results
 from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
@@ -29,8 +33,22 @@ from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.reasoning import statements
 from evidence_assets.reasoning.statements import TEXT_KINDS
 
-FEATURES = ("text", "fact", "association", "length")
+FEATURES = ("statement_weight", "fact_weight", "association_weight", "length_weight")
 PENALTY = 0.0005
+CHOSEN = {
+    "fact_weight": 6.0,
+    "mention_weight": 0.1,
+    "log_support_weight": 1.6,
+    "log_support_offset": 0.01,
+    "min_cited_cosine": 0.35,
+    "min_support_cosine": 0.60,
+    "min_mention_support": 0.15,
+    "min_lead": 0.06,
+    "min_label_share": 0.50,
+}
+"""Chosen by hand: those of names and numbers on two articles of SQuAD with names of their paragraphs as options, and on
+the first half of HotpotQA-100; the weight of facts on the sample's graph, because on CommonsenseQA with ConceptNet none
+beats 0 (docs/measured.md)."""
 
 
 def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any]]:
@@ -110,10 +128,10 @@ def fitted_findings(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
     shares, gold = [], []
     for q in questions:
         support = dict(zip((option.casefold() for option in q["row"]["options"]), q["support"], strict=True))
-        if not any(support.values()):
+        if not all(support.values()):  # no evidence, or no report of a study
             continue
         odds = np.log(support["no"] / support["yes"])
-        shares.append((odds - extractive.LOG_ODDS_OFFSETS["no"]) / extractive.LOG_ODDS_SLOPES["no"])
+        shares.append((odds - extractive.WEIGHTS.label_offsets["no"]) / extractive.WEIGHTS.label_slopes["no"])
         gold.append(place[q["row"]["options"][q["gold"]].casefold()])
     x = np.stack([np.ones(len(shares)), np.array(shares)], 1)
 
@@ -156,10 +174,26 @@ def format_row(name: str, questions: list[dict[str, Any]]) -> list[str]:
     ]
 
 
+def write_options(values: dict[str, Any], rows: list[list[str]]) -> None:
+    """Write the packaged file, with the accuracies of the rows on the second halves."""
+    packaged = yaml.safe_load(extractive.WEIGHTS_FILE.read_text(encoding="utf-8"))["values"]
+    score = {name: f"accuracy {accuracy_cell} of {n}" for name, n, accuracy_cell, *_ in rows}
+    write_values(
+        extractive.WEIGHTS_FILE,
+        packaged | values | CHOSEN,
+        command="python -m bench.answers.measure_answers LAKE:BENCHMARK:VARIANT … --write",
+        data="Development questions: OpenBookQA (Apache 2.0) and ARC-Challenge (CC BY-SA 4.0) with the facts of the "
+        "book, CommonsenseQA (MIT) with ConceptNet, PubMedQA (MIT) for yes, no and maybe",
+        halves="weights fitted on the first half of each benchmark by question id, score on the second half",
+        score=score,
+    )
+
+
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("measured", nargs="+", metavar="LAKE:BENCHMARK:VARIANT")
-    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--fit", action="store_true", help="fit the weights on the first halves")
+    parser.add_argument("--write", action="store_true", help="fit them and write the packaged file")
     parser.add_argument("--json", type=Path, help="a file to write the results to")
     options = parser.parse_args()
     heads = [
@@ -177,18 +211,27 @@ def main() -> None:
         "against the best of these",
     ]
     rows, firsts = [], []
+    values: dict[str, Any] = {}
+    must_fit = options.fit or options.write
     for spec in options.measured:
         place, benchmark, variant = re.fullmatch(r"(.+):([^:]+):([^:]+)", spec).groups()  # type: ignore[union-attr]
         questions = questions_of(Lake(Path(place)), benchmark, variant)
         rows.append(format_row(f"{benchmark}:{variant}", questions))
         first = questions[: len(questions) // 2]
         if all(statements.is_yes_no_maybe(option) for q in first for option in q["row"]["options"]):
-            if options.fit:
-                print("no, maybe against yes:", fitted_findings(first).round(2).tolist())
+            if must_fit:
+                for name, column in zip(("label_offsets", "label_slopes"), fitted_findings(first).T, strict=True):
+                    values[name] = dict(zip(statements.YES_NO_MAYBE, (0.0, *column.round(2).tolist()), strict=True))
         else:
             firsts += first
-    if options.fit and firsts:
-        print({name: round(float(weight), 2) for name, weight in zip(FEATURES, fitted(firsts), strict=True)})
+    if must_fit and firsts:
+        is_fitted = np.concatenate([question["features"] for question in firsts]).any(axis=0)
+        weights = zip(FEATURES, fitted(firsts), is_fitted, strict=True)
+        values |= {name: round(float(weight), 1) for name, weight, has_data in weights if has_data}
+    if must_fit:
+        print(values)
+    if options.write:
+        write_options(values, rows)
     print_table(heads, rows)
     if options.json:
         write_results(options.json, heads, rows)

@@ -157,8 +157,9 @@ class Outcome(NamedTuple):
     confidence: float
 
 
-def print_outcomes(title: str, outcomes: Sequence[Outcome], thresholds: Sequence[float]) -> None:
-    """Print share answered, exact match and F1 of the answered, and false answers."""
+def print_outcomes(title: str, outcomes: Sequence[Outcome], thresholds: Sequence[float]) -> dict[str, str]:
+    """Print share answered, exact match and F1 of the answered, and false answers; returns those of the last one."""
+    scores = {}
     headers = "| set | answerable + unanswerable | threshold | answered | exact match | F1 | false answers |"
     print(f"\n{title}\n{headers}\n|---|---|---|---|---|---|---|")
     sets = {
@@ -179,11 +180,15 @@ def print_outcomes(title: str, outcomes: Sequence[Outcome], thresholds: Sequence
             exact = [
                 float(normalise_answer(o.answer or "") in map(normalise_answer, o.question.golds)) for o in answered
             ]
-            print(
-                f"| {name} | {len(right)} + {len(wrong)} | {threshold:.2f} | {_percent(len(answered), len(right))} "
-                f"| {_percent(sum(exact), len(exact))} | {_percent(sum(f1), len(f1))} "
-                f"| {_percent(sum(false), len(false))} |"
+            cells = (
+                _percent(len(answered), len(right)),
+                _percent(sum(exact), len(exact)),
+                _percent(sum(f1), len(f1)),
+                _percent(sum(false), len(false)),
             )
+            print(f"| {name} | {len(right)} + {len(wrong)} | {threshold:.2f} | {' | '.join(cells)} |")
+            scores[name] = "{} % answered, exact match {}, F1 {}, {} % false answers".format(*(c or "–" for c in cells))
+    return scores
 
 
 def _percent(count: float, n: int) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from evidence_assets.extractive.spans.choice import find_answer, load_span_weights
 from evidence_assets.extractive.spans.passages import split_passages
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.citations import contains_quote
@@ -18,31 +20,41 @@ from evidence_assets.reasoning.statements import split_statements
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.text.negation import is_denial
 
-MIN_WEIGHT = 0.36
-"""Minimum weight of a reading (:class:`ExtractiveShortAnswers`) that is answered. These five thresholds were tuned on
-the first half of the sample's questions without their options: docs/measured.md."""
-MIN_WEIGHT_WITH_TEXT = 0.30
-"""Minimum weight of a reading that a text confirms."""
-MIN_RELATION_COSINE = 0.18
-"""Minimum cosine between question and facts without names; below it the facts do not answer the question."""
-TIE_MARGIN = 0.06
-"""Readings with a smaller difference in weight are tied."""
-MIN_TEXT_COSINE = 0.72
-"""Minimum cosine of a text's statement that confirms a fact."""
+THRESHOLDS_FILE = Path(__file__).with_suffix(".yaml")
 
 
+@dataclass(frozen=True)
+class ShortAnswerThresholds:
+    """Thresholds of answers by facts, chosen once by measurement.
+
+    Other values need another ``reasoning.short_answers.VERSION``.
+    """
+
+    min_weight: float
+    """Minimum weight of a reading (:class:`ExtractiveShortAnswers`) that is answered."""
+    min_weight_with_text: float
+    """Minimum weight of a reading that a text confirms."""
+    min_relation_cosine: float
+    """Minimum cosine between question and facts without names; below it the facts do not answer the question."""
+    min_text_cosine: float
+    """Minimum cosine of a text's statement that confirms a fact."""
+    tie_margin: float
+    """Readings with a smaller difference in weight are tied."""
+
+
+THRESHOLDS = ShortAnswerThresholds(**read_yaml_mapping(THRESHOLDS_FILE)["values"])
 _FAILURE = re.compile(r"\bfail\b(?!\s+to\b)")
 """No negation: "Why did the pump fail?"."""
 
 
 @dataclass(frozen=True)
 class _Path:
-    """One or two facts from a name in the question to a name outside it."""
+    """Facts that lead from a name in the question to another name, the end."""
 
-    answer: str
-    facts: tuple[ShortFact, ...]
     start: str
-    steps: tuple[tuple[str, bool], ...]
+    end: str
+    facts: tuple[ShortFact, ...] = ()
+    steps: tuple[tuple[str, bool], ...] = ()
     """Relations, and whether the path follows each from head to tail."""
 
     @property
@@ -57,6 +69,23 @@ class _Path:
         """The question with the start of the path replaced by "it"."""
         return re.sub(re.escape(self.start), "it", question, flags=re.IGNORECASE)
 
+    def extend(self, facts: Sequence[ShortFact]) -> Iterator[_Path]:
+        """The path with one more fact, first from head to tail, then from tail to head."""
+        for is_forward in (True, False):
+            for fact in facts:
+                here, there = (fact.head, fact.tail) if is_forward else (fact.tail, fact.head)
+                if here == self.end:
+                    yield _Path(self.start, there, (*self.facts, fact), (*self.steps, (fact.relation, is_forward)))
+
+
+@dataclass(frozen=True)
+class _RatedPath:
+    """A path with its weight and the cosine of its relations with the question."""
+
+    path: _Path
+    weight: float
+    relation_cosine: float
+
 
 class ExtractiveShortAnswers:
     """Answers with the end of the path of facts that is most similar to the question; uses no generator.
@@ -64,11 +93,11 @@ class ExtractiveShortAnswers:
     A path begins at a name in the question and follows one fact, or two facts that share a name, to a name outside the
     question. Only sourced facts count. Paths with the same start, relations and directions form one reading of the
     question. The weight of a path p is ½ cos(q, facts of p) + ½ cos(q without the start, relations of p). A reading has
-    the weight of its best path. The best reading must reach :data:`MIN_WEIGHT`: the end of its best path is the answer,
+    the weight of its best path. The best reading must reach ``min_weight``: the end of its best path is the answer,
     and all its ends are supported. The confidence is its weight divided by the sum of its weight and the next
-    reading's, or :data:`MIN_WEIGHT` if that is larger.
+    reading's, or ``min_weight`` if that is larger.
 
-    With texts and facts, the statement most similar to the question must reach :data:`MIN_TEXT_COSINE`; the answer is
+    With texts and facts, the statement most similar to the question must reach ``min_text_cosine``; the answer is
     the first end of the best reading that this statement names. With texts alone, the answer is a span of a sentence
     (:mod:`.spans.choice`), and the confidence its expected F1. Negated questions get no answer, because a fact says
     nothing about its negation.
@@ -99,38 +128,39 @@ class ExtractiveShortAnswers:
         if choice is None:
             return NO_ANSWER
         answer = choice.candidate.text
-        passage = choice.candidate.passage
-        return ShortAnswer(answer, "answered", (answer,), (passage.evidence_id,), choice.confidence)
+        evidence_ids = (choice.candidate.passage.evidence_id,)
+        return ShortAnswer(answer, "answered", (answer,), evidence_ids, choice.confidence)
 
     def _answer_by_facts(self, task: ShortTask) -> ShortAnswer:
+        readings = self._rank_readings(task)
+        min_weight = THRESHOLDS.min_weight_with_text if task.texts else THRESHOLDS.min_weight
+        if not readings or readings[0][0].weight < min_weight:
+            return NO_ANSWER
+        reading = readings[0]
+        best = reading[0]
+        if not task.texts and not _is_sufficient(best, task.question):
+            return NO_ANSWER
+        next_weight = readings[1][0].weight if len(readings) > 1 else 0.0
+        supported = tuple(dict.fromkeys(rated.path.end for rated in reading))
+        evidence_ids = tuple(dict.fromkeys(fact.evidence_id for rated in reading for fact in rated.path.facts))
+        status = "ambiguous" if best.weight - next_weight < THRESHOLDS.tie_margin else "answered"
+        confidence = round(best.weight / (best.weight + max(next_weight, THRESHOLDS.min_weight)), 6)
+        return ShortAnswer(supported[0], status, supported, evidence_ids, confidence)
+
+    def _rank_readings(self, task: ShortTask) -> list[list[_RatedPath]]:
+        """The readings of the question by weight, each with its paths by weight."""
+        question = task.question
         paths = _find_paths(task)
-        vectors = encode_ends(
-            self._encoder,
-            [task.question, *(t for p in paths for t in (p.text, p.relations, p.mask_start(task.question)))],
-        )
-        readings: dict[tuple[str, tuple[tuple[str, bool], ...]], list[tuple[float, float, _Path]]] = {}
+        path_texts = [text for path in paths for text in (path.text, path.relations, path.mask_start(question))]
+        vectors = encode_ends(self._encoder, [question, *path_texts])
+        readings: dict[object, list[_RatedPath]] = {}
         for path in paths:
-            text_cosine = float(vectors[task.question] @ vectors[path.text])
-            relation_cosine = float(vectors[path.mask_start(task.question)] @ vectors[path.relations])
+            text_cosine = float(vectors[question] @ vectors[path.text])
+            relation_cosine = float(vectors[path.mask_start(question)] @ vectors[path.relations])
             weight = round((text_cosine + relation_cosine) / 2, 6)
-            readings.setdefault((path.start, path.steps), []).append((weight, relation_cosine, path))
-        ranked = sorted(
-            (sorted(reading, key=lambda row: -row[0]) for reading in readings.values()), key=lambda rows: -rows[0][0]
-        )
-        if not ranked or ranked[0][0][0] < (MIN_WEIGHT_WITH_TEXT if task.texts else MIN_WEIGHT):
-            return NO_ANSWER
-        weight, relation_cosine, best = ranked[0][0]
-        is_sufficient = relation_cosine >= MIN_RELATION_COSINE and all(
-            contains_quote(name, best.text) for name in _proper_names(task.question)
-        )
-        if not task.texts and not is_sufficient:
-            return NO_ANSWER
-        next_weight = ranked[1][0][0] if len(ranked) > 1 else 0.0
-        supported = tuple(dict.fromkeys(path.answer for _, _, path in ranked[0]))
-        ids = dict.fromkeys(fact.evidence_id for _, _, path in ranked[0] for fact in path.facts)
-        status = "ambiguous" if weight - next_weight < TIE_MARGIN else "answered"
-        confidence = round(weight / (weight + max(next_weight, MIN_WEIGHT)), 6)
-        return ShortAnswer(supported[0], status, supported, tuple(ids), confidence)
+            readings.setdefault((path.start, path.steps), []).append(_RatedPath(path, weight, relation_cosine))
+        by_weight = [sorted(reading, key=lambda rated: -rated.weight) for reading in readings.values()]
+        return sorted(by_weight, key=lambda reading: -reading[0].weight)
 
     def _confirm_by_text(self, task: ShortTask, fact_answer: ShortAnswer) -> ShortAnswer:
         """The first supported answer of the facts that the most similar statement names."""
@@ -138,7 +168,7 @@ class ExtractiveShortAnswers:
         vectors = encode_ends(self._encoder, [task.question, *(statement.text for statement in statements)])
         cosines = {s: float(vectors[task.question] @ vectors[s.text]) for s in statements}
         nearest = max(cosines, key=lambda s: cosines[s], default=None)
-        if nearest is None or cosines[nearest] < MIN_TEXT_COSINE:
+        if nearest is None or cosines[nearest] < THRESHOLDS.min_text_cosine:
             return NO_ANSWER
         answer = next((end for end in fact_answer.supported if contains_quote(end, nearest.quote)), None)
         if answer is None:
@@ -148,13 +178,12 @@ class ExtractiveShortAnswers:
         return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
 
 
-def _proper_names(question: str) -> list[str]:
-    """Capitalized words inside sentences."""
-    return [
-        word
-        for word in re.findall(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*", question)
-        if word[0].isupper() and word != "I"
-    ]
+def _is_sufficient(rated: _RatedPath, question: str) -> bool:
+    """Whether a path is on what the question asks for and has the capitalized words inside its sentences."""
+    if rated.relation_cosine < THRESHOLDS.min_relation_cosine:
+        return False
+    words = re.findall(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*", question)
+    return all(contains_quote(word, rated.path.text) for word in words if word[0].isupper() and word != "I")
 
 
 def _find_paths(task: ShortTask) -> list[_Path]:
@@ -163,18 +192,13 @@ def _find_paths(task: ShortTask) -> list[_Path]:
     names = sorted({name for fact in facts for name in (fact.head, fact.tail)})
     spans = EntityLinker(names).find_spans(task.question)
     question_names = {names[node] for span in spans for node in span.link.nodes}
-
-    def steps(name: str) -> list[tuple[ShortFact, str, tuple[str, bool]]]:
-        forward = [(f, f.tail, (f.relation, True)) for f in facts if f.head == name]
-        return forward + [(f, f.head, (f.relation, False)) for f in facts if f.tail == name]
-
     paths = []
     for start in sorted(question_names):
-        for first, middle, first_step in steps(start):
-            if middle in question_names:
+        for path in _Path(start, start).extend(facts):
+            if path.end in question_names:
                 continue
-            paths.append(_Path(middle, (first,), start, (first_step,)))
-            for second, end, second_step in steps(middle):
-                if second != first and end not in question_names and end != middle:
-                    paths.append(_Path(end, (first, second), start, (first_step, second_step)))
+            paths.append(path)
+            for longer in path.extend(facts):
+                if longer.facts[0] != longer.facts[1] and longer.end not in question_names | {path.end}:
+                    paths.append(longer)
     return paths

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from evidence_assets.reasoning.tasks import Chain, EvidenceItem
+from evidence_assets.reasoning.tasks import Chain, ChainStep, EvidenceItem
 
 Verdict = Literal["verified", "absent", "misquoted"]
 
@@ -46,27 +46,30 @@ def check_citations(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Cita
     ['misquoted', 'absent']
     """
     texts = {item.evidence_id: item.text for item in evidence}
-    words = {identifier: _words(text) for identifier, text in texts.items()}
-    citations: list[Citation] = []
-    for number, step in enumerate(chain.steps):
-        cited = list(dict.fromkeys(step.cited))
-        present = [id_ for id_ in cited if id_ in texts]
-        quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
-        quote_words = [(quote, _words(quote)) for quote in quotes]  # a step may quote and cite thousands of cells
-        quotes_in = {
-            id_: [quote for quote, each in quote_words if each <= words[id_] and contains_quote(quote, texts[id_])]
-            for id_ in present
-        }
-        missing_quotes = [quote for quote in quotes if not any(quote in matches for matches in quotes_in.values())]
-        fallback_id = next((id_ for id_ in present if not quotes_in[id_]), next(iter([*present, *cited]), ""))
-        for quote in missing_quotes:
-            citations.append(Citation(number, fallback_id, quote, "misquoted" if fallback_id in texts else "absent"))
-        for id_ in cited:
-            matches = quotes_in.get(id_, [])
-            if matches or id_ != fallback_id or not missing_quotes:
-                verdict: Verdict = "verified" if id_ in texts else "absent"
-                citations += [Citation(number, id_, quote, verdict) for quote in matches or [""]]
-    return citations
+    return [citation for number, step in enumerate(chain.steps) for citation in _check_step(number, step, texts)]
+
+
+def _check_step(number: int, step: ChainStep, texts: Mapping[str, str]) -> Iterator[Citation]:
+    """Citations of missing quotations first, then those of the cited evidence in order."""
+    cited = list(dict.fromkeys(step.cited))
+    quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
+    quote_words = {quote: _words(quote) for quote in quotes}  # a step may quote and cite thousands of cells
+    matches = {id_: _find_quotes(quote_words, texts[id_]) for id_ in cited if id_ in texts}
+    missing_quotes = [quote for quote in quotes if not any(quote in present for present in matches.values())]
+    fallback_id = next((id_ for id_, present in matches.items() if not present), next(iter([*matches, *cited]), ""))
+    for quote in missing_quotes:
+        yield Citation(number, fallback_id, quote, "misquoted" if fallback_id in texts else "absent")
+    for id_ in cited:
+        present = matches.get(id_, [])
+        if present or id_ != fallback_id or not missing_quotes:
+            verdict: Verdict = "verified" if id_ in texts else "absent"
+            yield from (Citation(number, id_, quote, verdict) for quote in present or [""])
+
+
+def _find_quotes(quote_words: Mapping[str, frozenset[str]], text: str) -> list[str]:
+    """The quotations that a text contains, given their words."""
+    words = _words(text)
+    return [quote for quote, each in quote_words.items() if each <= words and contains_quote(quote, text)]
 
 
 def contains_quote(quote: str, text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -105,47 +105,53 @@ class LanguageModel:
         that they survive a server failure.
         """
         self.usage["model_tasks"] += len(requests)
-        results, costs = self._ask_round(dict(enumerate(requests)), parse, accepts_truncated)
-        refusals = {number: result for number, result in results.items() if isinstance(result, _Refusal)}
+        replies = self._ask_round(dict(enumerate(requests)), parse, accepts_truncated)
+        refusals = {number: result for number, (result, _) in replies.items() if isinstance(result, _Refusal)}
         self.usage["repairs"] += len(refusals)
         repairs = {number: repair_request(requests[number], *refusals[number], self.prompts) for number in refusals}
-        repaired_results, repair_costs = self._ask_round(repairs, parse, accepts_truncated)
-        results |= repaired_results
-        costs |= {number: costs[number].plus(cost) for number, cost in repair_costs.items()}
+        for number, (result, cost) in self._ask_round(repairs, parse, accepts_truncated).items():
+            replies[number] = (result, replies[number][1].plus(cost))
         return [
-            (self._fail(refusals[number], result) if isinstance(result, _Refusal) else result, costs[number])
-            for number, result in sorted(results.items(), key=lambda item: item[0])
+            (self._fail(refusals[number], result) if isinstance(result, _Refusal) else result, cost)
+            for number, (result, cost) in sorted(replies.items(), key=lambda reply: reply[0])
         ]
 
     def _ask_round(
         self, requests: Mapping[int, Request], parse: Callable[[int, str], T], accepts_truncated: bool
-    ) -> tuple[dict[int, T | Failure | _Refusal], dict[int, ReplyCost]]:
+    ) -> dict[int, tuple[T | Failure | _Refusal, ReplyCost]]:
         """Results and costs of requests by number; equal requests are sent once."""
-        numbers_by_key: dict[str, list[int]] = {}
-        for number, request in requests.items():
-            numbers_by_key.setdefault(completion_key(self._generator, request), []).append(number)
+        numbers_by_key = self._group_equal(requests)
         distinct_requests = {key: requests[numbers[0]] for key, numbers in numbers_by_key.items()}
-        results: dict[int, T | Failure | _Refusal] = {}
-        costs: dict[int, ReplyCost] = {}
+        replies: dict[int, tuple[T | Failure | _Refusal, ReplyCost]] = {}
         for key, completion, is_cached in self._complete(distinct_requests):
-            numbers = numbers_by_key[key]
-            request = distinct_requests[key]
-            tokens = completion.prompt_tokens, completion.completion_tokens
-            self.usage["replies"] += 1
-            self.usage["cached_replies"] += is_cached
-            self.usage["truncated_replies"] += completion.finish_reason == REACHED_LIMIT
-            self.usage.update(tokens_in=tokens[0], tokens_out=tokens[1])
-            prompt_hash = content_id(request.system, request.user)
-            cost = ReplyCost(self.model_id, *tokens, completion.finish_reason, prompt_hash)
-            for number in numbers:
-                results[number] = _parse_completion(completion, partial(parse, number), accepts_truncated)
-                costs[number] = cost
-            is_usable = not any(isinstance(results[number], Failure | _Refusal) for number in numbers)
+            cost = self._count_reply(distinct_requests[key], completion, is_cached)
+            is_usable = True
+            for number in numbers_by_key[key]:
+                result = _parse_completion(completion, partial(parse, number), accepts_truncated)
+                replies[number] = (result, cost)
+                is_usable = is_usable and not isinstance(result, Failure | _Refusal)
             if self._cache is not None and is_usable and not is_cached:
                 self._cache.put(key, completion)
             if self._on_progress is not None:
-                self._on_progress(len(results), len(requests))
-        return results, costs
+                self._on_progress(len(replies), len(requests))
+        return replies
+
+    def _count_reply(self, request: Request, completion: Completion, is_cached: bool) -> ReplyCost:
+        """Add a reply to the usage; returns its cost."""
+        tokens_in = completion.prompt_tokens
+        tokens_out = completion.completion_tokens
+        is_truncated = completion.finish_reason == REACHED_LIMIT
+        self.usage.update(replies=1, cached_replies=is_cached, truncated_replies=is_truncated)
+        self.usage.update(tokens_in=tokens_in, tokens_out=tokens_out)
+        prompt_hash = content_id(request.system, request.user)
+        return ReplyCost(self.model_id, tokens_in, tokens_out, completion.finish_reason, prompt_hash)
+
+    def _group_equal(self, requests: Mapping[int, Request]) -> Mapping[str, list[int]]:
+        """Numbers of equal requests by their completion key."""
+        numbers = defaultdict[str, list[int]](list)
+        for number, request in requests.items():
+            numbers[completion_key(self._generator, request)].append(number)
+        return numbers
 
     def _complete(self, requests: Mapping[str, Request]) -> Iterator[tuple[str, Completion, bool]]:
         """Keys of requests, their completions from the cache, else from the model, and whether they were cached."""

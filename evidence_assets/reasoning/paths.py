@@ -9,18 +9,14 @@ PathEdge = tuple[str, bool]
 """Edge id, and whether the path follows the edge from head to tail."""
 
 
-def fact_sentence(head: str, words: str, tail: str) -> str:
-    """An edge as a sentence.
+def path_text(triples: Iterable[tuple[str, str, str]], words: Callable[[str], str]) -> str:
+    """The distinct edges of a path as sentences from head to tail, in the order of the path.
 
-    >>> fact_sentence("aspirin", "may treat", "fever")
+    >>> path_text([("aspirin", "may_treat", "fever")], lambda relation: relation.replace("_", " "))
     'Aspirin may treat fever.'
     """
-    return f"{head[:1].upper()}{head[1:]} {words} {tail}."
-
-
-def path_text(triples: Iterable[tuple[str, str, str]], words: Callable[[str], str]) -> str:
-    """The distinct edges of a path as sentences from head to tail, in the order of the path."""
-    return " ".join(dict.fromkeys(fact_sentence(head, words(relation), tail) for head, relation, tail in triples))
+    sentences = (f"{head[:1].upper()}{head[1:]} {words(relation)} {tail}." for head, relation, tail in triples)
+    return " ".join(dict.fromkeys(sentences))
 
 
 def path_locator(edges: Iterable[PathEdge]) -> str:

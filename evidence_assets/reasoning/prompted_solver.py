@@ -76,7 +76,6 @@ def choose_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
         return table_prompts.choose_request(task, prompts)
     cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
     evidence = _number_evidence(task.evidence, cited if task.chains else None)
-    texts = [item.text for item, _ in evidence.values()]
     answers = (
         []
         if is_claim(task)
@@ -86,7 +85,7 @@ def choose_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     chains = [fence(f"reasoning towards {chain.hypothesis}", _numbered_steps(chain, evidence)) for chain in task.chains]
     insufficient = "" if is_claim(task) or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
-    template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
+    template = CHOOSE if task.chains or blocks else CHOOSE_CLOSED
     return prompts.customize(template).request(
         CHOOSE_TOKENS,
         names,

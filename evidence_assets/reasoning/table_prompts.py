@@ -102,27 +102,38 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
     An empty cell is not evidence, so its citation keeps the cell's id, and the citation check returns ``absent``.
     """
+    evidence_ids = _evidence_ids(task)
+    steps = []
+    for text in _split_steps(reply):
+        cited = list(dict.fromkeys(re.findall(_ID, " ".join(_CITATION.findall(text)))))
+        for cited_id in cited:
+            if cited_id not in evidence_ids:
+                raise UnusableReply(f"the reply cites {cited_id}, which is not in the table or beside it")
+        steps.append(ChainStep(text, tuple(map(evidence_ids.__getitem__, cited)), tuple(_QUOTE.findall(text))))
+    if not steps:
+        raise UnusableReply("the reply holds no explanation")
+    return tuple(steps)
+
+
+def _evidence_ids(task: ExplainOption) -> dict[str, str]:
+    """Evidence ids by the ids that a reply may cite: all cells of the table and the caption."""
     view, ids = build_view(task.evidence)
-    cited_ids = {f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))}
-    cited_ids |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
+    names = {(i, j): f"r{i}c{j}" for i, row in enumerate(view.grid) for j in range(len(row))}
+    captions = {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
+    return {name: ids.get(place, name) for place, name in names.items()} | captions
+
+
+def _split_steps(reply: str) -> list[str]:
+    """The texts of the steps, without what introduces the first numbered one."""
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     first = next((number for number, line in enumerate(lines) if _STEP.match(line)), 0)
-    parts: list[str] = []
-    for line in lines[first:]:  # an introduction before the first numbered step is no step
-        if _STEP.match(line) or not parts:
-            parts.append(_STEP.sub("", line))
+    steps: list[str] = []
+    for line in lines[first:]:
+        if _STEP.match(line) or not steps:
+            steps.append(_STEP.sub("", line))
         else:
-            parts[-1] += " " + line
-    if not parts:
-        raise UnusableReply("the reply holds no explanation")
-    cited = [list(dict.fromkeys(re.findall(_ID, " ".join(_CITATION.findall(part))))) for part in parts]
-    for cited_id in (cited_id for citations in cited for cited_id in citations):
-        if cited_id not in cited_ids:
-            raise UnusableReply(f"the reply cites {cited_id}, which is not in the table or beside it")
-    return tuple(
-        ChainStep(part, tuple(cited_ids[cited_id] for cited_id in step_citations), tuple(_QUOTE.findall(part)))
-        for part, step_citations in zip(parts, cited, strict=True)
-    )
+            steps[-1] += " " + line
+    return steps
 
 
 def fenced_table(evidence: Sequence[EvidenceItem], *, with_ids: bool = True) -> str:

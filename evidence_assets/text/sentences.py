@@ -34,23 +34,29 @@ def sentence_spans(text: str) -> list[Span]:
     spans: list[Span] = []
     start = 0
     for match in _END.finditer(text):
-        end = match.end()
-        if match.group().startswith("."):
-            match_before = _WORD_BEFORE.search(text[max(start, match.start() - 12) : match.start() + 1])
-            word = match_before.group(1).lower() if match_before else ""
-            next_character = text[end : end + 40].lstrip()[:1]
-            if end - start < MAX_LIST_NUMBER and _LIST_NUMBER.fullmatch(text, start, end):
-                continue
-            is_initial = len(word) == 1 and word.isalpha() and match.group() == "."
-            is_one_stop = match.group().rstrip("\"'”’)]") == "."
-            may_end = (is_initial or word in _AMBIGUOUS) and _FIRST_WORD.match(text, end)
-            is_abbreviation = (word in _ABBREVIATIONS or is_initial) and not may_end
-            if is_one_stop and (is_abbreviation or next_character.islower()):
-                continue
-        spans.append((start, end))
-        start = end
+        if _ends_sentence(text, start, match):
+            spans.append((start, match.end()))
+            start = match.end()
     spans.append((start, len(text)))
     return [(a, b) for a, b in (trim_span(text, span) for span in spans) if a < b]
+
+
+def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
+    """Whether a mark ends the sentence from ``start``: no number of a list, abbreviation or initial."""
+    mark = match.group()
+    end = match.end()
+    if not mark.startswith("."):
+        return True
+    if end - start < MAX_LIST_NUMBER and _LIST_NUMBER.fullmatch(text, start, end):
+        return False
+    if mark.rstrip("\"'”’)]") != ".":
+        return True
+    word_before = _WORD_BEFORE.search(text[max(start, match.start() - 12) : match.start() + 1])
+    word = word_before.group(1).lower() if word_before else ""
+    is_initial = len(word) == 1 and word.isalpha() and mark == "."
+    if (is_initial or word in _AMBIGUOUS) and _FIRST_WORD.match(text, end):
+        return True
+    return not (is_initial or word in _ABBREVIATIONS or text[end : end + 40].lstrip()[:1].islower())
 
 
 def trim_span(text: str, span: Span) -> Span:

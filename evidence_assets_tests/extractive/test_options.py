@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.extractive.options import (
-    ASSOCIATION_WEIGHT,
-    FACT_WEIGHT,
-    LENGTH_WEIGHT,
-    MIN_SUPPORT_COSINE,
-    STATEMENT_WEIGHT,
-    VERSION,
-    ExtractiveSolver,
-)
+from evidence_assets.extractive.options import VERSION, WEIGHTS, ExtractiveSolver
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import CachingEncoder
 from evidence_assets.reasoning.citations import check_citations
@@ -80,9 +72,9 @@ def test_support_is_the_maximum_cosine_and_weights_add_the_length(solver: Extrac
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     assert chains[0].support == pytest.approx(max(unit[1:] @ unit[0]), abs=1e-5)
     assert choice.weights["A"] == pytest.approx(
-        STATEMENT_WEIGHT * (chains[0].support or 0) + LENGTH_WEIGHT * (38 - 20) / 40
+        WEIGHTS.statement_weight * (chains[0].support or 0) + WEIGHTS.length_weight * (38 - 20) / 40
     )
-    assert choice.weights["B"] == pytest.approx(STATEMENT_WEIGHT * (chains[1].support or 0)), (
+    assert choice.weights["B"] == pytest.approx(WEIGHTS.statement_weight * (chains[1].support or 0)), (
         "the length of a name says nothing"
     )
     chains, choice = answer(
@@ -91,7 +83,7 @@ def test_support_is_the_maximum_cosine_and_weights_add_the_length(solver: Extrac
         evidence=rows(*TEXTS, "It is a lasting excess of sugar in the blood, for which metformin is prescribed."),
     )
     assert choice.status == "answered", "where the evidence tells, length does not count"
-    assert choice.weights["A"] == pytest.approx(STATEMENT_WEIGHT * (chains[0].support or 0))
+    assert choice.weights["A"] == pytest.approx(WEIGHTS.statement_weight * (chains[0].support or 0))
 
 
 def test_a_negated_statement_supports_only_a_negated_option(solver: ExtractiveSolver) -> None:
@@ -102,7 +94,7 @@ def test_a_negated_statement_supports_only_a_negated_option(solver: ExtractiveSo
 
     assert (
         support("gout", "Metformin is a remedy for gout.")
-        > MIN_SUPPORT_COSINE
+        > WEIGHTS.min_support_cosine
         > support("gout", "Metformin is no remedy for gout.")
     )
     assert support("not gout", "Metformin is no remedy for gout.") > 0
@@ -171,7 +163,7 @@ def test_a_path_of_few_options_decides(solver: ExtractiveSolver) -> None:
     assert isinstance(choice, Choice) and choice.answer == "A" and chains[0].steps[0].cited == ("e0",)
     (vectors,) = (solver.encoder.encode_sentences([question, *options]),)
     cosines = vectors[1:] @ vectors[0]
-    expected = ASSOCIATION_WEIGHT * cosines[0] + FACT_WEIGHT / 2 * (chains[0].support or 0)
+    expected = WEIGHTS.association_weight * cosines[0] + WEIGHTS.fact_weight / 2 * (chains[0].support or 0)
     assert choice.weights["A"] == pytest.approx(expected, abs=1e-4)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 
 from evidence_assets.text.tokens import DETERMINERS, LISTS, Word
 
@@ -20,35 +20,38 @@ def find_candidates(words: Sequence[Word]) -> list[tuple[int, int]]:
     and lists by commas.
     """
     runs = _content_runs(words)
-    spans: dict[tuple[int, int], None] = {}
-    for start, end in runs:
-        for first in range(start, end):
-            for last in range(first + 1, min(end, first + MAX_CHUNK_WORDS) + 1):
-                spans[first, last] = None
-        if MAX_CHUNK_WORDS < end - start <= 2 * MAX_CHUNK_WORDS:
-            spans[start, end] = None
-    for (start, end), (next_start, next_end) in pairwise(runs):
-        between = [word.lower for word in words[end:next_start]]
-        if not between or len(between) > 2 or between[0] not in LISTS["joining"] or not set(between[1:]) <= DETERMINERS:
-            continue
-        for first in range(max(start, end - MAX_JOINED_WORDS), end):
-            for last in range(next_start + 1, min(next_end, next_start + MAX_JOINED_WORDS) + 1):
-                spans[first, last] = None
-    for span in (*_names(words), *_lists(words, runs), *_reasons(words)):
-        spans[span] = None
-    return list(spans)
+    spans = (_short_spans(runs), _joined_spans(words, runs), _names(words), _lists(words, runs), _reasons(words))
+    return list(dict.fromkeys(chain.from_iterable(spans)))
 
 
 def _content_runs(words: Sequence[Word]) -> list[tuple[int, int]]:
     runs = []
-    start = None
-    for number, word in enumerate([*words, Word(".", 0, 0)]):
-        if word.is_content:
-            start = number if start is None else start
-        elif start is not None:
-            runs.append((start, number))
-            start = None
+    for is_content, group in groupby(range(len(words)), key=lambda n: words[n].is_content):
+        numbers = list(group)
+        if is_content:
+            runs.append((numbers[0], numbers[-1] + 1))
     return runs
+
+
+def _short_spans(runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Spans of few words within a run, and a run of more words as a whole."""
+    for start, end in runs:
+        for first in range(start, end):
+            for last in range(first + 1, min(end, first + MAX_CHUNK_WORDS) + 1):
+                yield first, last
+        if MAX_CHUNK_WORDS < end - start <= 2 * MAX_CHUNK_WORDS:
+            yield start, end
+
+
+def _joined_spans(words: Sequence[Word], runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The ends of two runs with a word such as "of", and a determiner, between them."""
+    for (start, end), (next_start, next_end) in pairwise(runs):
+        between = [word.lower for word in words[end:next_start]]
+        if len(between) > 2 or between[0] not in LISTS["joining"] or not set(between[1:]) <= DETERMINERS:
+            continue
+        for first in range(max(start, end - MAX_JOINED_WORDS), end):
+            for last in range(next_start + 1, min(next_end, next_start + MAX_JOINED_WORDS) + 1):
+                yield first, last
 
 
 def _names(words: Sequence[Word]) -> Iterator[tuple[int, int]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
@@ -22,9 +21,10 @@ from evidence_assets.extractive.spans.features import (
 from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import analyze_question
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder, FloatArray
 
-WEIGHTS_FILE = "weights.json"
+WEIGHTS_FILE = Path(__file__).with_name("weights.yaml")
 MAX_COMPARED = 25
 """Most probable spans whose expected F1 is computed."""
 MAX_LOGIT = 30.0
@@ -59,8 +59,7 @@ class SpanWeights:
 @lru_cache
 def load_span_weights() -> SpanWeights:
     """The packaged weights."""
-    fields = json.loads(resources.files(__package__).joinpath(WEIGHTS_FILE).read_text(encoding="utf-8"))
-    return SpanWeights(fields["bias"], fields["weights"], fields["thresholds"])
+    return SpanWeights(**read_yaml_mapping(WEIGHTS_FILE)["values"])
 
 
 @dataclass(frozen=True)

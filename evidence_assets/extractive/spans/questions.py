@@ -27,6 +27,14 @@ _UNITS = {
 """What each unit measures."""
 QUESTION_KINDS = ("person", "place", "time", "count", "amount", "reason", "manner", "named", "thing")
 
+_KIND_OF_QUESTION_WORD = {
+    "who": "person",
+    "whom": "person",
+    "whose": "person",
+    "where": "place",
+    "when": "time",
+    "why": "reason",
+}
 _KIND_OF_HEAD = {noun: kind for kind in ("time", "place", "person", "amount") for noun in LISTS[f"{kind}_nouns"]}
 _ADMITTED = {
     "count": ("number", "quantity"),
@@ -96,7 +104,7 @@ class QuestionFocus:
         has_letter = any(letter.isalpha() for word in span for letter in word.text)
         return not (head & {"day", "days", "date", "month", "deadline"}) or (has_letter and not has_clock)
 
-    @property
+    @cached_property
     def asks_for_phone(self) -> bool:
         """Whether it asks for a telephone number."""
         has_word = any(word.lower in LISTS["phone_words"] for word in self.words)
@@ -159,21 +167,10 @@ def analyze_question(text: str) -> QuestionFocus:
     """
     words = split_tokens(text)
     wh = next((n for n, word in enumerate(words) if word.lower in LISTS["question_words"]), -1)
-    next_word = words[wh + 1].lower if wh + 1 < len(words) else ""
-    match words[wh].lower if wh >= 0 else "":
-        case "who" | "whom" | "whose":
-            kind: str = "person"
-        case "where":
-            kind = "place"
-        case "when":
-            kind = "time"
-        case "why":
-            kind = "reason"
-        case "how":
-            is_measured = next_word in LISTS["amount_adjectives"] or _is_adjective(words[wh + 1 : wh + 2])
-            kind = "count" if next_word == "many" else "amount" if is_measured else "manner"
-        case _:
-            kind = "thing"
+    if wh >= 0 and words[wh].lower == "how":
+        kind = _find_how_kind(words[wh + 1 : wh + 2])
+    else:
+        kind = _KIND_OF_QUESTION_WORD.get(words[wh].lower, "thing") if wh >= 0 else "thing"
     head = _find_head(words, wh, kind)
     if kind == "thing" and head:
         kind = _KIND_OF_HEAD.get(words[head[-1]].lower, "named")
@@ -183,43 +180,53 @@ def analyze_question(text: str) -> QuestionFocus:
     return QuestionFocus(tuple(words), kind, head, wh)
 
 
-def _is_adjective(words: Sequence[Word]) -> bool:
-    """Whether the word after "how" asks for an amount: "how loud", but not "how does", "how to" and "how quickly"."""
-    return any(word.is_content and not is_verb_form(word) and not word.lower.endswith("ly") for word in words)
+def _find_how_kind(next_words: Sequence[Word]) -> str:
+    """What "how" asks for: "how loud" for an amount, but not "how does", "how to" and "how quickly"."""
+    for word in next_words:
+        if word.lower == "many":
+            return "count"
+        is_adjective = word.is_content and not is_verb_form(word) and not word.lower.endswith("ly")
+        if is_adjective or word.lower in LISTS["amount_adjectives"]:
+            return "amount"
+    return "manner"
 
 
 def _find_head(words: Sequence[Word], wh: int, kind: str) -> tuple[int, ...]:
     """Places of the noun that names the answer: after "which", "what" and "how many", or after "what is the"."""
     if kind not in ("thing", "count", "person"):
         return ()
-    start = wh + 1 + (kind == "count")
-    if wh < 0:  # "the foreman's phone number", "price of a print", but not "does the price rise"
-        if not words or words[0].lower in AUXILIARIES:
-            return ()
-        start = next((n + 1 for n, word in enumerate(words[:4]) if word.lower in ("'s", "’s")), 0)
-        start += any(word.lower in DETERMINERS for word in words[start : start + 1])
-    first = start
-    if start < len(words) and words[start].lower in AUXILIARIES:
-        if words[start].lower not in LISTS["forms_of_be"] or _ends_with_verb(words):
-            return ()  # "what does the bread contain", "what is the roof of the hall made of"
-        first = start + 1
-        if not (first < len(words) and words[first].lower in ("the", "a", "an", "one", "some")):
-            return ()
-        first += 1
-    elif kind == "person":
+    start = _find_topic(words) if wh < 0 else wh + 1 + (kind == "count")
+    if start >= len(words):
         return ()
-    head = []
+    if words[start].lower not in AUXILIARIES:
+        return () if kind == "person" else _find_noun(words, start, after_verb=False)
+    is_definition = words[start].lower in LISTS["forms_of_be"] and not _ends_with_verb(words)
+    has_article = any(word.lower in ("the", "a", "an", "one", "some") for word in words[start + 1 : start + 2])
+    if not (is_definition and has_article):
+        return ()  # "what does the bread contain", "what is the roof of the hall made of"
+    return _find_noun(words, start + 2, after_verb=True)
+
+
+def _find_topic(words: Sequence[Word]) -> int:
+    """Start of the noun without a question word: "the foreman's phone number", but not "does the price rise"."""
+    if words and words[0].lower in AUXILIARIES:
+        return len(words)
+    start = next((n + 1 for n, word in enumerate(words[:4]) if word.lower in ("'s", "’s")), 0)
+    return start + any(word.lower in DETERMINERS for word in words[start : start + 1])
+
+
+def _find_noun(words: Sequence[Word], first: int, *, after_verb: bool) -> tuple[int, ...]:
+    """Places of a noun and the words before it, from ``first``; none after a verb, if a participle follows."""
+    noun = list[int]()
     for number in range(first, min(len(words), first + 4)):
-        if first > start and is_verb_form(words[number]):  # "what is the roof made of"
+        if after_verb and is_verb_form(words[number]):  # "what is the roof made of"
             return ()
         if not words[number].is_content:
-            break
-        head.append(number)
+            return tuple(noun[:3])
+        noun.append(number)
         if _KIND_OF_HEAD.get(words[number].lower):
-            break
-    else:
-        head = head[:2]
-    return tuple(head[:3])
+            return tuple(noun[:3])
+    return tuple(noun[:2])
 
 
 def _ends_with_verb(words: Sequence[Word]) -> bool:
@@ -241,17 +248,10 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
     numbers = [n for n in range(first, last) if words[n].is_number]
     if not numbers:
         return True
-    begins_with_number = numbers[0] == first
-    ends_with_number = numbers[-1] == last - 1
-    next_word = words[last] if last < len(words) else None
-    if begins_with_number and first and words[first - 1].text in SYMBOLS:
-        return False
-    if ends_with_number and next_word is not None and next_word.text in SYMBOLS:
+    if _is_cut_number(words, first, last, focus):
         return False
     if focus.kind not in ("time", "amount", "count"):
         return True
-    if ends_with_number and next_word is not None and _measures(next_word) and focus.kind != "count":
-        return False
     if all(words[n].is_ordinal for n in numbers) and (focus.kind != "time" or last - first == 1):
         return False  # "second cat", "First"
     end = next((n for n in range(numbers[-1] + 1, len(words)) if not words[n].is_content), len(words))
@@ -264,6 +264,15 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
         case _:
             has_function_word = any(word.is_function for word in words[numbers[0] : numbers[-1]])
             return not focus.head or (not has_function_word and _is_counted(noun, focus))
+
+
+def _is_cut_number(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
+    """Whether a number at an end of a span has its symbol, or the unit of a time or amount, outside."""
+    if first and words[first].is_number and words[first - 1].text in SYMBOLS:
+        return True
+    if last == len(words) or not words[last - 1].is_number:
+        return False
+    return words[last].text in SYMBOLS or (focus.kind in ("time", "amount") and bool(_measures(words[last])))
 
 
 def _is_time(span: Sequence[Word], focus: QuestionFocus) -> bool:
@@ -316,24 +325,35 @@ def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionF
         return False
     if focus.asks_for_phone:
         return sum(letter.isdigit() for word in span for letter in word.text) >= MIN_PHONE_DIGITS
-    adjacent_words = (*words[max(0, first - 1) : first], *words[last : last + 1])
-    if any(word.text == "&" for word in adjacent_words):
-        return False  # a part of "Kettlewell & Sons"
-    neighbours = [word for word in adjacent_words if word.is_capital]
-    if focus.kind in ("person", "place") and any(w.stem in focus.stems for w in (*span, *neighbours) if w.is_content):
-        return False  # a name that the question contains
-    if focus.kind in ("time", "count", "amount") and any(word.lower in ("in", "for") for word in span):
-        return False  # a name joined to a date, such as "Ida Holm in 1894"
-    begins_with_amount = span[0].is_number or span[0].text in SYMBOLS or bool(_measures(span[0]))
-    if focus.kind in ("count", "amount") and not begins_with_amount:
-        return False  # "costs 35p"
-    if focus.kind == "amount" and any(is_verb_form(word) or word.lower in LISTS["paying"] for word in span):
-        return False  # "£5,000 paid"
-    if focus.kind == "time" and any(word.is_number or word.lower in LISTS["months"] for word in adjacent_words):
-        return False  # a part of "12 June 1941"
-    if focus.kind == "place" and any(map(_measures, span)):
+    if _is_part(words, first, last, focus) or not _suits_kind(span, focus.kind):
         return False
     if focus.kind == "reason":
         return _is_reason(words, first, last, focus)
     is_admitted = candidate_kind(span, is_start=not first) in _ADMITTED.get(focus.kind, CANDIDATE_KINDS)
     return is_admitted and is_whole_answer(words, first, last, focus)
+
+
+def _is_part(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
+    """Whether a span is a part of a firm, of a name that the question contains, or of a date."""
+    neighbours = (*words[max(0, first - 1) : first], *words[last : last + 1])
+    if any(word.text == "&" for word in neighbours):
+        return True  # "Kettlewell & Sons"
+    if focus.kind in ("person", "place"):
+        name = (*words[first:last], *(word for word in neighbours if word.is_capital))
+        return any(word.stem in focus.stems for word in name if word.is_content)
+    return focus.kind == "time" and any(word.is_number or word.lower in LISTS["months"] for word in neighbours)
+
+
+def _suits_kind(span: Sequence[Word], kind: str) -> bool:
+    """Whether the words of a span can be a place, or a time, count or amount and no more."""
+    if kind == "place":
+        return not any(map(_measures, span))
+    if kind not in ("time", "count", "amount"):
+        return True
+    if any(word.lower in ("in", "for") for word in span):
+        return False  # "Ida Holm in 1894"
+    if kind == "time":
+        return True
+    if not (span[0].is_number or span[0].text in SYMBOLS or _measures(span[0])):
+        return False  # "costs 35p"
+    return kind == "count" or not any(is_verb_form(word) or word.lower in LISTS["paying"] for word in span)
