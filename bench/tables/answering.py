@@ -27,15 +27,20 @@ def choose(
     return choice
 
 
-def is_answered_rightly(question: QuestionRecord, evidence: TableEvidence, caption: str) -> bool:
-    """Whether the gold label is chosen from the selected cells and the caption."""
+def answer_from_evidence(question: QuestionRecord, evidence: TableEvidence, caption: str) -> Choice:
+    """The choice from the selected cells and the caption."""
     table_id = evidence.question.table_id
     cells = [((f"r{row}c{column}"), "cell", text) for (row, column), text in evidence.cells.items()]
     if caption:
         cells.append((CAPTION, CAPTION, caption))
     items = tuple(EvidenceItem(locator, kind, table_id, locator, text) for locator, kind, text in cells)
     options = question.options if question.task == "table_qa" else question.labels
-    return choose(question.text, question.task, question.labels, options, items).answer in question.gold
+    return choose(question.text, question.task, question.labels, options, items)
+
+
+def is_answered_rightly(question: QuestionRecord, evidence: TableEvidence, caption: str) -> bool:
+    """Whether the gold label is chosen from the selected cells and the caption."""
+    return answer_from_evidence(question, evidence, caption).answer in question.gold
 
 
 def to_question(record: QuestionRecord) -> Question:

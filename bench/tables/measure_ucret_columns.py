@@ -2,9 +2,10 @@
 
     EVIDENCE_DEV_DATA=<folder> python -m bench.tables.measure_ucret_columns OUTPUT [BEFORE]
 
-Writes a JSON object with the outcome of each question by benchmark and id to OUTPUT. With the outcomes BEFORE a
-change, it prints the accuracy before and after by half, and the paired 95 % interval of the difference. The halves
-are those of the ids in sorted order.
+Writes a JSON object with the outcome of each question by set and id to OUTPUT. With the outcomes BEFORE a change, it
+writes the accuracy before and after, and the paired 95 % interval of the difference, to the result file
+``ucret_columns``. The halves are those of the ids in sorted order. The plain tables are the five sets of
+`bench.tables.measure_plain`, without claims, with the options that ``evidence ask --table`` gives.
 """
 
 from __future__ import annotations
@@ -12,18 +13,25 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.minilm import MiniLm
-from bench.tables.answering import is_answered_rightly, to_question
+from bench.result_files import RESULTS, write_results
+from bench.tables import measure_plain
+from bench.tables.answering import answer_from_evidence, is_answered_rightly, to_question
 from bench.tables.claim_data import read_scitab, read_tabfact
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
+from evidence_assets.experiment.ad_hoc_questions import parse_table, table_options
 from evidence_assets.experiment.scores.metrics import paired_bootstrap
 from evidence_assets.experiment.variants import variants_of
+from evidence_assets.extractive.tables.open_questions import is_statement
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.ucret.system import Ucret, collapse_tables
 
 Outcomes = dict[str, dict[str, bool]]
+PLAIN = "plain tables"
 
 
 def read_benchmarks(folder: Path) -> dict[str, list[tuple[QuestionRecord, Table]]]:
@@ -31,9 +39,9 @@ def read_benchmarks(folder: Path) -> dict[str, list[tuple[QuestionRecord, Table]
     tables = {table.table_id: table for _, table in read_pairs("tabmcq", tabmcq_folder, "all")}
     questions = read_questions("tabmcq", tabmcq_folder, "all")
     return {
-        "tabmcq": [(question, tables[question.table_id or ""]) for question in questions],
-        "tabfact": [(claim.question, claim.table) for claim in read_tabfact(folder)],
-        "scitab": [(claim.question, claim.table) for claim in read_scitab(folder)],
+        "TabMCQ": [(question, tables[question.table_id or ""]) for question in questions],
+        "TabFact": [(claim.question, claim.table) for claim in read_tabfact(folder)],
+        "SCITAB": [(claim.question, claim.table) for claim in read_scitab(folder)],
     }
 
 
@@ -50,25 +58,49 @@ def measure_outcomes(folder: Path) -> Outcomes:
             question.question_id: is_answered_rightly(question, evidence, table.caption)
             for (question, table), evidence in zip(pairs, selections, strict=True)
         }
+    outcomes[PLAIN] = {}
+    for question, table, answers in read_plain_questions():
+        [evidence] = collapse_tables([to_question(question)], {table.table_id: table}, settings, encoder)
+        choice = answer_from_evidence(question, evidence, table.caption)
+        cells = [question.options[question.labels.index(label)] for label in choice.supported]
+        is_right = measure_plain.is_among(cells, answers) if choice.status != "insufficient" else not answers
+        outcomes[PLAIN][question.question_id] = is_right
     return outcomes
 
 
-def compare_outcomes(before: Outcomes, after: Outcomes) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
+def read_plain_questions() -> Iterator[tuple[QuestionRecord, Table, list[list[str]]]]:
+    """Questions that are not for yes or no, with their tables and the alternative answers."""
+    for file in sorted(measure_plain.FOLDER.glob("*/cases.jsonl")):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
+            case = json.loads(line)
+            if "label" in case or is_statement(case["text"]):
+                continue
+            table = measure_plain.read_table(file.with_name(f"{case['table']}.csv"))
+            source_id = f"{file.parent.name}-{number:04}"
+            try:
+                options = tuple(table_options(parse_table(table), case["text"]))
+            except BadInput:  # a table without options has no answer, whatever is selected
+                continue
+            yield (
+                QuestionRecord(PLAIN, source_id, "all", "table_qa", case["text"], options, table_id=table.table_id),
+                table,
+                case["answers"],
+            )
+
+
+def compare_outcomes(before: Outcomes, after: Outcomes) -> Iterator[list[str]]:
+    """Rows with the name of a set or half, its size, the shares of right answers and their difference, in per cent."""
     for benchmark, answers in after.items():
         ids = sorted(answers)
         middle = len(ids) // 2
-        for half, half_ids in (("first", ids[:middle]), ("second", ids[middle:])):
-            old = [float(before[benchmark][question_id]) for question_id in half_ids]
-            new = [float(answers[question_id]) for question_id in half_ids]
+        halves = {f"{benchmark}, 1st half": ids[:middle], f"{benchmark}, 2nd half": ids[middle:]}
+        for name, group in ({benchmark: ids} if benchmark == PLAIN else halves).items():
+            old = [100.0 * before[benchmark][question_id] for question_id in group]
+            new = [100.0 * answers[question_id] for question_id in group]
+            shares = [f"{sum(outcomes) / len(outcomes):.1f}" for outcomes in (old, new)]
             difference = paired_bootstrap(new, old)
-            row: dict[str, object] = {"benchmark": benchmark, "half": half, "n": len(half_ids)}
-            row["before"] = round(sum(old) / len(old), 4)
-            row["after"] = round(sum(new) / len(new), 4)
-            row["difference"] = round(difference.value, 4)
-            row["interval"] = [round(difference.low, 4), round(difference.high, 4)]
-            rows.append(row)
-    return rows
+            change = f"{difference.value:+.1f} [{difference.low:+.1f}, {difference.high:+.1f}]"
+            yield [name, str(len(group)), *shares, change]
 
 
 def main() -> None:
@@ -76,8 +108,9 @@ def main() -> None:
     outcomes = measure_outcomes(Path(os.environ["EVIDENCE_DEV_DATA"]))
     output.write_text(json.dumps(outcomes, indent=0), encoding="utf-8")
     for path in before:
-        for row in compare_outcomes(json.loads(path.read_text(encoding="utf-8")), outcomes):
-            print(json.dumps(row))
+        rows = list(compare_outcomes(json.loads(path.read_text(encoding="utf-8")), outcomes))
+        columns = ("set", "n", "before", "after", "difference, %")
+        write_results(RESULTS / "ucret_columns.json", columns, rows, "python -m bench.tables.measure_ucret_columns")
 
 
 if __name__ == "__main__":

@@ -80,15 +80,6 @@ def compute_outcome(view: TableView, question: str) -> Outcome | None:
     return apply_operations(analyze_text(view, question, is_question=True))
 
 
-def find_operands(view: TableView, question: str) -> set[int]:
-    """Columns that an operation reads, and others that it could be about: without them a wrong one looks right."""
-    analysis = analyze_text(view, question, is_question=True)
-    outcome = compute_outcome(view, question)
-    read = {j for _, j in outcome.cells} if outcome is not None else set()
-    ambiguous = (m.columns_of_cells for m in analysis.mentions if len(m.columns_of_cells) > 1)
-    return read.union(*ambiguous, view.numeric_columns if analysis.degrees else ())
-
-
 def excludes_rows(view: TableView, question: str) -> bool:
     """Whether the outcome is of rows that do not meet a condition, so that the best option is the answer."""
     conditions = analyze_text(view, question, is_question=True).find_conditions()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
-from evidence_assets.extractive.tables.questions import rate_match
 from evidence_assets.reasoning.tables.cell_text import (
     collect_words,
     split_alternatives,
@@ -19,6 +19,8 @@ from evidence_assets.reasoning.tables.cell_text import (
     trigrams,
 )
 from evidence_assets.reasoning.tables.cells import parse_cell, parse_values
+from evidence_assets.reasoning.tables.lexicon import find_degree_words
+from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.systems.ucret.columns import KeptLine, Rule, Selection
 
 # An option column matches the options at least this well relative to the best column.
@@ -62,6 +64,29 @@ class TableWords:
         names = ([name for cell in column for name in cell if name] for column in self.alternatives)
         dice = ([2 * len(option & name) / (len(option) + len(name)) for name in column] for column in names)
         return [max(shares, default=0.0) for shares in dice]
+
+
+@lru_cache(maxsize=1 << 16)
+def match_cell(option: str, cell: str) -> float:
+    """Match m(o, c) of an option with a cell, in [0, 1]: its best match with an alternative a in the cell.
+
+    ``m(o, c) = max over a of 1[value(o) = value(a)]`` if o and a are amounts, else the Dice overlap of their words,
+    ``2 |W(o) & W(a)| / (|W(o)| + |W(a)|)``.
+    """
+    return max((_match_text(option, text) for text in split_alternatives(cell)), default=0.0)
+
+
+def _match_text(option: str, text: str) -> float:
+    option_cell = parse_cell(option)
+    text_cell = parse_cell(text)
+    option_amount = option_cell.quantity if option_cell.is_one_amount else None
+    text_amount = text_cell.quantity if text_cell.is_one_amount else None
+    if option_amount is not None and text_amount is not None:
+        return float(option_amount.value == text_amount.value)
+    option_words = collect_words(option)
+    text_words = collect_words(text)
+    n_shared = len(option_words & text_words)
+    return 2 * n_shared / (len(option_words) + len(text_words)) if n_shared else 0.0
 
 
 def find_named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
@@ -108,6 +133,24 @@ def _find_needs(words: TableWords, text: str, options: Sequence[str]) -> Iterato
         yield "entity", {j: 1.0 for j in words.distinguishing_columns if any(word in cell for cell in words.cells[j])}
 
 
+def find_needed_columns(view: TableView, words: TableWords, text: str, has_options: bool) -> dict[int, Rule]:
+    """Columns that are kept first, whatever the text names.
+
+    For a claim these are the row headers, as a value without its row name proves nothing. The options of a question
+    restore the names of their rows; needed are columns without which another one looks right: all with a name that
+    is in several ("from Lyon to Paris"), those of yes and no, and those of numbers, dates and times if the question
+    has a number, a comparative or a superlative.
+    """
+    if not has_options:
+        return dict.fromkeys(view.row_headers, "row_header")
+    named_columns = [rows.keys() for rows in find_named_cells(words, text).values() if len(rows) > 1]
+    needed: dict[int, Rule] = dict.fromkeys(sorted(set().union(*named_columns)), "entity")
+    needed |= dict.fromkeys(view.flag_columns, "compared")
+    if find_degree_words(text) or parse_values(strip_markup(text)):
+        needed |= dict.fromkeys(sorted(view.numeric_columns), "compared")
+    return needed
+
+
 def restore_columns(
     selection: Selection,
     words: TableWords,
@@ -117,9 +160,10 @@ def restore_columns(
 ) -> Selection:
     """Restore columns with items of the text that no kept column has.
 
-    The needed ones come first: row headers, as a value without its row name proves nothing, and columns that an
-    operation reads; then columns of options, headers, names and numbers. With options, a column that distinguishes
-    their rows is kept too. Fallback columns stay only if nothing else is kept.
+    The text has items x (options, headers, names, numbers), and column j has item x with a score s(x, j) of at most 1.
+    With K the columns kept so far, x contributes ``argmax over j of (s(x, j), |{y : s(y, j) > 0}|, -j)`` if no column
+    of K has it. The needed columns come first. With options, a column that distinguishes their rows is kept too.
+    Fallback columns stay only if nothing else is kept.
     """
     # A constant column cannot distinguish options.
     kept_lines = {
@@ -156,7 +200,7 @@ def find_relevant_rows(
     """The rows that are relevant to an option, and those that the question names.
 
     In the kept columns that distinguish rows, let m(i) be the best match of the option with a cell of row i
-    (``rate_match``, as in the solver), and h(i) the number of question words in the row. Row i is relevant if m(i) > 0
+    (`match_cell`), and h(i) the number of question words in the row. Row i is relevant if m(i) > 0
     and no other row dominates it in (m, h): of many rows with "carnivore", those about the animal in the question.
     """
     distinguishing = [j for j in indices if not words.is_constant[j]]
@@ -168,7 +212,7 @@ def find_relevant_rows(
         for j, rows in _select_name_columns(named_rows, height).items():
             relevant |= dict.fromkeys(rows if j in distinguishing else (), "entity")
     for option in options:
-        rates = {text: rate_match(option, text) for text in {text for j in distinguishing for text in columns[j]}}
+        rates = {text: match_cell(option, text) for text in {text for j in distinguishing for text in columns[j]}}
         matches = [max((rates[columns[j][i]] for j in distinguishing), default=0.0) for i in range(height)]
         highest = -1
         for match in sorted({match for match in matches if match}, reverse=True):

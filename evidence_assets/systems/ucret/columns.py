@@ -32,7 +32,7 @@ N_FALLBACK = 2
 """Columns that are kept if no rule keeps one."""
 Measure = Literal["cosine", "jsd", "all"]
 Rule = Literal[
-    "lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header", "operation"
+    "lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header", "compared"
 ]
 
 

@@ -18,7 +18,6 @@ from evidence_assets.experiment.evidence.selection import Parent, Question, Sele
 from evidence_assets.experiment.evidence.sources import read_tables
 from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.extractive.tables.questions import find_operands
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.models.registry import get_encoder
@@ -27,7 +26,12 @@ from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_mar
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
-from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, restore_columns
+from evidence_assets.systems.ucret.column_repair import (
+    TableWords,
+    find_needed_columns,
+    find_relevant_rows,
+    restore_columns,
+)
 from evidence_assets.systems.ucret.columns import (
     Lines,
     Rule,
@@ -122,10 +126,7 @@ def collapse_tables(
         if settings.whole_claims and not options:
             columns = keep_all_lines(columns.width)
         if settings.repair:
-            # With options, the repair restores the row names in the question.
-            operands = find_operands(table.view, question.text) if options else ()
-            needed: dict[int, Rule] = dict.fromkeys(operands, "operation")
-            needed |= {} if options else dict.fromkeys(table.view.row_headers, "row_header")
+            needed = find_needed_columns(table.view, table.words, question.text, has_options=bool(options))
             columns = restore_columns(columns, table.words, question.text, options, needed)
         cells = {(i, j): row[j].plain for i, row in enumerate(grid) for j in columns.indices if row[j].plain}
         relevant_rows = None  # for a claim, as any row may contradict it

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.variants import variants_of
+from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.systems import find_method
-from evidence_assets.systems.ucret.column_repair import TableWords, restore_columns, score_option_columns
+from evidence_assets.systems.ucret.column_repair import (
+    TableWords,
+    find_needed_columns,
+    restore_columns,
+    score_option_columns,
+)
 from evidence_assets.systems.ucret.columns import KeptLine, Lines, Selection, UcretSettings, select_lines
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
@@ -155,6 +161,21 @@ def test_fallback_columns_stay_only_if_nothing_else_is_kept() -> None:
         0: "row_header",
         1: "fallback",
     }
+
+
+def test_a_question_keeps_the_columns_that_it_may_compare() -> None:
+    header = ["Train", "From", "To", "Leaves", "Bikes"]
+    rows = [["IC 1", "Lyon", "Nice", "08:10", "yes"], ["IC 2", "Nice", "Lyon", "09:40", "no"]]
+    view = TableView.of("", header, rows)
+    words = TableWords.of(header, [list(column) for column in zip(*rows, strict=True)])
+
+    def needed(text: str) -> set[int]:
+        return set(find_needed_columns(view, words, text, has_options=True))
+
+    assert needed("Which train is slow?") == {4}, "the column of yes and no"
+    assert needed("Which train goes from Lyon to Nice?") == {1, 2, 4}, "a name in several columns"
+    assert needed("Which train leaves the earliest?") == needed("Which train leaves after 9:00?") == {3, 4}
+    assert set(find_needed_columns(view, words, "IC 1 leaves Lyon.", has_options=False)) == set(view.row_headers)
 
 
 def test_a_text_in_many_rows_does_not_restore_its_column() -> None:

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
-from evidence_assets.extractive.tables.questions import rate_match
 from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.tables.cell_text import stem_content_words
 from evidence_assets.reasoning.tables.views import build_view
 from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
 from evidence_assets.systems import find_method
-from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows
+from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, match_cell
 from evidence_assets.systems.ucret.system import CollapsedTableSelector, collapse_tables
 from evidence_assets_tests.systems.ucret.test_system import HashedWords
 
@@ -62,7 +61,7 @@ def test_relevant_rows_are_the_pareto_optimal_ones(columns: list[list[str]], tex
     for option in options:
         worth = {
             i: (
-                max((rate_match(option, columns[j][i]) for j in distinguishing), default=0.0),
+                max((match_cell(option, columns[j][i]) for j in distinguishing), default=0.0),
                 len(text_words & {word for j in distinguishing for word in stem_content_words(columns[j][i])}),
             )
             for i in range(6)
