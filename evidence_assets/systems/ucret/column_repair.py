@@ -5,6 +5,7 @@ Texts and cells are compared by words and numbers, without an encoder.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,42 +29,70 @@ _MIN_RELATIVE_MATCH = 0.9
 # A text in more rows, and in more than a quarter of all, is not a row name.
 _MAX_NAMED_ROWS = 3
 
+OptionOverlaps = Sequence[Sequence[float]]
+"""For each option its Dice overlap with the best cell of each column."""
+
+
+@dataclass(frozen=True)
+class ColumnWords:
+    """The words and numbers of a column, shared by all texts about its table."""
+
+    texts: tuple[str, ...]
+    header: frozenset[str]  # content words, without the unit
+    cells: tuple[frozenset[str], ...]  # content words by row
+    alternatives: tuple[tuple[frozenset[str], ...], ...]  # by row: all words, then those of alternatives in the cell
+    trigrams: frozenset[str]
+    numbers: frozenset[float]
+    is_constant: bool  # whether the text is the same in every row, which cannot distinguish rows
+
+    @classmethod
+    def of(cls, header: str, texts: Sequence[str]) -> ColumnWords:
+        cells = [parse_cell(text) for text in texts]
+        plain_texts = [cell.plain for cell in cells]
+        return cls(
+            texts=tuple(texts),
+            header=frozenset(stem_content_words(strip_unit(header))),
+            cells=tuple(frozenset(stem_content_words(text)) for text in plain_texts),
+            alternatives=tuple(tuple(map(collect_words, split_alternatives(text))) for text in plain_texts),
+            trigrams=frozenset().union(*map(trigrams, plain_texts)),
+            numbers=frozenset(value.value for cell in cells for value in cell.values),
+            is_constant=len(texts) > 1 and len(set(plain_texts)) == 1,
+        )
+
 
 @dataclass(frozen=True)
 class TableWords:
-    """The words and numbers of a table's columns, shared by all texts about it."""
+    """The words and numbers of a table's columns."""
 
-    headers: tuple[frozenset[str], ...]  # content words of each header, without its unit
-    cells: tuple[tuple[frozenset[str], ...], ...]  # content words of each column's cells by row
-    alternatives: tuple[tuple[tuple[frozenset[str], ...], ...], ...]  # by row: all words, then those of alternatives
-    trigrams: tuple[frozenset[str], ...]  # character trigrams of each column's cells
-    numbers: tuple[frozenset[float], ...]  # numbers in each column's cells
-    is_constant: tuple[bool, ...]  # whether a column has the same text in every row
+    columns: tuple[ColumnWords, ...]
 
     @classmethod
     def of(cls, header: Sequence[str], columns: Sequence[Sequence[str]]) -> TableWords:
-        parsed = [[parse_cell(text) for text in column] for column in columns]
-        return cls(
-            tuple(frozenset(stem_content_words(strip_unit(name))) for name in header),
-            tuple(tuple(frozenset(stem_content_words(cell.plain)) for cell in column) for column in parsed),
-            tuple(
-                tuple(tuple(map(collect_words, split_alternatives(cell.plain))) for cell in column) for column in parsed
-            ),
-            tuple(frozenset(trigram for cell in column for trigram in trigrams(cell.plain)) for column in parsed),
-            tuple(frozenset(value.value for cell in column for value in cell.values) for column in parsed),
-            tuple(len(column) > 1 and len({cell.plain for cell in column}) == 1 for column in parsed),
-        )
+        return cls(tuple(map(ColumnWords.of, header, columns)))
+
+    @property
+    def height(self) -> int:
+        """Rows below the header."""
+        return len(self.columns[0].texts) if self.columns else 0
 
     @property
     def distinguishing_columns(self) -> list[int]:
         """Columns that are not constant, so that they distinguish rows."""
-        return [j for j, is_constant in enumerate(self.is_constant) if not is_constant]
+        return [j for j, column in enumerate(self.columns) if not column.is_constant]
 
-    def overlaps(self, option: frozenset[str]) -> list[float]:
-        """For each column the Dice overlap of an option with its best cell or alternative."""
-        names = ([name for cell in column for name in cell if name] for column in self.alternatives)
-        dice = ([2 * len(option & name) / (len(option) + len(name)) for name in column] for column in names)
-        return [max(shares, default=0.0) for shares in dice]
+    def rate_options(self, options: Sequence[str]) -> OptionOverlaps:
+        """The overlaps of the options that have words."""
+        names = [{name for cell in column.alternatives for name in cell} for column in self.columns]
+        return [
+            [max((_dice(words, name) for name in column), default=0.0) for column in names]
+            for words in map(collect_words, options)
+            if words
+        ]
+
+
+def _dice(a: frozenset[str], b: frozenset[str]) -> float:
+    n_shared = len(a & b)
+    return 2 * n_shared / (len(a) + len(b)) if n_shared else 0.0
 
 
 @lru_cache(maxsize=1 << 16)
@@ -77,34 +106,29 @@ def match_cell(option: str, cell: str) -> float:
 
 
 def _match_text(option: str, text: str) -> float:
-    option_cell = parse_cell(option)
-    text_cell = parse_cell(text)
-    option_amount = option_cell.quantity if option_cell.is_one_amount else None
-    text_amount = text_cell.quantity if text_cell.is_one_amount else None
-    if option_amount is not None and text_amount is not None:
-        return float(option_amount.value == text_amount.value)
-    option_words = collect_words(option)
-    text_words = collect_words(text)
-    n_shared = len(option_words & text_words)
-    return 2 * n_shared / (len(option_words) + len(text_words)) if n_shared else 0.0
+    cells = [parse_cell(option), parse_cell(text)]
+    amounts = [cell.quantity.value for cell in cells if cell.is_one_amount and cell.quantity is not None]
+    if len(amounts) == 2:
+        return float(amounts[0] == amounts[1])
+    return _dice(collect_words(option), collect_words(text))
 
 
-def find_named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
-    """Cells, or alternatives in cells, whose words are all in the text: by words, the rows in each column."""
+def find_named_cells(words: TableWords, text: str) -> list[dict[int, set[int]]]:
+    """Cells, or alternatives in cells, whose words are all in the text: for each name the rows by column."""
     text_words = frozenset(stem_content_words(text))
     names: dict[frozenset[str], dict[int, set[int]]] = {}
     for j in words.distinguishing_columns:
-        for i, cell in enumerate(words.cells[j]):
-            for name in (cell, *words.alternatives[j][i][1:]):
+        column = words.columns[j]
+        for i, cell in enumerate(column.cells):
+            for name in (cell, *column.alternatives[i][1:]):
                 if name and name <= text_words and any(not word[0].isdigit() for word in name):
                     names.setdefault(name, {}).setdefault(j, set()).add(i)
     # "New York" hides "York": ignore a name inside a longer one.
-    return {name: rows for name, rows in names.items() if not any(name < other for other in names)}
+    return [rows for name, rows in names.items() if not any(name < other for other in names)]
 
 
-def score_option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float]:
+def score_option_columns(overlaps: OptionOverlaps) -> dict[int, float]:
     """Columns whose cells match the options, with the mean Dice overlap of the options' best cells."""
-    overlaps = [words.overlaps(option_words) for option in options if (option_words := collect_words(option))]
     scores = {j: sum(best) / len(overlaps) for j, best in enumerate(zip(*overlaps, strict=True))}
     min_score = _MIN_RELATIVE_MATCH * max(scores.values(), default=0.0)
     return {j: score for j, score in scores.items() if score > 0 and score >= min_score}
@@ -115,22 +139,22 @@ def _select_name_columns(rows: dict[int, set[int]], height: int) -> dict[int, se
     return {j: named_rows for j, named_rows in rows.items() if len(named_rows) <= max(_MAX_NAMED_ROWS, height // 4)}
 
 
-def _find_needs(words: TableWords, text: str, options: Sequence[str]) -> Iterator[tuple[Rule, dict[int, float]]]:
+def _find_needs(words: TableWords, text: str, overlaps: OptionOverlaps) -> Iterator[tuple[Rule, dict[int, float]]]:
     """The items of a text by importance, each with the columns that have it; one of them should be kept."""
     # Columns with the same options (energy in, energy out) are all kept: only the solver can choose between them.
-    yield from (("option", {j: score}) for j, score in score_option_columns(words, options).items())
-    for option in filter(None, map(collect_words, options)):
-        scores = words.overlaps(option)
+    yield from (("option", {j: score}) for j, score in score_option_columns(overlaps).items())
+    for scores in overlaps:
         yield "option", {j: score for j, score in enumerate(scores) if score == max(scores) > 0}
+    columns = list(enumerate(words.columns))
     text_words = frozenset(stem_content_words(text))
-    yield from (("header", {j: 1.0}) for j, header in enumerate(words.headers) if header and header <= text_words)
-    for rows in find_named_cells(words, text).values():
-        yield "entity", dict.fromkeys(_select_name_columns(rows, len(words.cells[0])), 1.0)
+    yield from (("header", {j: 1.0}) for j, column in columns if column.header and column.header <= text_words)
+    for rows in find_named_cells(words, text):
+        yield "entity", dict.fromkeys(_select_name_columns(rows, words.height), 1.0)
     for value in parse_values(strip_markup(text)):
-        yield "number", {j: 1.0 for j, numbers in enumerate(words.numbers) if value.value in numbers}
-    for word in sorted(text_words) if options else ():
+        yield "number", {j: 1.0 for j, column in columns if value.value in column.numbers}
+    for word in sorted(text_words) if overlaps else ():
         # The words that identify an option's row may be in several columns.
-        yield "entity", {j: 1.0 for j in words.distinguishing_columns if any(word in cell for cell in words.cells[j])}
+        yield "entity", {j: 1.0 for j in words.distinguishing_columns if any(word in c for c in words.columns[j].cells)}
 
 
 def find_needed_columns(view: TableView, words: TableWords, text: str, has_options: bool) -> dict[int, Rule]:
@@ -143,8 +167,8 @@ def find_needed_columns(view: TableView, words: TableWords, text: str, has_optio
     """
     if not has_options:
         return dict.fromkeys(view.row_headers, "row_header")
-    named_columns = [rows.keys() for rows in find_named_cells(words, text).values() if len(rows) > 1]
-    needed: dict[int, Rule] = dict.fromkeys(sorted(set().union(*named_columns)), "entity")
+    shared_names = [rows.keys() for rows in find_named_cells(words, text) if len(rows) > 1]
+    needed: dict[int, Rule] = dict.fromkeys(sorted(set().union(*shared_names)), "entity")
     needed |= dict.fromkeys(view.flag_columns, "compared")
     if find_degree_words(text) or parse_values(strip_markup(text)):
         needed |= dict.fromkeys(sorted(view.numeric_columns), "compared")
@@ -165,37 +189,49 @@ def restore_columns(
     of K has it. The needed columns come first. With options, a column that distinguishes their rows is kept too.
     Fallback columns stay only if nothing else is kept.
     """
-    # A constant column cannot distinguish options.
-    kept_lines = {
-        item.line: item
-        for item in selection.kept_lines
-        if item.rule != "fallback" and not (options and words.is_constant[item.line])
-    }
-    kept_lines = {j: KeptLine(j, rule, 1.0) for j, rule in needed.items()} | kept_lines
-    needs = [(rule, scores) for rule, scores in _find_needs(words, text, options) if scores]
-    n_needs = {j: sum(j in scores for _, scores in needs) for j in range(selection.width)}
-    for rule, scores in needs:
-        if not scores.keys() & kept_lines.keys():
-            best = max(scores, key=lambda j: (scores[j], n_needs[j], -j))
-            kept_lines[best] = KeptLine(best, rule, scores[best])
+    fallback = {item.line: item for item in selection.kept_lines if item.rule == "fallback"}
+    kept_lines = {j: KeptLine(j, rule, 1.0) for j, rule in needed.items()}
+    for item in selection.kept_lines:
+        if item.line not in fallback and not (options and words.columns[item.line].is_constant):
+            kept_lines[item.line] = item
+    overlaps = words.rate_options(options)
+    _restore_needs(kept_lines, list(_find_needs(words, text, overlaps)))
     if options:
-        # One column identifies the row, another one has the answer.
-        text_trigrams, option_scores = trigrams(text), score_option_columns(words, options)
-        candidates = [j for j in words.distinguishing_columns if j not in kept_lines]
-        similarities = {j: len(words.trigrams[j] & text_trigrams) / max(1, len(text_trigrams)) for j in candidates}
-        for j in sorted(similarities, key=lambda j: (-similarities[j], j)):
-            n_distinguishing = len(kept_lines.keys() & set(words.distinguishing_columns))
-            if not kept_lines.keys() <= option_scores.keys() and n_distinguishing > 1:
-                break
-            kept_lines[j] = KeptLine(j, "entity", similarities[j])
+        _restore_row_names(kept_lines, words, text, score_option_columns(overlaps))
     if kept_lines.keys() <= needed.keys():
-        fallback = (item for item in selection.kept_lines if item.rule == "fallback")
-        kept_lines |= {item.line: item for item in fallback if item.line not in kept_lines}
+        kept_lines = fallback | kept_lines
     return Selection(tuple(sorted(kept_lines.values())), selection.width)
 
 
+def _restore_needs(kept_lines: dict[int, KeptLine], needs: Sequence[tuple[Rule, dict[int, float]]]) -> None:
+    """Keep a column of each item, the one with the best score, then with the most items."""
+    n_needs = Counter(j for _, scores in needs for j in scores)
+    for rule, scores in needs:
+        if scores and scores.keys().isdisjoint(kept_lines):
+            best = max(scores, key=lambda j: (scores[j], n_needs[j], -j))
+            kept_lines[best] = KeptLine(best, rule, scores[best])
+
+
+def _restore_row_names(
+    kept_lines: dict[int, KeptLine], words: TableWords, text: str, option_columns: Mapping[int, float]
+) -> None:
+    """Keep at least two distinguishing columns: one identifies the row, another one has the answer."""
+    distinguishing = words.distinguishing_columns
+    text_trigrams = trigrams(text)
+    candidates = [
+        KeptLine(j, "entity", len(words.columns[j].trigrams & text_trigrams) / max(1, len(text_trigrams)))
+        for j in distinguishing
+        if j not in kept_lines
+    ]
+    for item in sorted(candidates, key=lambda item: -item.score):
+        n_distinguishing = sum(j in kept_lines for j in distinguishing)
+        if n_distinguishing > 1 and not kept_lines.keys() <= option_columns.keys():
+            break
+        kept_lines[item.line] = item
+
+
 def find_relevant_rows(
-    words: TableWords, columns: Sequence[Sequence[str]], indices: Collection[int], text: str, options: Sequence[str]
+    words: TableWords, indices: Collection[int], text: str, options: Sequence[str]
 ) -> dict[int, Rule]:
     """The rows that are relevant to an option, and those that the question names.
 
@@ -203,21 +239,30 @@ def find_relevant_rows(
     (`match_cell`), and h(i) the number of question words in the row. Row i is relevant if m(i) > 0
     and no other row dominates it in (m, h): of many rows with "carnivore", those about the animal in the question.
     """
-    distinguishing = [j for j in indices if not words.is_constant[j]]
-    text_words, height = frozenset(stem_content_words(text)), len(words.cells[0]) if words.cells else 0
-    row_words = [frozenset().union(*(words.cells[j][i] for j in distinguishing)) for i in range(height)]
-    n_shared = [len(text_words & row) for row in row_words]
+    columns = {j: words.columns[j] for j in indices if not words.columns[j].is_constant}
     relevant: dict[int, Rule] = {}
-    for named_rows in find_named_cells(words, text).values():
-        for j, rows in _select_name_columns(named_rows, height).items():
-            relevant |= dict.fromkeys(rows if j in distinguishing else (), "entity")
+    for named_rows in find_named_cells(words, text):
+        for j, rows in _select_name_columns(named_rows, words.height).items():
+            if j in columns:
+                relevant |= dict.fromkeys(rows, "entity")
+    text_words = frozenset(stem_content_words(text))
+    words_of_rows = zip(*(column.cells for column in columns.values()), strict=True)
+    n_shared = [len(text_words & frozenset().union(*row)) for row in words_of_rows]
+    texts_of_rows = list(zip(*(column.texts for column in columns.values()), strict=True))
+    texts = set().union(*texts_of_rows)
     for option in options:
-        rates = {text: match_cell(option, text) for text in {text for j in distinguishing for text in columns[j]}}
-        matches = [max((rates[columns[j][i]] for j in distinguishing), default=0.0) for i in range(height)]
-        highest = -1
-        for match in sorted({match for match in matches if match}, reverse=True):
-            counts = {i: n_shared[i] for i in range(height) if matches[i] == match}
-            if max(counts.values()) > highest:
-                highest = max(counts.values())
-                relevant |= {i: "option" for i, count in counts.items() if count == highest}
+        rates = {cell: match_cell(option, cell) for cell in texts}
+        matches = [max(map(rates.__getitem__, row)) for row in texts_of_rows]
+        relevant |= dict.fromkeys(_find_undominated_rows(matches, n_shared), "option")
     return relevant
+
+
+def _find_undominated_rows(matches: Sequence[float], n_shared: Sequence[int]) -> Iterator[int]:
+    """Rows that match, such that no other row has a better match without fewer words, or more words."""
+    most_words = -1
+    for match in sorted(filter(None, set(matches)), reverse=True):
+        rows = [i for i, other in enumerate(matches) if other == match]
+        highest = max(n_shared[i] for i in rows)
+        if highest > most_words:
+            most_words = highest
+            yield from (i for i in rows if n_shared[i] == highest)

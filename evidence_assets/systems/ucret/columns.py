@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from evidence_assets.models.vectors import Array, softmax, unit_rows
-from evidence_assets.reasoning.tables.cell_text import collect_tokens
 from evidence_assets.transport.divergence import jensen_shannon
 
 N_FALLBACK = 2
@@ -85,11 +85,6 @@ class Lines:
     vectors: Array
 
 
-def tokenize_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[frozenset[str], ...]:
-    """Token set of each column, from its header and cells."""
-    return tuple(collect_tokens([name, *cells]) for name, cells in zip(header, columns, strict=True))
-
-
 def split_column_text(header: str, cells: Sequence[str], limit: int) -> list[str]:
     """Text of a column for an encoder: the header and the distinct cells, in pieces of at most ``limit`` characters.
 
@@ -133,32 +128,42 @@ def select_lines(
 
     Texts about the same table with the same columns to cluster share the clusters.
     """
-    overlaps = [[jaccard(w, c) for c in tables[t].tokens] for w, t in zip(text_tokens, table_of, strict=True)]
     texts = _transform(text_vectors, settings)
     points = [_transform(table.vectors, settings) for table in tables]
-    remainders = [tuple(j for j, score in enumerate(scores) if score < settings.tau) for scores in overlaps]
-    keys = list(zip(table_of, remainders, strict=True))
-    clusters = {key: cluster(points[key[0]][list(key[1])], settings) for key in dict.fromkeys(keys) if key[1]}
+
+    @cache
+    def find_clusters(table: int, lines: tuple[int, ...]) -> tuple[NDArray[np.int64], Array]:
+        return cluster(points[table][list(lines)], settings)
+
     selections = []
-    for i, key in enumerate(keys):
-        scores, (table, remaining) = overlaps[i], key
+    for tokens, text, table in zip(text_tokens, texts, table_of, strict=True):
+        scores = [jaccard(tokens, column_tokens) for column_tokens in tables[table].tokens]
         kept_lines = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.tau]
-        if remaining:
-            labels, centroids = clusters[key]
-            nearness = _nearness(texts[i], centroids, settings)
-            best = int(nearness.argmax())
-            if _passes_gate(float(nearness[best]), settings):
-                kept_lines += [
-                    KeptLine(j, "cluster", abs(float(nearness[best])))
-                    for j, label in zip(remaining, labels, strict=True)
-                    if label == best
-                ]
+        others = tuple(j for j, score in enumerate(scores) if score < settings.tau)
+        if others:
+            kept_lines += _keep_nearest_cluster(text, others, *find_clusters(table, others), settings)
         if not kept_lines and scores:
-            nearness = _nearness(texts[i], points[table], settings)
-            order = np.argsort(-nearness, kind="stable")[:N_FALLBACK]
-            kept_lines = [KeptLine(int(j), "fallback", abs(float(nearness[j]))) for j in order]
+            kept_lines = _keep_nearest_lines(text, points[table], settings)
         selections.append(Selection(tuple(sorted(kept_lines)), len(scores)))
     return selections
+
+
+def _keep_nearest_lines(text: Array, points: Array, settings: UcretSettings) -> list[KeptLine]:
+    nearness = _nearness(text, points, settings)
+    order = np.argsort(-nearness, kind="stable")[:N_FALLBACK]
+    return [KeptLine(int(j), "fallback", abs(float(nearness[j]))) for j in order]
+
+
+def _keep_nearest_cluster(
+    text: Array, lines: Sequence[int], labels: NDArray[np.int64], centroids: Array, settings: UcretSettings
+) -> list[KeptLine]:
+    """The lines of the cluster nearest to the text, if it is near enough."""
+    nearness = _nearness(text, centroids, settings)
+    best = int(nearness.argmax())
+    score = float(nearness[best])
+    if not _passes_gate(score, settings):
+        return []
+    return [KeptLine(j, "cluster", abs(score)) for j, label in zip(lines, labels, strict=True) if label == best]
 
 
 def _passes_gate(nearness: float, settings: UcretSettings) -> bool:
@@ -212,22 +217,18 @@ def cluster(points: Array, settings: UcretSettings) -> tuple[NDArray[np.int64], 
 
     ``points``: ``(n, d)``, n at least 1: unit vectors for ``cosine``, distributions for ``jsd``.
     """
-    n = len(points)
-    generator, k, measure = np.random.default_rng(0), settings.clusters, settings.measure
-    # k-means++: draw the first centroid uniformly, the others in proportion to the distance from the nearest centroid.
-    centroids = points[[int(generator.random() * n)]]
-    for _ in range(1, min(k, n)):
-        nearest = _distances(points, centroids, measure).min(axis=1)
-        centroids = np.vstack([centroids, points[_draw(nearest, generator.random())]])
-    assignment = np.full(n, -1)
+    generator = np.random.default_rng(0)
+    measure = settings.measure
+    centroids = _seed_centroids(points, settings, generator)
+    assignment = np.full(len(points), -1)
     for _ in range(_MAX_STEPS):
         distances = _distances(points, centroids, measure)
-        updated, closest = distances.argmin(axis=1), distances.min(axis=1)
+        updated = distances.argmin(axis=1)
         uniform = generator.random()
         for t in range(len(centroids)):
             members = points[updated == t]
             if not len(members):
-                centroids[t] = points[_draw(closest, uniform)]
+                centroids[t] = points[_draw(distances.min(axis=1), uniform)]
             elif measure == "cosine":
                 centroids[t] = unit_rows(members.sum(axis=0)[None])[0]
             else:
@@ -237,3 +238,12 @@ def cluster(points: Array, settings: UcretSettings) -> tuple[NDArray[np.int64], 
         assignment = updated
     indices, labels = np.unique(assignment, return_inverse=True)
     return labels, centroids[indices]
+
+
+def _seed_centroids(points: Array, settings: UcretSettings, generator: np.random.Generator) -> Array:
+    """k-means++: draw the first centroid uniformly, the others in proportion to the distance from the nearest one."""
+    centroids = points[[int(generator.random() * len(points))]]
+    for _ in range(1, min(settings.clusters, len(points))):
+        nearest = _distances(points, centroids, settings.measure).min(axis=1)
+        centroids = np.vstack([centroids, points[_draw(nearest, generator.random())]])
+    return centroids

@@ -40,7 +40,6 @@ from evidence_assets.systems.ucret.columns import (
     keep_all_lines,
     select_lines,
     split_column_text,
-    tokenize_columns,
 )
 
 _RESERVED_TOKENS = 14  # of an encoder's limit, for its special tokens
@@ -70,25 +69,27 @@ class TableEvidence:
         return "\n".join(lines.get(row, "") for row in range(max(lines, default=-1) + 1))
 
 
+_Column = tuple[str, Sequence[str]]
+"""Header and cells of a column."""
+
+
 @dataclass(frozen=True)
 class _ParsedTable:
     """A parsed table, shared by its questions."""
 
     view: TableView
-    header: tuple[str, ...]
-    columns: tuple[tuple[str, ...], ...]
+    columns: tuple[_Column, ...]
     words: TableWords
 
     @classmethod
     def of(cls, table: Table) -> _ParsedTable:
         view = TableView.of(table.caption, table.header, table.rows)
-        inner = range(1, len(view.grid))
-        header = tuple(cell.plain for cell in view.grid[0])
-        columns = tuple(tuple(view.grid[i][j].plain for i in inner) for j in range(view.width))
-        return cls(view, header, columns, TableWords.of(header, columns))
+        header = [cell.plain for cell in view.grid[0]]
+        cells = [tuple(row[j].plain for row in view.grid[1:]) for j in range(view.width)]
+        return cls(view, tuple(zip(header, cells, strict=True)), TableWords.of(header, cells))
 
 
-def _encode_lines(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]], settings: UcretSettings) -> Array:
+def _encode_lines(encoder: Encoder, lines: Sequence[_Column], settings: UcretSettings) -> Array:
     """One vector per line, given by its name and cells: the mean of its pieces if it exceeds the encoder's limit."""
     texts = [split_column_text(name, cells, sys.maxsize)[0] for name, cells in lines]
     # This many characters are within the limit even if each is a token.
@@ -106,53 +107,69 @@ def _encode_lines(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]], 
 
 
 def collapse_tables(
-    questions: Sequence[Question], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
+    questions: Sequence[Question], tables: Mapping[str, Table], settings: UcretSettings, encoder: Encoder
 ) -> Iterator[TableEvidence]:
     """Select columns and cells for many questions, and yield the evidence of each."""
-    table_ids = list(dict.fromkeys(question.table_id for question in questions))
-    indices = {table_id: i for i, table_id in enumerate(table_ids)}
-    parsed = [_ParsedTable.of(tables[table_id]) for table_id in table_ids]
-    table_of = [indices[question.table_id] for question in questions]
+    table_ids = dict.fromkeys(question.table_id for question in questions)
+    parsed = {table_id: _ParsedTable.of(tables[table_id]) for table_id in table_ids}
+    selections = _select_columns(questions, parsed, settings, encoder)
+    for question, columns in zip(questions, selections, strict=True):
+        yield _select_cells(question, parsed[question.table_id], columns, settings)
+
+
+def _select_columns(
+    questions: Sequence[Question], tables: Mapping[str, _ParsedTable], settings: UcretSettings, encoder: Encoder
+) -> list[Selection]:
+    """Columns by words and vectors, before the repair; all if no question or claim has them compared."""
     compares_columns = any(cell_options(question) or not settings.whole_claims for question in questions)
-    if compares_columns and settings.measure != "all":
-        texts = [" ".join([q.text, *(cell_options(q) if settings.with_options else ())]) for q in questions]
-        vectors = _encode_lines(encoder, [("", [strip_markup(text)]) for text in texts], settings)
-        lines = _encode_columns(parsed, settings, encoder)
-        selections = select_lines([collect_tokens([text]) for text in texts], vectors, table_of, lines, settings)
-    else:
-        selections = [keep_all_lines(len(parsed[t].columns)) for t in table_of]
-    for question, t, columns in zip(questions, table_of, selections, strict=True):
-        table, options, grid = parsed[t], cell_options(question), parsed[t].view.grid
-        if settings.whole_claims and not options:
-            columns = keep_all_lines(columns.width)
-        if settings.repair:
-            needed = find_needed_columns(table.view, table.words, question.text, has_options=bool(options))
-            columns = restore_columns(columns, table.words, question.text, options, needed)
-        cells = {(i, j): row[j].plain for i, row in enumerate(grid) for j in columns.indices if row[j].plain}
-        relevant_rows = None  # for a claim, as any row may contradict it
-        if options:
-            rows = find_relevant_rows(table.words, table.columns, columns.indices, question.text, options)
-            relevant_rows = {i + 1: rule for i, rule in rows.items()}
-        yield TableEvidence(question, columns, cells, relevant_rows)
+    if settings.measure == "all" or not compares_columns:
+        return [keep_all_lines(tables[question.table_id].view.width) for question in questions]
+    texts = [" ".join([q.text, *(cell_options(q) if settings.with_options else ())]) for q in questions]
+    text_vectors = _encode_lines(encoder, [("", [strip_markup(text)]) for text in texts], settings)
+    lines = _encode_columns([table.columns for table in tables.values()], settings, encoder)
+    indices = {table_id: i for i, table_id in enumerate(tables)}
+    table_of = [indices[question.table_id] for question in questions]
+    return select_lines([collect_tokens([text]) for text in texts], text_vectors, table_of, lines, settings)
 
 
-def _encode_columns(tables: Sequence[_ParsedTable], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
-    tokens = [tokenize_columns(table.header, table.columns) for table in tables]
-    lines = [
-        (name, () if settings.column_text == "header" and name else cells)
+def _encode_columns(tables: Sequence[Sequence[_Column]], settings: UcretSettings, encoder: Encoder) -> list[Lines]:
+    """Tokens and vectors of the columns of each table."""
+    columns = [column for table in tables for column in table]
+    lines = [(name, () if settings.column_text == "header" and name else cells) for name, cells in columns]
+    vectors = iter(_encode_lines(encoder, lines, settings))
+    return [
+        Lines(
+            tuple(collect_tokens([name, *cells]) for name, cells in table),
+            np.array([next(vectors) for _ in table]).reshape(len(table), encoder.dimensions),
+        )
         for table in tables
-        for name, cells in zip(table.header, table.columns, strict=True)
     ]
-    vectors = _encode_lines(encoder, lines, settings)
-    groups = np.split(vectors, np.cumsum([len(words) for words in tokens])[:-1])
-    return [Lines(words, group) for words, group in zip(tokens, groups, strict=True)]
+
+
+def _select_cells(
+    question: Question, table: _ParsedTable, columns: Selection, settings: UcretSettings
+) -> TableEvidence:
+    """Repair the columns if the settings say so, and select the cells; any row may contradict a claim."""
+    options = cell_options(question)
+    if settings.whole_claims and not options:
+        columns = keep_all_lines(columns.width)
+    if settings.repair:
+        needed = find_needed_columns(table.view, table.words, question.text, has_options=bool(options))
+        columns = restore_columns(columns, table.words, question.text, options, needed)
+    cells = {(i, j): row[j].plain for i, row in enumerate(table.view.grid) for j in columns.indices if row[j].plain}
+    if not options:
+        return TableEvidence(question, columns, cells)
+    relevant_rows = find_relevant_rows(table.words, columns.indices, question.text, options)
+    return TableEvidence(question, columns, cells, {i + 1: rule for i, rule in relevant_rows.items()})
 
 
 class CollapsedTableSelector:
     """Selects the columns and cells that a UCRET variant keeps, with the rules that kept them."""
 
     def __init__(self, tables: Mapping[str, tuple[Table, str]], settings: UcretSettings, encoder: Encoder) -> None:
-        self._tables, self._settings, self._encoder = tables, settings, encoder
+        self._tables = tables
+        self._settings = settings
+        self._encoder = encoder
         hashes = sorted(version for _, version in tables.values())
         self.version = content_id(VERSION, asdict(settings), hashes, encoder.model_id, encoder.revision)
 
@@ -186,10 +203,6 @@ def _build_evidence(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Ite
             yield SelectedEvidence("", "cell", parents, f"r{row}c{column}", text, kept_lines[column].score, reason)
 
 
-def _open_collapsed(context: StageContext, settings: UcretSettings) -> CollapsedTableSelector:
-    return CollapsedTableSelector(read_tables(context), settings, get_encoder(context.profile.encoder))
-
-
 class Ucret(SelectionMethod[UcretSettings]):
     """UCRET and UCRET-JS: columns and cells of a table, by their distance to the question."""
 
@@ -201,7 +214,7 @@ class Ucret(SelectionMethod[UcretSettings]):
     published_style = "cases"
 
     def open_selector(self, context: StageContext) -> Selector:
-        return _open_collapsed(context, self.settings)
+        return CollapsedTableSelector(read_tables(context), self.settings, get_encoder(context.profile.encoder))
 
 
 class UcretSeveral(Ucret):

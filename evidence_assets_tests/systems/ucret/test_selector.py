@@ -72,7 +72,7 @@ def test_relevant_rows_are_the_pareto_optimal_ones(columns: list[list[str]], tex
             if match > 0
             and not any(m >= match and h >= n_shared and (m, h) != (match, n_shared) for m, h in worth.values())
         }
-    relevant = find_relevant_rows(words, columns, range(len(columns)), text, options)
+    relevant = find_relevant_rows(words, range(len(columns)), text, options)
     assert {i for i, rule in relevant.items() if rule == "option"} == best
 
 
