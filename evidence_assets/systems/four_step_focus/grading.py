@@ -119,7 +119,9 @@ class RerankerGrader:
     """
 
     def __init__(self, reranker: Reranker, count_tokens: CountTokens, tokens: int = 128) -> None:
-        self._reranker, self._count, self._tokens = reranker, count_tokens, tokens
+        self._reranker = reranker
+        self._count = count_tokens
+        self._tokens = tokens
         self.version = content_id(
             "reranker_grader", reranker.model_id, reranker.revision, MAX_DOCUMENT_CHARACTERS, tokens
         )

@@ -86,18 +86,18 @@ class FormParser:
                 "them"
             )
         text = " ".join(question.split()).rstrip(" .?!")
-        node_type, rest = ANY_TYPE, text
+        node_type = ANY_TYPE
         conjunction = _CONJUNCTION.fullmatch(text)
         if conjunction:
-            if conjunction["type"].casefold() not in self._node_types:
+            node_type = self._node_types.get(conjunction["type"].casefold(), "")
+            if not node_type:
                 raise UnusableReply(f"{conjunction['type']!r} is no node type of the knowledge base")
-            node_type, rest = self._node_types[conjunction["type"].casefold()], conjunction["rest"]
+            text = conjunction["rest"]
         parse_description = lru_cache(maxsize=None)(self._parse_description)
-        for candidate in dict.fromkeys((rest, _LEAD.sub("", rest, count=1))):
-            parsed_forms = _split_conjunction(candidate, parse_description)
-            if parsed_forms:
-                break
-        else:
+        parsed_forms = _split_conjunction(text, parse_description)
+        if not parsed_forms:
+            parsed_forms = _split_conjunction(_LEAD.sub("", text, count=1), parse_description)
+        if not parsed_forms:
             raise UnusableReply("the question is written in none of the known forms")
         target = Term("?x0", node_type)
         names = (f"?x{number}" for number in count(1))
@@ -133,10 +133,8 @@ def _split_conjunction(text: str, parse_description: Callable[[str], _ParsedForm
 
 
 def _build_triplets(parsed: _ParsedForm, target: Term, names: Iterator[str]) -> list[Triplet]:
-    if isinstance(parsed.inner, str):
-        slot, inner = Term(parsed.inner), []
-    else:
-        slot = Term(next(names), ANY_TYPE)
-        inner = _build_triplets(parsed.inner, slot, names)
-    ends = (target, slot) if parsed.form.named_end == "head" else (slot, target)
-    return [*inner, Triplet(ends[0], parsed.form.edge_type, ends[1])]
+    slot = Term(parsed.inner) if isinstance(parsed.inner, str) else Term(next(names), ANY_TYPE)
+    inner = [] if isinstance(parsed.inner, str) else _build_triplets(parsed.inner, slot, names)
+    if parsed.form.named_end == "head":
+        return [*inner, Triplet(target, parsed.form.edge_type, slot)]
+    return [*inner, Triplet(slot, parsed.form.edge_type, target)]

@@ -7,7 +7,7 @@ Runs the four steps (triplets, substitution, vector search, reranking) and colle
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
@@ -18,7 +18,7 @@ from evidence_assets.experiment.evidence.selection import Parent, Question, Sele
 from evidence_assets.graphs import substitution
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.substitution import Constant, SubstitutionResult, TriplePattern, Variable
+from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
@@ -26,7 +26,7 @@ from evidence_assets.reasoning.tasks import Failure, Omission, ReplyCost
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard
 from evidence_assets.systems.four_step_focus.question_forms import FormParser
-from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, PromptedTriplets, Term, TripletQuery
+from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, PromptedTriplets, Term, Triplet, TripletQuery
 
 TripletReader = PromptedTriplets | FormParser
 """Translates questions into triplets; one result per question, in order."""
@@ -87,6 +87,21 @@ class RankedNode:
 
 
 @dataclass(frozen=True)
+class LinkedQuery:
+    """The triplets of a question, each with its pattern over node numbers, and the target."""
+
+    triplets: tuple[Triplet, ...]
+    patterns: tuple[TriplePattern, ...]
+    target: Variable
+
+    @property
+    def mentioned_nodes(self) -> list[int]:
+        """The nodes of constants that match only one."""
+        ends = [end for pattern in self.patterns for end in (pattern.head, pattern.tail)]
+        return [end.nodes[0] for end in ends if isinstance(end, Constant) and len(end.nodes) == 1]
+
+
+@dataclass(frozen=True)
 class NodeRanking:
     """Ranked nodes of a question; ``status``: answered, insufficient (no nodes) or failed (``error``).
 
@@ -97,7 +112,7 @@ class NodeRanking:
     status: str
     nodes: tuple[RankedNode, ...] = ()
     evidence: tuple[SelectedEvidence, ...] = ()
-    query: TripletQuery | None = None
+    query: LinkedQuery | None = None
     is_narrowed: bool = False
     notes: tuple[str, ...] = ()
     omissions: tuple[Omission, ...] = ()
@@ -130,15 +145,29 @@ class FourStepFocus:
         symmetric: frozenset[str] = frozenset(),
         answer_types: Collection[str] = (),
     ) -> None:
-        self._graph, self._vectors, self._encoder = graph, graph.vectors.passage_files(), encoder
-        self._reader, self._grader, self._settings = reader, grader, settings or FocusSettings()
+        self._graph = graph
+        self._vectors = graph.vectors.passage_files()
+        self._encoder = encoder
+        self._reader = reader
+        self._grader = grader
+        self._settings = settings or FocusSettings()
         self._symmetric = symmetric
-        self._node_type = {name: code for code, name in enumerate(graph.type_names)}
-        answer_codes = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
+        self._type_codes = {name: code for code, name in enumerate(graph.type_names)}
+        self._edge_codes = {name: code for code, name in enumerate(graph.relations)}
+        answer_codes = [self._type_codes[name] for name in answer_types or graph.type_names if name in self._type_codes]
         self._is_answer: NDArray[np.bool_] = np.isin(graph.node_types, answer_codes)
-        models = encoder.model_id, encoder.revision, reader and reader.version, grader and grader.version
-        types = sorted(symmetric), sorted(answer_types)
-        self.version = content_id("four_step_focus", VERSION, asdict(self._settings), graph.version, *models, *types)
+        self.version = content_id(
+            "four_step_focus",
+            VERSION,
+            asdict(self._settings),
+            graph.version,
+            encoder.model_id,
+            encoder.revision,
+            reader and reader.version,
+            grader and grader.version,
+            sorted(symmetric),
+            sorted(answer_types),
+        )
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         """Evidence of each question's best answers; empty if the question failed."""
@@ -147,171 +176,190 @@ class FourStepFocus:
     def rank(self, questions: Sequence[Question]) -> list[NodeRanking]:
         if not questions:
             return []
-        texts = [q.text for q in questions]
+        texts = [question.text for question in questions]
         queries = self._reader.read_triplets(texts) if self._reader else [(None, None)] * len(questions)
         vectors = self._encoder.encode_sentences(texts)
         drafts = []
         for (query, reply), vector in zip(queries, vectors, strict=True):
             drafts.append(replace(self._find_nodes(query, vector), reply=reply))
         graded = self._grade(questions, drafts)
-        return [self._add_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
+        return [self._add_evidence(draft, vector) for draft, vector in zip(graded, vectors, strict=True)]
+
+    # Steps 2 and 3: substitution and vector search
 
     def _find_nodes(self, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
-        """Substitute the triplets and search vectors (steps 2 and 3)."""
-        notes, omissions, method = list[str](), list[Omission](), self._settings.search
+        """Candidates that satisfy the triplets, then other nodes near to the question."""
+        draft = NodeRanking("answered")
+        candidates: IntArray = np.zeros(0, np.int64)
         if isinstance(query, Failure):
             if not self._settings.fallback:
                 return NodeRanking("failed", error=query.reason)
-            notes.append(f"the question was not read as triplets, so all nodes were searched: {query.reason}")
-            omissions.append(Omission("missing", "triplets", query.reason))
-            query = None
-        filtered: IntArray = np.zeros(0, np.int64)
-        is_narrowed = False
-        if query is not None:
-            narrowed, reasons = self._substitute(query)
-            notes += reasons
-            is_narrowed = narrowed.is_narrowed
-            candidates = sorted_unique(narrowed.candidates).astype(np.int64)
-            candidates = candidates[self._is_answer[candidates]]
-            if is_narrowed:
-                order = np.lexsort((candidates, -self._vectors.similarities(vector, candidates, method)))
-                filtered = candidates[order[: self._settings.k_max]]
-            else:  # a whole type is too many for exact similarities
-                is_candidate = np.zeros(len(self._graph), dtype=bool)
-                is_candidate[candidates] = True
-                filtered = self._vectors.nearest(vector, is_candidate, self._settings.k_max, method)
-                notes.append("no usable triplet touches the target: all nodes of its type are candidates")
-        n_remaining = self._settings.k_max - len(filtered)
-        allowed = self._is_answer.copy()
-        allowed[filtered] = False
-        ranked_nodes = np.concatenate([filtered, self._vectors.nearest(vector, allowed, n_remaining, method)])
-        similarities = self._vectors.similarities(vector, ranked_nodes, method).tolist()
-        nodes = tuple(
-            RankedNode(node, self._graph.node_ids[node], position < len(filtered), similarity, None)
-            for position, (node, similarity) in enumerate(zip(ranked_nodes.tolist(), similarities, strict=True))
-        )
-        status = "answered" if nodes else "insufficient"
-        return NodeRanking(status, nodes, (), query, is_narrowed, tuple(notes), tuple(omissions))
+            note = f"the question was not read as triplets, so all nodes were searched: {query.reason}"
+            omission = Omission("missing", "triplets", query.reason)
+            draft = replace(draft, notes=(note,), omissions=(omission,))
+        elif query is not None:
+            draft, candidates = self._find_candidates(self.link_query(query), vector)
+        is_other = self._is_answer.copy()
+        is_other[candidates] = False
+        others = self._search(vector, is_other, self._settings.k_max - len(candidates))
+        numbers = np.concatenate([candidates, others])
+        similarities = self._vectors.similarities(vector, numbers, self._settings.search)
+        nodes = [
+            RankedNode(number, self._graph.node_ids[number], position < len(candidates), similarity, None)
+            for position, (number, similarity) in enumerate(zip(numbers.tolist(), similarities.tolist(), strict=True))
+        ]
+        return replace(draft, status="answered" if nodes else "insufficient", nodes=tuple(nodes))
 
-    def build_patterns(self, query: TripletQuery) -> tuple[list[TriplePattern], Variable]:
-        """Patterns of the triplets over node numbers; a constant matches all nodes that its name links to."""
-        texts = [t.text for triplet in query.triplets for t in (triplet.head, triplet.tail) if not t.is_variable]
-        links = dict(zip(texts, self._graph.linker.link_many(texts), strict=True))
-        codes = {name: code for code, name in enumerate(self._graph.relations)}
+    def _search(self, vector: FloatArray, is_allowed: NDArray[np.bool_], k: int) -> IntArray:
+        """The ``k`` allowed nodes nearest to a vector."""
+        return self._vectors.nearest(vector, is_allowed, k, self._settings.search)
 
-        def convert_term(term: Term, edge_type: int, end: Literal["heads", "tails"]) -> Variable | Constant:
-            if term.is_variable:
-                return Variable(term.text, None if term.node_type == ANY_TYPE else self._node_type[str(term.node_type)])
-            return Constant(term.text, links[term.text].nodes or self._find_nearest(term.text, edge_type, end))
-
-        patterns = []
-        for triplet in query.triplets:
-            edge_type = codes.get(triplet.edge_type, -1)  # an edge type without edges gets a code that no edge has
-            ends = convert_term(triplet.head, edge_type, "heads"), convert_term(triplet.tail, edge_type, "tails")
-            is_symmetric = triplet.edge_type in self._symmetric
-            kind = edge_type if self._settings.edge_types else None
-            patterns.append(TriplePattern(ends[0], kind, ends[1], is_symmetric, triplet.is_denied))
-        target = convert_term(query.target, -1, "heads")
-        assert isinstance(target, Variable)
-        return patterns, target
-
-    def _find_nearest(self, name: str, edge_type: int, end: Literal["heads", "tails"]) -> tuple[int, ...]:
-        """The ``nearest_nodes`` nearest to a name, of the types that the edge type has at this end."""
-        if not self._settings.nearest_nodes:
-            return ()
-        arrays, types = self._graph.arrays, self._graph.node_types
-        ends = (arrays.heads if end == "heads" else arrays.tails)[arrays.relations == edge_type]
-        allowed = np.isin(types, np.unique(types[ends]))
-        vector = self._encoder.encode_sentences([name])[0]
-        nearest = self._vectors.nearest(vector, allowed, self._settings.nearest_nodes, self._settings.search)
-        return tuple(sorted(nearest.tolist()))
-
-    def _substitute(self, query: TripletQuery) -> tuple[SubstitutionResult, list[str]]:
-        patterns, target = self.build_patterns(query)
+    def _find_candidates(self, query: LinkedQuery, vector: FloatArray) -> tuple[NodeRanking, IntArray]:
+        """A ranking with the notes on a query, and the best candidates of its target."""
         settings = self._settings
         narrowed = substitution.substitute(
-            self._graph.typed_graph, patterns, target, form=settings.triplets or "corrected"
+            self._graph.typed_graph, query.patterns, query.target, form=settings.triplets or "corrected"
         )
         notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped_patterns]
         notes += [f"triplet {number + 1} is not connected to the target" for number in narrowed.unconnected_patterns]
+        candidates = sorted_unique(narrowed.candidates).astype(np.int64)
         if settings.exclude_mentioned:
-            ends = {end for p in patterns for end in (p.head, p.tail) if isinstance(end, Constant)}
-            mentioned = [end.nodes[0] for end in ends if len(end.nodes) == 1]
-            narrowed = replace(narrowed, candidates=np.setdiff1d(narrowed.candidates, mentioned))
-        if narrowed.is_narrowed and not len(narrowed.candidates):
+            candidates = np.setdiff1d(candidates, query.mentioned_nodes)
+        if narrowed.is_narrowed and not len(candidates):
             notes.append("no node satisfies all triplets")
-        return narrowed, notes
+        candidates = candidates[self._is_answer[candidates]]
+        if narrowed.is_narrowed:
+            similarities = self._vectors.similarities(vector, candidates, settings.search)
+            candidates = candidates[np.lexsort((candidates, -similarities))][: settings.k_max]
+        else:  # a whole type is too many for exact similarities
+            is_candidate = np.zeros(len(self._graph), dtype=bool)
+            is_candidate[candidates] = True
+            candidates = self._search(vector, is_candidate, settings.k_max)
+            notes.append("no usable triplet touches the target: all nodes of its type are candidates")
+        return NodeRanking("answered", query=query, is_narrowed=narrowed.is_narrowed, notes=tuple(notes)), candidates
+
+    def link_query(self, query: TripletQuery) -> LinkedQuery:
+        """Link the constants of a query: a constant matches all nodes that its name links to."""
+        texts = [t.text for triplet in query.triplets for t in (triplet.head, triplet.tail) if not t.is_variable]
+        links = dict(zip(texts, self._graph.linker.link_many(texts), strict=True))
+
+        def link_term(term: Term, edge_type: int, ends: IntArray) -> Variable | Constant:
+            if term.is_variable:
+                return self._build_variable(term)
+            nodes = links[term.text].nodes
+            return Constant(term.text, nodes or self._find_nearest(term.text, edge_type, ends))
+
+        patterns = []
+        for triplet in query.triplets:
+            edge_type = self._edge_codes.get(triplet.edge_type, -1)  # a type without edges gets a code of no edge
+            patterns.append(
+                TriplePattern(
+                    link_term(triplet.head, edge_type, self._graph.arrays.heads),
+                    edge_type if self._settings.edge_types else None,
+                    link_term(triplet.tail, edge_type, self._graph.arrays.tails),
+                    symmetric=triplet.edge_type in self._symmetric,
+                    is_denied=triplet.is_denied,
+                )
+            )
+        return LinkedQuery(query.triplets, tuple(patterns), self._build_variable(query.target))
+
+    def _build_variable(self, term: Term) -> Variable:
+        node_type = None if term.node_type == ANY_TYPE else self._type_codes[str(term.node_type)]
+        return Variable(term.text, node_type)
+
+    def _find_nearest(self, name: str, edge_type: int, ends: IntArray) -> tuple[int, ...]:
+        """The ``nearest_nodes`` nearest to a name, of the types that the edge type has at these ends of all edges."""
+        if not self._settings.nearest_nodes:
+            return ()
+        types = self._graph.node_types
+        is_allowed = np.isin(types, types[ends[self._graph.arrays.relations == edge_type]])
+        vector = self._encoder.encode_sentences([name])[0]
+        return tuple(sorted(self._search(vector, is_allowed, self._settings.nearest_nodes).tolist()))
+
+    # Step 4: grades
 
     def _grade(self, questions: Sequence[Question], drafts: Sequence[NodeRanking]) -> list[NodeRanking]:
-        """Rerank by grades (step 4); candidates of the target stay above the others.
-
-        A node without a usable grade keeps the similarity of the vector search.
-        """
+        """Rerank by grades; candidates of the target stay above the others."""
         if self._grader is None:
             return list(drafts)
-        pairs = [
-            (question.text, self._card(node.number))
+        tasks = [
+            (question.text, self._build_card(node))
             for question, draft in zip(questions, drafts, strict=True)
             for node in draft.nodes
         ]
-        grades = iter(self._grader.grade(pairs))
-        rankings = []
-        for draft in drafts:
-            replies = [next(grades) for _ in draft.nodes]
-            reply = ReplyCost.total([draft.reply, *(cost for _, cost in replies)])
-            nodes, omissions = list[RankedNode](), list(draft.omissions)
-            for node, (grade, _) in zip(draft.nodes, replies, strict=True):
-                if isinstance(grade, Failure):
-                    omissions.append(Omission("rejected", f"grade of {self._graph.names[node.number]}", grade.reason))
-                    nodes.append(node)
-                else:
-                    nodes.append(replace(node, grade=grade))
-            nodes.sort(key=lambda n: (not n.filtered, -n.score, -n.similarity, n.node_id))
-            rankings.append(replace(draft, nodes=tuple(nodes), omissions=tuple(omissions), reply=reply))
-        return rankings
+        grades = iter(self._grader.grade(tasks))
+        return [self._order_by_grades(draft, [next(grades) for _ in draft.nodes]) for draft in drafts]
 
-    def _card(self, node: int) -> NodeCard:
+    def _order_by_grades(
+        self, draft: NodeRanking, grades: Sequence[tuple[float | Failure, ReplyCost | None]]
+    ) -> NodeRanking:
+        """Sort the nodes by grade; one without a usable grade keeps the similarity of the vector search."""
+        nodes = []
+        omissions = list(draft.omissions)
+        for node, (grade, _) in zip(draft.nodes, grades, strict=True):
+            if isinstance(grade, Failure):
+                omissions.append(Omission("rejected", f"grade of {self._graph.names[node.number]}", grade.reason))
+                nodes.append(node)
+            else:
+                nodes.append(replace(node, grade=grade))
+        nodes.sort(key=lambda n: (not n.filtered, -n.score, -n.similarity, n.node_id))
+        reply = ReplyCost.total([draft.reply, *(cost for _, cost in grades)])
+        return replace(draft, nodes=tuple(nodes), omissions=tuple(omissions), reply=reply)
+
+    def _build_card(self, node: RankedNode) -> NodeCard:
         graph = self._graph
-        relations = tuple(map(graph.triple, graph.first_edges(node, self._settings.card_relations)))
+        relations = tuple(map(graph.triple, graph.first_edges(node.number, self._settings.card_relations)))
         return NodeCard(
-            graph.names[node],
-            graph.type_names[int(graph.node_types[node])],
-            graph.documents[node],
+            graph.names[node.number],
+            graph.type_names[int(graph.node_types[node.number])],
+            graph.documents[node.number],
             relations,
-            relations_left_out=len(graph.arrays.edges_at(np.array([node]))) - len(relations),
+            relations_left_out=len(graph.arrays.edges_at(np.array([node.number]))) - len(relations),
         )
+
+    # Evidence
 
     def _add_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
         """Add evidence of the best answers: edges that satisfy the triplets, and card or nearest passage."""
-        settings, graph = self._settings, self._graph
-        query = draft.query if draft.is_narrowed else None
-        patterns, target = self.build_patterns(query) if query else ([], None)
-        evidence: dict[tuple[str, str, str], SelectedEvidence] = {}
-        for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
+        shown_edges = set[str]()
+        evidence: list[SelectedEvidence] = []
+        for rank, node in enumerate(draft.nodes[: self._settings.evidence_nodes], 1):
             about = {"answer": node.node_id, "rank": rank}
-            if query and target and node.filtered:
-                for triplet_index, *edge in substitution.witness_edges(
-                    graph.typed_graph, patterns, target, node.number, settings.edges_per_triplet
-                ):
-                    (edge_number,) = graph.arrays.edges_from(*edge)[:1]
-                    matched = query.triplets[triplet_index]
-                    triplet = [matched.head.text, matched.edge_type, matched.tail.text]
-                    item = edge_evidence(graph, edge_number, node.similarity, **about, triplet=triplet)
-                    evidence.setdefault(("edge", graph.edge_ids[edge_number], ""), item)
+            for edge, triplet in self._find_edges(draft, node):
+                edge_id = self._graph.edge_ids[edge]
+                if edge_id not in shown_edges:
+                    shown_edges.add(edge_id)
+                    evidence.append(edge_evidence(self._graph, edge, node.similarity, **about, triplet=triplet))
             ungraded = {"grade": "rejected"} if self._grader is not None and node.grade is None else {}
             details = json.dumps({**about, **ungraded, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
-            node_parent = Parent("node", node.node_id, node.node_id)
-            if self._grader is not None:
-                edges = (graph.edge_ids[edge] for edge in graph.first_edges(node.number, settings.card_relations))
-                parents: tuple[Parent, ...] = (node_parent, *(Parent("edge", edge, edge) for edge in edges))
-                card_text = self._card(node.number).text(MAX_DOCUMENT_CHARACTERS)
-                evidence[("node", node.node_id, "")] = SelectedEvidence(
-                    "", "chunk", parents, "", card_text, node.score, details
-                )
-            elif (passage := self._vectors.best_passage(vector, node.number)) is not None:
-                passage_id, start, end, score = passage
-                parents = (node_parent, Parent("passage", passage_id, passage_id))
-                evidence[("node", node.node_id, f"{start}:{end}")] = SelectedEvidence(
-                    "", "chunk", parents, f"{start}:{end}", graph.documents[node.number][start:end], score, details
-                )
-        return replace(draft, evidence=tuple(evidence.values()))
+            evidence += self._find_text(node, vector, details)
+        return replace(draft, evidence=tuple(evidence))
+
+    def _find_edges(self, draft: NodeRanking, node: RankedNode) -> Iterator[tuple[int, tuple[str, str, str]]]:
+        """Edges that support an answer, each with its triplet."""
+        query = draft.query
+        if query is None or not draft.is_narrowed or not node.filtered:
+            return
+        for index, *edge in substitution.witness_edges(
+            self._graph.typed_graph, query.patterns, query.target, node.number, self._settings.edges_per_triplet
+        ):
+            triplet = query.triplets[index]
+            edges = self._graph.arrays.edges_from(*edge)
+            yield edges[0], (triplet.head.text, triplet.edge_type, triplet.tail.text)
+
+    def _find_text(self, node: RankedNode, vector: FloatArray, details: str) -> list[SelectedEvidence]:
+        """The card that the grader read; without a grader, the passage nearest to the question, if the node has one."""
+        graph = self._graph
+        parent = Parent("node", node.node_id, node.node_id)
+        if self._grader is not None:
+            edges = [graph.edge_ids[edge] for edge in graph.first_edges(node.number, self._settings.card_relations)]
+            parents = (parent, *(Parent("edge", edge, edge) for edge in edges))
+            text = self._build_card(node).text(MAX_DOCUMENT_CHARACTERS)
+            return [SelectedEvidence("", "chunk", parents, "", text, node.score, details)]
+        passage = self._vectors.best_passage(vector, node.number)
+        if passage is None:
+            return []
+        passage_id, start, end, score = passage
+        text = graph.documents[node.number][start:end]
+        passage_parent = Parent("passage", passage_id, passage_id)
+        return [SelectedEvidence("", "chunk", (parent, passage_parent), f"{start}:{end}", text, score, details)]

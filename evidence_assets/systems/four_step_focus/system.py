@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, find_knowledge_base
+from evidence_assets.benchmarks.knowledge_bases import find_knowledge_base
 from evidence_assets.experiment.answers.predictions import Answer, Answerer, UsedRow, as_used_rows, evidence_by_question
 from evidence_assets.experiment.evidence.selection import Question, selection_details
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
@@ -17,6 +17,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import get_encoder, get_reranker, model_key
 from evidence_assets.profiles import ModelKind
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
@@ -31,8 +32,11 @@ class NodeAnswerer:
     """
 
     def __init__(self, system: FourStepFocus, reasoner: str, model_id: str, evidence: pl.DataFrame) -> None:
-        self._system, self._evidence = system, evidence_by_question(evidence)
-        self.name, self.model_id, self.version = reasoner, model_id, content_id(system.version, model_id)
+        self._system = system
+        self._evidence = evidence_by_question(evidence)
+        self.name = reasoner
+        self.model_id = model_id
+        self.version = content_id(system.version, model_id)
         self.notes = {"questions_with_unusable_triplets": 0}
 
     def input_hash(self, question: Question) -> str:
@@ -41,65 +45,40 @@ class NodeAnswerer:
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
-            ranked_ids = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
-            best = (UsedRow("node", ranked_ids[0], ranked_ids[0], 0),) if ranked_ids else ()
+            ranked_ids = tuple(node.node_id for node in ranking.nodes)
+            best = ranked_ids[0] if ranked_ids else None
             evidence_rows = self._evidence.get(question.question_id, [])
-            best_rows = [r for r in evidence_rows if ranked_ids and selection_details(r)["answer"] == ranked_ids[0]]
+            best_rows = [row for row in evidence_rows if best and selection_details(row)["answer"] == best]
+            best_node = (UsedRow("node", best, best, 0),) if best else ()
             yield Answer(
-                ranked_ids[0] if ranked_ids else None,
+                best,
                 ranking.status,
                 tuple(ranking.supported),
                 ranked_ids,
                 error=ranking.error or None,
-                used_rows=(*best, *as_used_rows(best_rows)),
+                used_rows=(*best_node, *as_used_rows(best_rows)),
                 given_rows=tuple(as_used_rows(evidence_rows)),
                 reply=ranking.reply,
                 omissions=ranking.omissions,
             )
 
 
-def _open_selector(context: StageContext, settings: FocusSettings) -> FourStepFocus:
-    declared = find_knowledge_base(context.benchmark.graph)
-    graph = open_benchmark_graph(context)
-    return FourStepFocus(
-        graph,
-        get_encoder(context.profile.encoder),
-        _open_triplet_reader(context, declared, graph, settings) if settings.triplets else None,
-        _open_grader(context, settings) if settings.rerank else None,
-        settings,
-        frozenset(declared.symmetric),
-        declared.answers,
-    )
-
-
-def _reasoner_and_model(context: StageContext, settings: FocusSettings) -> tuple[str, str]:
-    """The columns ``reasoner`` and ``model_id``: the model that reads the question and the one that ranks."""
-    model, key = open_profile_model(context), model_key(get_encoder(context.profile.encoder))
-    if settings.triplets and model is None:
-        return "form_parser", f"form_parser+{key}"
-    if model is not None and (settings.triplets or settings.rerank):
-        return "prompted", f"{model.model_id}+{key}"
-    return "reranker" if settings.rerank else settings.search, key
-
-
-def _open_triplet_reader(
-    context: StageContext, declared: KnowledgeBase, graph: KnowledgeGraph, settings: FocusSettings
+def build_triplet_reader(
+    model: LanguageModel | None, graph: KnowledgeGraph, settings: FocusSettings, has_forms: bool
 ) -> TripletReader:
-    model = open_profile_model(context)
+    """The language model, or without one a parser of the sample's forms, if the base's questions have them."""
     if model is not None and graph.relations:
         return PromptedTriplets(model, Schema(graph.type_names, graph.relations, settings.denials))
-    return FormParser(load_sample_forms() if declared.forms else (), graph.type_names)
+    return FormParser(load_sample_forms() if has_forms else (), graph.type_names)
 
 
-def _open_grader(context: StageContext, settings: FocusSettings) -> Grader:
-    model = open_profile_model(context)
+def _open_grader(context: StageContext, model: LanguageModel | None) -> Grader:
     if model is not None:
         return PromptedGrader(model)
-    tokens = get_encoder(context.profile.token_encoder)
-    return RerankerGrader(
-        get_reranker(context.profile.reranker, context.profile.token_encoder), count_tokens=tokens.count_tokens
-    )
+    token_encoder = context.profile.token_encoder
+    reranker = get_reranker(context.profile.reranker, token_encoder)
+    return RerankerGrader(reranker, get_encoder(token_encoder).count_tokens)
 
 
 class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
@@ -113,13 +92,34 @@ class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
 
     @property
     def model_kinds(self) -> Sequence[ModelKind]:
-        settings = self.settings
-        kinds: tuple[ModelKind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
-        return (*kinds, "encoder", *(("reranker",) if settings.rerank else ()))
+        if self.settings.rerank:
+            return ("generator", "encoder", "reranker")
+        return ("generator", "encoder") if self.settings.triplets else ("encoder",)
 
     def open_selector(self, context: StageContext) -> FourStepFocus:
-        return _open_selector(context, self.settings)
+        settings = self.settings
+        declared = find_knowledge_base(context.benchmark.graph)
+        graph = open_benchmark_graph(context)
+        model = open_profile_model(context)
+        return FourStepFocus(
+            graph,
+            get_encoder(context.profile.encoder),
+            build_triplet_reader(model, graph, settings, declared.forms) if settings.triplets else None,
+            _open_grader(context, model) if settings.rerank else None,
+            settings,
+            frozenset(declared.symmetric),
+            declared.answers,
+        )
 
     def open_answerer(self, context: StageContext, evidence: pl.DataFrame) -> Answerer:
-        system = _open_selector(context, self.settings)
-        return NodeAnswerer(system, *_reasoner_and_model(context, self.settings), evidence)
+        settings = self.settings
+        model = open_profile_model(context)
+        model_id = model_key(get_encoder(context.profile.encoder))
+        reasoner = "reranker" if settings.rerank else settings.search
+        if model is None and settings.triplets:
+            reasoner = "form_parser"
+            model_id = f"form_parser+{model_id}"
+        elif model is not None and (settings.triplets or settings.rerank):
+            reasoner = "prompted"
+            model_id = f"{model.model_id}+{model_id}"
+        return NodeAnswerer(self.open_selector(context), reasoner, model_id, evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -74,7 +74,8 @@ triplet. If an edge type itself says that something is absent, use this edge typ
 def reply_schema(schema: Schema) -> str:
     """JSON schema of the reply, for constrained decoding."""
     text = {"type": "string"}
-    node_type, edge = ({**text, "enum": list(types)} for types in (schema.node_types, schema.edge_types))
+    node_type = {**text, "enum": list(schema.node_types)}
+    edge = {**text, "enum": list(schema.edge_types)}
     variables = {"type": "array", "items": object_schema(name=text, type=node_type)}
     denied = {"denied": {"type": "boolean"}} if schema.denials else {}
     triplets = {"type": "array", "items": object_schema(head=text, edge=edge, tail=text, **denied)}
@@ -138,22 +139,24 @@ def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
     for item in parsed.variables:
         if types.setdefault(item.name, _check_type(item.type, schema.node_types, "node type")) != item.type:
             raise UnusableReply(f"the variable {item.name!r} has two types")
-    triplets = []
-    for row in parsed.triplets:
-        if row.denied and not schema.denials:
-            raise UnusableReply("triplets cannot be denied here: remove 'denied'")
-        for end in (row.head, row.tail):
-            if end.startswith("?") and end not in types:
-                raise UnusableReply(f"the variable {end!r} has no type")
-        head, tail = (Term(end, types.get(end)) for end in (row.head, row.tail))
-        triplets.append(Triplet(head, _check_type(row.edge, schema.edge_types, "edge type"), tail, row.denied))
-    variables = {term for triplet in triplets for term in (triplet.head, triplet.tail) if term.is_variable}
+    triplets = dict.fromkeys(_build_triplet(row, types, schema) for row in parsed.triplets)
+    variables = [term for triplet in triplets for term in (triplet.head, triplet.tail) if term.is_variable]
     if not variables:
         raise UnusableReply("all ends are constants, so there is no unknown: use a variable for it")
-    targets = [term for term in variables if term.text == parsed.target]
-    if not targets:
+    target = next((term for term in variables if term.text == parsed.target), None)
+    if target is None:
         raise UnusableReply(f"the target {parsed.target!r} is no variable of the triplets")
-    return TripletQuery(tuple(dict.fromkeys(triplets)), targets[0])
+    return TripletQuery(tuple(triplets), target)
+
+
+def _build_triplet(row: _ReplyTriplet, types: Mapping[str, str], schema: Schema) -> Triplet:
+    if row.denied and not schema.denials:
+        raise UnusableReply("triplets cannot be denied here: remove 'denied'")
+    for end in (row.head, row.tail):
+        if end.startswith("?") and end not in types:
+            raise UnusableReply(f"the variable {end!r} has no type")
+    edge_type = _check_type(row.edge, schema.edge_types, "edge type")
+    return Triplet(Term(row.head, types.get(row.head)), edge_type, Term(row.tail, types.get(row.tail)), row.denied)
 
 
 def _check_type(name: str, allowed: Sequence[str], kind: str) -> str:
@@ -171,7 +174,8 @@ class PromptedTriplets:
     """Translates questions into triplets with a language model."""
 
     def __init__(self, model: LanguageModel, schema: Schema) -> None:
-        self._model, self._schema = model, schema
+        self._model = model
+        self._schema = schema
         self.version = content_id(
             "prompted_triplets", TRIPLETS.version_with(model.prompts), model.version, asdict(schema)
         )

@@ -17,10 +17,16 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.retrieval.embedding import vector_matrix
-from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader, parse_grade
+from evidence_assets.systems.four_step_focus.grading import (
+    Grader,
+    NodeCard,
+    PromptedGrader,
+    RerankerGrader,
+    parse_grade,
+)
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, TripletReader
-from evidence_assets.systems.four_step_focus.system import FourStepFocusMethod, _open_triplet_reader
+from evidence_assets.systems.four_step_focus.system import FourStepFocusMethod, build_triplet_reader
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, Schema, TripletQuery
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
@@ -83,9 +89,9 @@ def make_ranker(
     reader: TripletReader | None = None,
     settings: FocusSettings | None = None,
     base: KnowledgeGraph = BASE,
-    **options: object,
+    grader: Grader | None = None,
 ) -> FourStepFocus:
-    return FourStepFocus(base, WordEncoder(), reader, None, settings, **options)  # type: ignore[arg-type]
+    return FourStepFocus(base, WordEncoder(), reader, grader, settings)
 
 
 def rank_nodes(system: FourStepFocus, *texts: str) -> list[NodeRanking]:
@@ -133,9 +139,9 @@ def test_the_printed_form_has_no_candidates_between_variables() -> None:
 def test_the_evidence_row_equals_the_text_that_the_grader_reads() -> None:
     long = 'Says "no".\n' + "It thins blood – slowly. " * 200
     settings = FocusSettings(triplets="corrected", card_relations=3)
-    system = make_ranker(PARSER, settings, make_base(documents=[long, *DOCUMENTS[1:]]))
     model = ScriptedGenerator(lambda request: "0.5")
-    system._grader = PromptedGrader(LanguageModel(model))
+    grader = PromptedGrader(LanguageModel(model))
+    system = make_ranker(PARSER, settings, make_base(documents=[long, *DOCUMENTS[1:]]), grader)
     question = Question("q", "b", "skb_search", "Name a remedy for fever.")
     output = evidence_rows("focus", system, [question])
     rows = [row for row in prepare_rows("evidence", output.rows).to_pylist() if row["source_kind"] == "node"]
@@ -158,13 +164,11 @@ def test_a_node_without_a_usable_grade_keeps_its_similarity() -> None:
     plain = {
         node.node_id: node.similarity for node in rank_nodes(make_ranker(PARSER), "Name a remedy for gout.")[0].nodes
     }
-    system = make_ranker(PARSER)
-    system._grader = PromptedGrader(
-        LanguageModel(
-            ScriptedGenerator(lambda r: "so so" if "ibuprofen (drug)" in r.user and "gout." in r.user else "0.5")
-        )
+    model = ScriptedGenerator(lambda r: "so so" if "ibuprofen (drug)" in r.user and "gout." in r.user else "0.5")
+    grader = PromptedGrader(LanguageModel(model))
+    first, second = rank_nodes(
+        make_ranker(PARSER, grader=grader), "Name a remedy for gout.", "Name a remedy for fever."
     )
-    first, second = rank_nodes(system, "Name a remedy for gout.", "Name a remedy for fever.")
     assert (first.status, len(first.nodes), first.supported) == ("answered", 7, ("n2", "n1"))
     ungraded = next(node for node in first.nodes if node.grade is None)
     assert (ungraded.node_id, ungraded.score) == ("n1", plain["n1"]) and ungraded.score < 0.5
@@ -173,8 +177,8 @@ def test_a_node_without_a_usable_grade_keeps_its_similarity() -> None:
     marked = {json.loads(item.why or "").get("grade") for item in first.evidence if item.parents[0].id == "n1"}
     assert "rejected" in marked
     assert second.status == "answered" and not second.omissions
-    system._grader = RerankerGrader(SharedWordReranker(), WordEncoder().count_tokens)
-    assert rank_nodes(system, "Name a remedy for gout.")[0].status == "answered"
+    reranker = RerankerGrader(SharedWordReranker(), WordEncoder().count_tokens)
+    assert rank_nodes(make_ranker(PARSER, grader=reranker), "Name a remedy for gout.")[0].status == "answered"
 
 
 def make_reader(triplets: list[tuple[str, str, str]], **variables: str) -> TripletReader:
@@ -220,7 +224,7 @@ def test_a_constant_without_a_node_takes_the_nearest_of_its_types() -> None:
     assert set(ranking.supported) == {"n1", "n2"}, "gout is the nearest disease"
     genes = make_reader([("?d", "targets", "hurting toes by gout")], d="drug")
     one, two = (
-        make_ranker(genes, FocusSettings(nearest_nodes=n)).build_patterns(read(genes))[0][0].tail for n in (1, 2)
+        make_ranker(genes, FocusSettings(nearest_nodes=n)).link_query(read(genes)).patterns[0].tail for n in (1, 2)
     )
     assert isinstance(one, Constant) and {BASE.type_names[BASE.node_types[node]] for node in one.nodes} == {"gene"}
     assert isinstance(two, Constant) and len(two.nodes) == 2
@@ -234,9 +238,7 @@ def test_the_variant_with_negation_removes_nodes_of_denied_triplets() -> None:
     reply = json.loads(make_reply("?d", {"d": "drug"}, ("?d", "treats", "gout"), ("?d", "targets", "COX")))
     reply["triplets"][1]["denied"] = True
     model = LanguageModel(ScriptedGenerator(json.dumps(reply)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evidence_assets.systems.four_step_focus.system.open_profile_model", lambda _: model)
-        reader = _open_triplet_reader(None, None, BASE, settings)  # type: ignore[arg-type]
+    reader = build_triplet_reader(model, BASE, settings, has_forms=False)
     ranking = rank_nodes(make_ranker(reader, settings), "Which remedy for gout does not act on COX?")[0]
     assert ranking.supported == ("n2",)
     triplets = [json.loads(item.why or "")["triplet"] for item in ranking.evidence if item.kind == "triple"]
@@ -263,8 +265,8 @@ def test_the_described_run_ignores_edge_types_compares_one_vector_and_grades_twe
     assert described == one != several
     names, model = [f"drug {number}" for number in range(30)], ScriptedGenerator("0.5")
     graph = graph_of(names, RELATIONS, [(i, TREATS, 0) for i in range(1, 30)], types=["drug"] * 30, documents=names)
-    system = make_ranker(None, settings, with_vectors(graph, passages=node_passages))
-    system._grader = PromptedGrader(LanguageModel(model))
+    grader = PromptedGrader(LanguageModel(model))
+    system = make_ranker(None, settings, with_vectors(graph, passages=node_passages), grader)
     assert len(rank_nodes(system, "Which drug?")[0].nodes) == len(model.requests) == 20
 
 
@@ -342,9 +344,15 @@ def test_a_reply_without_one_grade_is_unusable(reply: str) -> None:
 
 
 def test_a_card_states_the_relations_left_out() -> None:
-    system = make_ranker(PARSER, FocusSettings(card_relations=1))
-    assert system._card(0).text(100).endswith("[2 more left out]")
-    assert "left out" not in make_ranker(PARSER)._card(0).text(100)
+    grader = PromptedGrader(LanguageModel(ScriptedGenerator("0.5")))
+
+    def read_card(settings: FocusSettings) -> str:
+        """The card of aspirin, which has three relations."""
+        ranking = rank_nodes(make_ranker(None, settings, grader=grader), "What thins blood?")[0]
+        return next(item.text for item in ranking.evidence if item.parents[0].id == "n0")
+
+    assert read_card(FocusSettings(card_relations=1)).endswith("[2 more left out]")
+    assert "left out" not in read_card(FocusSettings())
 
 
 CARD = NodeCard("aspirin", "drug", "Aspirin eases pain.", (("aspirin", "treats", "fever"),))
