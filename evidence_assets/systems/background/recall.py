@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import polars as pl
 
@@ -50,7 +50,9 @@ _GROUP = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
 _ENCLOSED = re.compile(r"\[(.*)\]|<(.*)>")
 _QUOTED = re.compile(r"""(?:^|,)\s*["'“‘](.+?)["'”’]\s*(?=,|$)""")
 _SEPARATOR = re.compile(r"\s*\|\s*|\s+(?:[-=]+>|[→⟶])\s+|\s*[\t;]\s*")
-_NAMES = {name: Template.load(__package__, name, "question") for name in ("entities", "relations")}
+NameKind = Literal["entities", "relations"]
+_KINDS: tuple[NameKind, ...] = ("entities", "relations")
+_NAMES = {name: Template.load(__package__, name, "question") for name in _KINDS}
 _TRIPLES = Template.load(__package__, "triples", "question entities relations")
 
 
@@ -76,7 +78,8 @@ def parse_list(reply: str) -> ParsedLines[str]:
     if len(lines) == 1 and lines[0][1].count(", ") >= 2:
         number, line = lines[0]
         lines = [(number, name) for name in line.rstrip(".").split(", ")]
-    names, rejected = dict[str, None](), list[str]()
+    names: dict[str, None] = {}
+    rejected: list[str] = []
     for number, line in lines:
         words = len(line.split())
         if words > MAX_WORDS or (words > _MAX_WORDS_WITH_FULL_STOP and line.endswith((".", "!", "?"))):
@@ -99,7 +102,8 @@ def parse_triples(reply: str, known_names: Iterable[str] = ()) -> ParsedLines[Tr
     (('Barack Obama', 'born in', 'Honolulu, Hawaii'),)
     """
     known_keys = {name.casefold() for name in known_names}
-    triples, rejected = dict[Triple, None](), list[str]()
+    triples: dict[Triple, None] = {}
+    rejected: list[str] = []
     for number, line in _content_lines(reply):
         for parts in _split_facts(line, known_keys):
             if max(map(len, parts)) > MAX_CHARACTERS:
@@ -180,7 +184,7 @@ class NamesTask:
     """A question for which a model lists the entities or the relations."""
 
     question: str
-    kind: Literal["entities", "relations"]
+    kind: NameKind
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,10 @@ RECALL_TRIPLES: PromptedTask[TriplesTask, ParsedLines[Triple]] = PromptedTask(
 )
 
 
+NamesReply = tuple[ParsedLines[str] | Failure, ReplyCost | None]
+TriplesReply = tuple[ParsedLines[Triple] | Failure, ReplyCost | None]
+
+
 # Recall and storage --------------------------------------------------------------------------------------------------
 
 
@@ -229,9 +237,9 @@ class RecalledTriple:
 class StoredBackground:
     """Recalled triples by question, the errors of questions without any, and what the recalls lack."""
 
-    triples: Mapping[str, Sequence[RecalledTriple]]
-    errors: Mapping[str, str]
-    omissions: Mapping[str, tuple[Omission, ...]] = field(default_factory=dict)
+    triples: dict[str, Sequence[RecalledTriple]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    omissions: dict[str, tuple[Omission, ...]] = field(default_factory=dict)
 
     @property
     def version(self) -> str:
@@ -248,7 +256,8 @@ class PromptedBackground:
     name = "prompted"
 
     def __init__(self, model: LanguageModel) -> None:
-        self._model, self.model_id = model, model.model_id
+        self._model = model
+        self.model_id = model.model_id
         tasks = [task.version_with(model.prompts) for task in (RECALL_NAMES, RECALL_TRIPLES)]
         self.version = content_id("prompted_background", VERSION, tasks, model.version)
 
@@ -259,34 +268,39 @@ class PromptedBackground:
         | tail``. Without entities or relations, the triples are requested without them. Without triples, the recall
         fails.
         """
-        kinds: tuple[Literal["entities", "relations"], ...] = ("entities", "relations")
-        name_tasks = [NamesTask(question, kind) for question in questions for kind in kinds]
-        replies = iter(RECALL_NAMES.ask_with_cost(self._model, name_tasks))
-        names_of_questions = [(next(replies), next(replies)) for _ in questions]
+        name_tasks = [NamesTask(question, kind) for question in questions for kind in _KINDS]
+        name_replies = RECALL_NAMES.ask_with_cost(self._model, name_tasks)
+        entities = name_replies[::2]
+        relations = name_replies[1::2]
         tasks = [
-            TriplesTask(question, *(() if isinstance(names, Failure) else names.items for names, _ in both))
-            for question, both in zip(questions, names_of_questions, strict=True)
+            TriplesTask(question, *(() if isinstance(names, Failure) else names.items for names, _ in replies))
+            for question, *replies in zip(questions, entities, relations, strict=True)
         ]
-        chains: list[Chain | Failure] = []
-        triples_replies = RECALL_TRIPLES.ask_with_cost(self._model, tasks)
-        for task, both, (triples, cost) in zip(tasks, names_of_questions, triples_replies, strict=True):
-            total = ReplyCost.total([*(names_cost for _, names_cost in both), cost])
-            if isinstance(triples, Failure):
-                chains.append(replace(triples, reply=total))
-                continue
-            texts = [f"things: {'; '.join(task.entities)}", f"relations: {'; '.join(task.relations)}"]
-            texts += map(" | ".join, triples.items)
-            omissions = [
-                omission
-                for part, result in zip((*kinds, "triples"), (*both, (triples, cost)), strict=True)
-                for omission in _find_omissions(part, *result)
-            ]
-            prompt_hash = cost.prompt_hash if cost else ""
-            chains.append(Chain("", tuple(map(ChainStep, texts)), None, prompt_hash, total, tuple(omissions)))
-        return chains
+        triples = RECALL_TRIPLES.ask_with_cost(self._model, tasks)
+        return [_build_chain(*replies) for replies in zip(tasks, entities, relations, triples, strict=True)]
 
 
-def _find_omissions(part: str, result: ParsedLines[Any] | Failure, reply: ReplyCost | None) -> Iterator[Omission]:
+def _build_chain(
+    task: TriplesTask, entities: NamesReply, relations: NamesReply, triples: TriplesReply
+) -> Chain | Failure:
+    result, cost = triples
+    total_cost = ReplyCost.total([entities[1], relations[1], cost])
+    if isinstance(result, Failure):
+        return replace(result, reply=total_cost)
+    texts = [f"things: {'; '.join(task.entities)}", f"relations: {'; '.join(task.relations)}"]
+    texts += map(" | ".join, result.items)
+    omissions = [
+        *_find_omissions("entities", *entities),
+        *_find_omissions("relations", *relations),
+        *_find_omissions("triples", *triples),
+    ]
+    prompt_hash = cost.prompt_hash if cost else ""
+    return Chain("", tuple(map(ChainStep, texts)), None, prompt_hash, total_cost, tuple(omissions))
+
+
+def _find_omissions(
+    part: str, result: ParsedLines[str] | ParsedLines[Triple] | Failure, reply: ReplyCost | None
+) -> Iterator[Omission]:
     """What a reply lacks: all of it, its end, or rejected lines."""
     if isinstance(result, Failure):
         yield Omission("missing", part, result.reason)
@@ -309,40 +323,47 @@ def build_recall_rows(
     return writer.finish()
 
 
-def _iter_triples(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], int, RecalledTriple]]:
-    """The triples of each row, numbered from 1; ids differ from those of the same facts in a source."""
-    for row in recalled.sort("chain_id").iter_rows(named=True):
-        for line, step in enumerate(row["steps"][2:], 1):
-            head, relation, tail = step["text"].split(" | ")
-            triple_id = content_id("background triple", row["model_id"], head, relation, tail)
-            yield row, line, RecalledTriple((head, relation, tail), triple_id)
+def _read_triples(chain: ChainRow) -> list[RecalledTriple]:
+    """The triples of a chain; their ids differ from those of the same facts in a source."""
+    triples = []
+    for step in chain["steps"][2:]:
+        head, relation, tail = step["text"].split(" | ")
+        triple_id = content_id("background triple", chain["model_id"], head, relation, tail)
+        triples.append(RecalledTriple((head, relation, tail), triple_id))
+    return triples
 
 
 def build_triple_rows(recalled: pl.DataFrame) -> StageOutput:
     """Rows of ``triples`` with the origin ``background``, from the rows of ``build_recall_rows``."""
-    rows, lineage = list[dict[str, Any]](), list[dict[str, Any]]()
-    for row, line, triple in _iter_triples(recalled):
-        rows.append(
-            {
-                **dict(zip(("head", "relation", "tail"), triple.words, strict=True)),
-                "triple_id": triple.triple_id,
-                "origin": ORIGIN,
-                "flags": [],
-                "model_id": row["model_id"],
-                "source": f"question {row['question_id']}, prompt {row['prompt_hash']}, triple {line}",
-                "licence": "",
-            }
-        )
-        lineage.append(edge("triple", triple.triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
+    rows: list[dict[str, object]] = []
+    lineage: list[dict[str, object]] = []
+    for chain in typed_rows(recalled.sort("chain_id"), ChainRow):
+        for line, triple in enumerate(_read_triples(chain), 1):
+            parent = ("chain", chain["chain_id"], chain["content_hash"])
+            lineage.append(edge("triple", triple.triple_id, DERIVED, *parent, line))
+            rows.append(
+                {
+                    **dict(zip(("head", "relation", "tail"), triple.words, strict=True)),
+                    "triple_id": triple.triple_id,
+                    "origin": ORIGIN,
+                    "flags": [],
+                    "model_id": chain["model_id"],
+                    "source": f"question {chain['question_id']}, prompt {chain['prompt_hash']}, triple {line}",
+                    "licence": "",
+                }
+            )
     return StageOutput(rows, lineage, {"triples": len(rows)})
 
 
 def read_background(recalled: pl.DataFrame) -> StoredBackground:
     """Background knowledge for the selector, from the rows of ``build_recall_rows``."""
-    failures = recalled.filter(pl.col("status") == "failed").select("question_id", "error").iter_rows()
-    errors = {question: f"no background knowledge: {error}" for question, error in failures}
-    omissions = {r["question_id"]: omissions_of(r, "background knowledge") for r in typed_rows(recalled, ChainRow)}
-    triples: dict[str, list[RecalledTriple]] = {}
-    for row, _, triple in _iter_triples(recalled):
-        triples.setdefault(row["question_id"], []).append(triple)
-    return StoredBackground(triples, errors, {question: tuple(lacks) for question, lacks in omissions.items() if lacks})
+    background = StoredBackground()
+    for chain in typed_rows(recalled.sort("chain_id"), ChainRow):
+        question_id = chain["question_id"]
+        if chain["status"] == "failed":
+            background.errors[question_id] = f"no background knowledge: {chain['error']}"
+        if omissions := omissions_of(chain, "background knowledge"):
+            background.omissions[question_id] = tuple(omissions)
+        if triples := _read_triples(chain):
+            background.triples[question_id] = triples
+    return background

@@ -25,7 +25,7 @@ from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, External
 from evidence_assets.experiment.methods import NoSettings, PreparedMethod, StagesMethod
 from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.variants import Variant, available_models
+from evidence_assets.experiment.variants import available_models
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, key_for_model
@@ -77,9 +77,11 @@ class BackgroundKnowledge:
         settings: BackgroundSettings,
         recalled: StoredBackground | None = None,
     ) -> None:
-        self._graph, self._encoder, self._settings = graph, encoder, settings
-        self._recalled = recalled if recalled and settings.recall else StoredBackground({}, {})
-        models = encoder.model_id, encoder.revision, self._recalled.version
+        self._graph = graph
+        self._encoder = encoder
+        self._settings = settings
+        self._recalled = recalled if recalled and settings.recall else StoredBackground()
+        models = (encoder.model_id, encoder.revision, self._recalled.version)
         self.version = content_id("background_knowledge", VERSION, asdict(settings), graph.version, *models)
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
@@ -109,7 +111,8 @@ class BackgroundKnowledge:
         else:
             links = [span.link for span in linker.find_spans(question.text)]
         topics = sorted({node for link in links for node in link.nodes})
-        graph, edges = self._graph.arrays, dict[int, None]()
+        graph = self._graph.arrays
+        edges: dict[int, None] = {}
         near = graph.neighbourhood(topics, max(self._settings.D - 1, 0))
         for hop in range(self._settings.D):
             edges |= dict.fromkeys(graph.edges_at(near.nodes[near.hop == hop]).tolist())
@@ -134,68 +137,7 @@ class BackgroundKnowledge:
         return evidence
 
 
-# Stages -------------------------------------------------------------------------------------------------------------
-
-
-def _open_selector(context: StageContext, settings: BackgroundSettings) -> Selector:
-    recalled = read_background(context.read_input("chains")) if settings.recall else None
-    graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
-    selector = BackgroundKnowledge(graph, get_encoder(context.profile.encoder), settings, recalled)
-    return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
-
-
-def _find_recall_problems(context: StageContext, settings: BackgroundSettings) -> PreparationProblems:
-    """What recalls lack; a failed recall fails its question if nothing else would be shown."""
-    if not settings.recall:
-        return PreparationProblems()
-    recalled = read_background(context.read_input("chains"))
-    return PreparationProblems({} if settings.graph else recalled.errors, recalled.omissions)
-
-
-def _extra_inputs(variant: Variant, settings: BackgroundSettings) -> Sequence[StageInput]:
-    links = [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
-    if not settings.recall:
-        return links
-    model = variant.active_models.get("generator", "")
-    if settings.recalled_by:
-        first, *_ = names = profiles.load().model_names("generator")
-        name = (available_models(profiles.load(), "generator", [settings.recalled_by]) or names)[0]
-        model = name if name != first else ""
-    return links + [
-        StageInput(key_for_model(f"{table}/graph/{settings.recall}", model)) for table in ("chains", "triples")
-    ]
-
-
-def _recall_stages(variant: Variant) -> list[Stage]:
-    """The stages ``chains/graph/<name>`` (recall) and ``triples/graph/<name>`` (origin ``background``)."""
-    chains = f"chains/{variant.key}"
-    prompt_version = prompts_version(
-        variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, prompts=variant.prompt_settings
-    )
-
-    def make_chains(context: StageContext) -> StageOutput:
-        model = open_profile_model(context)
-        if model is None:
-            raise BadInput(
-                f"background knowledge needs a language model. Set `generator` in the profile "
-                f"{context.profile.name}, or remove this variant"
-            )
-        source = PromptedBackground(model)
-        return build_recall_rows(
-            source, variant.name, build_questions(context.read_input("questions")), context.previous_output
-        )
-
-    def make_triples(context: StageContext) -> StageOutput:
-        return build_triple_rows(context.read_input("chains"))
-
-    about = "Entities, relations and facts that a language model recalls."
-    reads, pool = [StageInput("questions/graph")], find_pool(variant.profile.generator)
-    about_triples = "Recalled facts as triples: knowledge of the model, without a source."
-    triples = f"triples/{variant.key}"
-    return [
-        Stage(chains, "chains", make_chains, about, reads, f"{VERSION}:{prompt_version}", family="graph", pool=pool),
-        Stage(triples, "triples", make_triples, about_triples, [StageInput(chains)], VERSION, family="graph"),
-    ]
+# Methods ------------------------------------------------------------------------------------------------------------
 
 
 class Background(PreparedMethod[BackgroundSettings]):
@@ -214,17 +156,34 @@ class Background(PreparedMethod[BackgroundSettings]):
 
     @property
     def extra_inputs(self) -> Sequence[StageInput]:
-        return _extra_inputs(self.variant, self.settings)
+        settings = self.settings
+        keys = [f"raw/{EXTERNAL_LINKS}"] if settings.links else []
+        if settings.recall:
+            model = self.variant.active_models.get("generator", "")
+            if settings.recalled_by:
+                names = profiles.load().model_names("generator")
+                name = (available_models(profiles.load(), "generator", [settings.recalled_by]) or names)[0]
+                model = name if name != names[0] else ""
+            keys += [key_for_model(f"{table}/graph/{settings.recall}", model) for table in ("chains", "triples")]
+        return [StageInput(key) for key in keys]
 
     def open_selector(self, context: StageContext) -> Selector:
-        return _open_selector(context, self.settings)
+        settings = self.settings
+        recalled = read_background(context.read_input("chains")) if settings.recall else None
+        graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
+        selector = BackgroundKnowledge(graph, get_encoder(context.profile.encoder), settings, recalled)
+        return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
 
     def find_problems(self, context: StageContext) -> PreparationProblems:
-        return _find_recall_problems(context, self.settings)
+        """What recalls lack; a failed recall fails its question if nothing else would be shown."""
+        if not self.settings.recall:
+            return PreparationProblems()
+        recalled = read_background(context.read_input("chains"))
+        return PreparationProblems({} if self.settings.graph else recalled.errors, recalled.omissions)
 
 
 class Recall(StagesMethod[NoSettings]):
-    """Facts that a language model recalls."""
+    """Facts that a language model recalls: their chains, and triples of the origin ``background``."""
 
     name = "recall"
     version = VERSION
@@ -233,4 +192,36 @@ class Recall(StagesMethod[NoSettings]):
     model_kinds = ("generator",)
 
     def build_stages(self) -> list[Stage]:
-        return _recall_stages(self.variant)
+        generator = self.variant.profile.generator
+        prompts = self.variant.prompt_settings
+        prompt_version = prompts_version(generator, RECALL_NAMES, RECALL_TRIPLES, prompts=prompts)
+        chains = Stage(
+            f"chains/{self.variant.key}",
+            "chains",
+            self._recall,
+            "Entities, relations and facts that a language model recalls.",
+            [StageInput("questions/graph")],
+            f"{VERSION}:{prompt_version}",
+            family="graph",
+            pool=find_pool(generator),
+        )
+        triples = Stage(
+            f"triples/{self.variant.key}",
+            "triples",
+            lambda context: build_triple_rows(context.read_input("chains")),
+            "Recalled facts as triples: knowledge of the model, without a source.",
+            [StageInput(chains.key)],
+            VERSION,
+            family="graph",
+        )
+        return [chains, triples]
+
+    def _recall(self, context: StageContext) -> StageOutput:
+        model = open_profile_model(context)
+        if model is None:
+            raise BadInput(
+                f"background knowledge needs a language model. Set `generator` in the profile "
+                f"{context.profile.name}, or remove this variant"
+            )
+        questions = build_questions(context.read_input("questions"))
+        return build_recall_rows(PromptedBackground(model), self.variant.name, questions, context.previous_output)

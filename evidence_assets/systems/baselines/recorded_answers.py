@@ -13,9 +13,9 @@ the comparison: the system, optionally ``+`` and the variant, optionally ``@`` a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -33,84 +33,100 @@ from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Pub
 from evidence_assets.systems.baselines import VERSION
 
 FOLDER = "recorded"
-Rows = Sequence[dict[str, Any]]
+
+
+@dataclass
+class _RecordedRows:
+    """Rows of evidence and predictions from a file, with the columns that metrics read."""
+
+    evidence: list[dict[str, object]] = field(default_factory=list)
+    predictions: list[dict[str, object]] = field(default_factory=list)
+
+    def add(self, question_id: str, task: str, row: Row) -> None:
+        ranking = list(row.texts("ranked")) if "ranked" in row.values else []
+        # hits@k counts triples, so a short answer becomes the tail of one
+        triples = [["", "", answer] for answer in ranking] if task == "kgqa" else []
+        triples += [_check_triple(row, item) for item in row.values.get("triples") or []]
+        for rank, triple in enumerate(triples, 1):
+            text = " ".join(filter(None, triple))
+            why = json.dumps({"triple": triple})
+            self.evidence.append({"question_id": question_id, "kind": "triple", "rank": rank, "text": text, "why": why})
+        if "answer" not in row.values and not (ranking and task == "skb_search"):
+            return
+        answer = row.text_or_none("answer") or next(iter(ranking), None)
+        if answer is None:
+            raise row.error("no answer, and nothing is ranked. Leave out the field", "answer")
+        prediction = {"question_id": question_id, "answer": answer, "ranked_answers": ranking}
+        self.predictions.append({**prediction, "status": "answered", "supported_answers": []})
 
 
 def recorded_stages(variant: Variant) -> list[Stage]:
     """The stage that scores all recorded answers for the benchmarks of a family."""
     questions_asset = f"questions/{variant.family}"
 
-    def make(context: StageContext) -> StageOutput:
+    def score_files(context: StageContext) -> StageOutput:
         questions = context.read_input("questions")
         files = sorted(context.lake.raw_path(f"{FOLDER}/{context.benchmark.base_name}").glob("*.jsonl"))
         rows = [row for file in files for row in _score_file(context, file, questions)]
         return StageOutput(rows, metadata={"systems": len(files)})
 
-    about, family, key = "Scores of other systems from recorded answers.", variant.family, f"scores/{variant.key}"
-    reads = [StageInput(questions_asset, "benchmark"), StageInput(f"raw/{FOLDER}")]
-    return [Stage(key, "scores", make, about, reads, VERSION, family=family, partitions="benchmarks", pool="gpu")]
+    stage = Stage(
+        f"scores/{variant.key}",
+        "scores",
+        score_files,
+        "Scores of other systems from recorded answers.",
+        [StageInput(questions_asset, "benchmark"), StageInput(f"raw/{FOLDER}")],
+        VERSION,
+        family=variant.family,
+        partitions="benchmarks",
+        pool="gpu",
+    )
+    return [stage]
 
 
-def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
+def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> Sequence[dict[str, object]]:
     name, _, model = file.stem.partition("@")
     system, _, variant = name.partition("+")
-    published = [PublishedName(system, variant, model)]
-    question_rows = typed_rows(questions, QuestionRow)
-    rows = _match_rows(
-        file,
-        {q["source_id"]: q for q in question_rows},
-        reject_unknown=context.benchmark_name == context.benchmark.base_name,
-    )
-    prediction_rows, evidence_rows = [], []
-    for question, row in rows:
-        ranking = list(row.texts("ranked")) if "ranked" in row.values else []
-        # hits@k counts triples, so a short answer becomes the tail of one
-        triples = [["", "", answer] for answer in ranking] if question["task"] == "kgqa" else []
-        triples += [_check_triple(row, item) for item in row.values.get("triples") or []]
-        for rank, triple in enumerate(triples, 1):
-            about = {"question_id": question["question_id"], "kind": "triple", "rank": rank}
-            text, why = " ".join(filter(None, triple)), json.dumps({"triple": triple})
-            evidence_rows.append({**about, "text": text, "why": why})
-        if "answer" in row.values or (ranking and question["task"] == "skb_search"):
-            answer = row.text_or_none("answer") or next(iter(ranking), None)
-            if answer is None:
-                raise row.error("no answer, and nothing is ranked. Leave out the field", "answer")
-            prediction = {"question_id": question["question_id"], "answer": answer, "ranked_answers": ranking}
-            prediction_rows.append({**prediction, "status": "answered", "supported_answers": []})
-    evidence, predictions = _read_as("evidence", evidence_rows), _read_as("predictions", prediction_rows)
-    retrieval = (
-        triple_metrics(question_rows, evidence, get_encoder(context.profile.token_encoder)) if evidence_rows else {}
-    )
+    recorded = _read_file(file, questions, context.benchmark_name == context.benchmark.base_name)
+    evidence = _read_as("evidence", recorded.evidence)
     metrics: dict[str, Estimate] = {}
-    if prediction_rows:
+    if recorded.predictions:
+        predictions = _read_as("predictions", recorded.predictions)
         answers = {"predictions": predictions, "evidence": evidence.clear(), "citations": _read_as("citations", [])}
         metrics = answer_metrics({"questions": questions, **answers})
-    return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, metrics | retrieval, published)
+    if recorded.evidence:
+        metrics |= triple_metrics(
+            typed_rows(questions, QuestionRow), evidence, get_encoder(context.profile.token_encoder)
+        )
+    published = PublishedName(system, variant, model)
+    return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, metrics, [published])
 
 
-def _match_rows(
-    file: Path, questions: Mapping[str, QuestionRow], reject_unknown: bool
-) -> Iterator[tuple[QuestionRow, Row]]:
-    """Each row with its question; rows of unknown questions are skipped or rejected."""
+def _read_file(file: Path, questions: pl.DataFrame, reject_unknown: bool) -> _RecordedRows:
+    """The rows of a file; lines of unknown questions are skipped or rejected."""
+    columns = questions.select("source_id", "question_id", "task")
+    questions_by_source = {source_id: (question_id, task) for source_id, question_id, task in columns.iter_rows()}
+    recorded = _RecordedRows()
     ids = set()
     for row in jsonl_rows(file):
         row.check_field_names(("id", "answer", "ranked", "triples"))
-        question_id = row.label("id")
-        if question_id in ids:
-            raise row.error(f"{question_id} appears twice. Remove one of the lines", "id")
-        ids.add(question_id)
-        if question_id in questions:
-            yield questions[question_id], row
+        source_id = row.label("id")
+        if source_id in ids:
+            raise row.error(f"{source_id} appears twice. Remove one of the lines", "id")
+        ids.add(source_id)
+        if source_id in questions_by_source:
+            recorded.add(*questions_by_source[source_id], row)
         elif reject_unknown:
-            raise row.error(f"{question_id} is not a question of the benchmark. Use ids of the official files", "id")
+            raise row.error(f"{source_id} is not a question of the benchmark. Use ids of the official files", "id")
+    return recorded
 
 
-def _check_triple(row: Row, value: Any) -> list[str]:
+def _check_triple(row: Row, value: object) -> list[str]:
     if not isinstance(value, list) or len(value) != 3 or not all(isinstance(part, str) for part in value):
         raise row.error("expected a list of [head, relation, tail]", "triples")
     return value
 
 
-def _read_as(table: str, rows: Rows) -> pl.DataFrame:
+def _read_as(table: str, rows: Sequence[dict[str, object]]) -> pl.DataFrame:
     """Rows of a table; columns that they lack are null, as no metric reads them."""
     return pl.DataFrame(rows, schema=pl.DataFrame(TABLES[table].arrow.empty_table()).schema)

@@ -56,7 +56,8 @@ def add_header_cells(
     headers = {(0, c): "header" for _, c, _, _ in best} | {(r, 0): "row name" for r, _, _, _ in best}
     for r, c, _, _ in best:
         headers.pop((r, c), None)
-    lowest_score, lines = best[-1][2] if best else 0.0, (table.header, *table.rows)
+    lowest_score = best[-1][2] if best else 0.0
+    lines = (table.header, *table.rows)
     header_cells = [(r, c, lowest_score, json.dumps({"rule": rule})) for (r, c), rule in sorted(headers.items())]
     return [
         (f"r{r}c{c}", lines[r][c], score, reason)
@@ -95,7 +96,9 @@ class CellSelector:
     """
 
     def __init__(self, tables: Mapping[str, tuple[Table, str]], scores: CellScorer, k: int, version: str) -> None:
-        self._tables, self._scores, self._k = tables, scores, k
+        self._tables = tables
+        self._scores = scores
+        self._k = k
         self.version = content_id("cells", VERSION, k, version, sorted(v for _, v in tables.values()))
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
@@ -131,12 +134,6 @@ def _hypotheses(question: Question) -> list[tuple[str, str]]:
 
 
 # Methods ------------------------------------------------------------------------------------------------------------
-
-
-def _open_cosine_cells(context: StageContext, settings: BaselineSettings) -> Selector:
-    model = get_encoder(context.profile.encoder)
-    version = f"cosine:{model.model_id}:{model.revision}"
-    return CellSelector(read_tables(context), cosine_cell_scorer(model), settings.k, version)
 
 
 class _Baseline(SelectionMethod[BaselineSettings]):
@@ -190,7 +187,9 @@ class CosineCells(_Baseline):
     model_kinds = ("encoder",)
 
     def open_selector(self, context: StageContext) -> Selector:
-        return _open_cosine_cells(context, self.settings)
+        encoder = get_encoder(context.profile.encoder)
+        version = f"cosine:{encoder.model_id}:{encoder.revision}"
+        return CellSelector(read_tables(context), cosine_cell_scorer(encoder), self.settings.k, version)
 
 
 class RecordedAnswers(StagesMethod[NoSettings]):
