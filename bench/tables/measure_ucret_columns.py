@@ -4,8 +4,9 @@
 
 Writes a JSON object with the outcome of each question by set and id to OUTPUT. With the outcomes BEFORE a change, it
 writes the accuracy before and after, and the paired 95 % interval of the difference, to the result file
-``ucret_columns``. The halves are those of the ids in sorted order. The plain tables are the five sets of
-`bench.tables.measure_plain`, without claims, with the options that ``evidence ask --table`` gives.
+``ucret_columns``. Rules may be fitted on the first half of TabMCQ, by sorted ids; claims keep all columns. The plain
+tables are the five sets of `bench.tables.measure_plain`, without claims, with the options that ``evidence ask
+--table`` gives.
 """
 
 from __future__ import annotations
@@ -89,12 +90,12 @@ def read_plain_questions() -> Iterator[tuple[QuestionRecord, Table, list[list[st
 
 
 def compare_outcomes(before: Outcomes, after: Outcomes) -> Iterator[list[str]]:
-    """Rows with the name of a set or half, its size, the shares of right answers and their difference, in per cent."""
+    """Rows with the name of a set, its size, the shares of right answers and their difference, in per cent."""
     for benchmark, answers in after.items():
         ids = sorted(answers)
         middle = len(ids) // 2
         halves = {f"{benchmark}, 1st half": ids[:middle], f"{benchmark}, 2nd half": ids[middle:]}
-        for name, group in ({benchmark: ids} if benchmark == PLAIN else halves).items():
+        for name, group in (halves if benchmark == "TabMCQ" else {benchmark: ids}).items():
             old = [100.0 * before[benchmark][question_id] for question_id in group]
             new = [100.0 * answers[question_id] for question_id in group]
             shares = [f"{sum(outcomes) / len(outcomes):.1f}" for outcomes in (old, new)]
