@@ -86,8 +86,8 @@ def main() -> None:
     torch.set_num_threads(1)
     model = random_model(30)
     allowed = entity_word_positions(model.vocabulary, PROMPTS)
-    words = [model.vocabulary[position] for position in allowed]
-    queries = PromptQueries(model, PROMPTS, words, allowed)
+    queries = PromptQueries(model, PROMPTS, allowed)
+    words = queries.words
     calls, seconds, passes = {}, {}, list[object]()
     model._model.register_forward_hook(lambda module, *_: passes.append(module))
     results = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.models.protocols import Encoder, MaskedLM
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.text.prompt_text import (
     HEAD,
     MASK_SLOT,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # it imports torch
     from evidence_assets.models.sequence_models import PermutedLM
 
 EntityPair = tuple[str, str]
+Floats = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 SentenceGenerator = Callable[[Sequence[str]], Sequence[Sequence[str]]]
 """Writes sentences from each text: from keywords, or as paraphrases."""
 MAX_PROMPTS = 60
@@ -43,15 +44,15 @@ _SMOOTHING = 0.01
 _LOWEST_ENTROPY = 1e-6
 
 
-def bert_score(reference: npt.NDArray[np.floating], candidate: npt.NDArray[np.floating]) -> float:
+def bert_score(reference: Floats, candidate: Floats) -> float:
     """F1 of the greedy matching of two sentences' word vectors (n × d and m × d).
 
     Recall is the mean best cosine of the reference's words in the candidate, precision that of the candidate's words.
     """
     if not len(reference) or not len(candidate):
         return 0.0
-    reference_rows, rows = (unit_rows(np.asarray(v, dtype=np.float64)) for v in (reference, candidate))
-    cosine = reference_rows @ rows.T
+    rows = unit_rows(np.asarray(candidate, dtype=np.float64))
+    cosine = unit_rows(np.asarray(reference, dtype=np.float64)) @ rows.T
     recall = float(cosine.max(axis=1).mean())
     precision = float(cosine.max(axis=0).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
@@ -84,7 +85,7 @@ def inverse_bleu(bleu_score: float) -> float:
     return float(1 / (1 + np.exp(-(1 + _SMOOTHING) / (bleu_score + _SMOOTHING))))
 
 
-def certainty(log_probs: npt.NDArray[np.floating]) -> float:
+def certainty(log_probs: Floats) -> float:
     """1 / Σ −P log P over the words of a sentence (5.2, 5.3), P the model's probability of each; the sum is ≥ 1e-6.
 
     As printed, an improbable word lowers the sum just as a certain word does. ``mean_entropy`` is the other reading.
@@ -101,7 +102,7 @@ def mean_entropy(text: str, model: MaskedLM) -> float:
     return float(-(np.exp(log_probs) * log_probs).sum(axis=1).mean())
 
 
-def mean_probability(log_probs: npt.NDArray[np.floating]) -> float:
+def mean_probability(log_probs: Floats) -> float:
     """Geometric mean of the model's probabilities of the words."""
     return float(np.exp(np.mean(log_probs))) if len(log_probs) else 0.0
 
@@ -229,8 +230,7 @@ def extract_keywords(prompt: str, pairs: Sequence[EntityPair], encoder: Encoder,
     entities are also keywords but are not returned.
     """
     words = list(dict.fromkeys(w for w in prompt_words(prompt) if w.casefold() not in STOP_WORDS and is_word(w)))
-    sentences = [as_sentence(fill_prompt(prompt, *pair)) for pair in pairs]
-    vectors = unit_rows(np.asarray(encoder.encode_sentences([*words, *sentences]), dtype=np.float64))
+    vectors = _encode([*words, *fill_pairs([prompt], pairs)], encoder)
     closeness = (vectors[: len(words)] @ vectors[len(words) :].T).mean(axis=1)
     best = sorted(range(len(words)), key=lambda index: (-closeness[index], index))[:count]
     return [words[index] for index in sorted(best)]
@@ -243,26 +243,26 @@ def find_substitutes(
 
     The sentence with the substitute must have a mean cosine of at least ``MIN_SIMILARITY`` with the original.
     """
-    masked = _replace_word(prompt, keyword, MASK_SLOT)
-    proposer = models.propose or models.masked
-    rows = proposer.slot_log_probs([as_sentence(fill_prompt(masked, *pair)) for pair in pairs], [0] * len(pairs))
-    mean = rows.mean(axis=0, dtype=np.float64)
-    if models.propose is not None:
-        mean = mean + models.propose.log_similarities(keyword)
-    excluded = STOP_WORDS | {word.casefold() for word in prompt_words(prompt)}
-    excluded |= {word.casefold() for pair in pairs for entity in pair for word in split_words(entity)}
-    ranked = (proposer.vocabulary[position] for position in np.argsort(-mean, kind="stable"))
-    suitable = (word for word in ranked if is_word(word) and word.casefold() not in excluded)
-    proposed = list(itertools.islice(suitable, MAX_PROPOSALS))
-    texts = [
-        as_sentence(fill_prompt(text, *pair))
-        for pair in pairs
-        for text in (prompt, *(_replace_word(prompt, keyword, word) for word in proposed))
-    ]
-    vectors = unit_rows(np.asarray(models.encoder.encode_sentences(texts), dtype=np.float64))
-    vectors = vectors.reshape(len(pairs), 1 + len(proposed), -1)
+    proposed = _propose_substitutes(prompt, keyword, pairs, models)
+    texts = [prompt, *(_replace_word(prompt, keyword, word) for word in proposed)]
+    sentences = [as_sentence(fill_prompt(text, *pair)) for pair in pairs for text in texts]
+    vectors = _encode(sentences, models.encoder).reshape(len(pairs), len(texts), -1)
     cosine = np.einsum("pd,pwd->pw", vectors[:, 0], vectors[:, 1:]).mean(axis=0)
     return [word for word, close in zip(proposed, cosine, strict=True) if close >= MIN_SIMILARITY][:count]
+
+
+def _propose_substitutes(prompt: str, keyword: str, pairs: Sequence[EntityPair], models: MiningModels) -> list[str]:
+    """The most probable words in the place of ``keyword``."""
+    proposer = models.propose or models.masked
+    sentences = fill_pairs([_replace_word(prompt, keyword, MASK_SLOT)], pairs)
+    scores = proposer.slot_log_probs(sentences, [0] * len(pairs)).mean(axis=0, dtype=np.float64)
+    if models.propose is not None:
+        scores = scores + models.propose.log_similarities(keyword)
+    excluded = STOP_WORDS | {word.casefold() for word in prompt_words(prompt)}
+    excluded |= {word.casefold() for pair in pairs for entity in pair for word in split_words(entity)}
+    ranked = (proposer.vocabulary[position] for position in np.argsort(-scores, kind="stable"))
+    suitable = (word for word in ranked if is_word(word) and word.casefold() not in excluded)
+    return list(itertools.islice(suitable, MAX_PROPOSALS))
 
 
 def restore_slots(sentence: str, head: str, tail: str) -> str | None:
@@ -279,23 +279,34 @@ def score_prompts(
 ) -> list[MinedPrompt]:
     """Mean scores of candidates against the initial prompt over the pairs; best first, ties by text."""
     prompts = list(dict.fromkeys([initial, *candidates]))
-    texts = [as_sentence(fill_prompt(prompt, *pair)) for prompt in prompts for pair in pairs]
+    texts = fill_pairs(prompts, pairs)
     vectors = [item.vectors for item in models.masked.word_vectors(texts)]
     words = [split_words(text) for text in texts]
-    if choice == "entropy":
-        certainties = [1 / max(_LOWEST_ENTROPY, mean_entropy(text, models.masked)) for text in texts]
-    else:
-        measure = certainty if choice == "printed" else mean_probability
-        certainties = [measure(log_probs) for log_probs in models.masked.word_log_probs(texts)]
+    certainties = _measure_certainties(texts, models.masked, choice)
     scored = []
     for number, prompt in enumerate(prompts):
-        rows = [number * len(pairs) + pair for pair in range(len(pairs))]
+        rows = range(number * len(pairs), (number + 1) * len(pairs))
         bert = float(np.mean([bert_score(vectors[pair], vectors[row]) for pair, row in enumerate(rows)]))
-        mean_bleu = float(np.mean([bleu(words[pair], words[row]) for pair, row in enumerate(rows)]))
-        certain = float(np.mean([certainties[row] for row in rows]))
-        compatibility = bert + inverse_bleu(mean_bleu) + certain  # α = β = 1
-        scored.append(MinedPrompt(prompt, 0.0, bert, inverse_bleu(mean_bleu), certain, compatibility, False))
+        novelty = inverse_bleu(float(np.mean([bleu(words[pair], words[row]) for pair, row in enumerate(rows)])))
+        certain = float(np.mean(certainties[rows.start : rows.stop]))
+        scored.append(MinedPrompt(prompt, 0.0, bert, novelty, certain, bert + novelty + certain, False))  # α = β = 1
     return sorted(scored, key=lambda item: (-item.compatibility, item.text))
+
+
+def _measure_certainties(texts: Sequence[str], model: MaskedLM, choice: CertaintyForm) -> list[float]:
+    if choice == "entropy":
+        return [1 / max(_LOWEST_ENTROPY, mean_entropy(text, model)) for text in texts]
+    measure = certainty if choice == "printed" else mean_probability
+    return [measure(log_probs) for log_probs in model.word_log_probs(texts)]
+
+
+def fill_pairs(prompts: Iterable[str], pairs: Sequence[EntityPair]) -> list[str]:
+    """Each prompt as a sentence about each pair."""
+    return [as_sentence(fill_prompt(prompt, *pair)) for prompt in prompts for pair in pairs]
+
+
+def _encode(texts: Sequence[str], encoder: Encoder) -> Array:
+    return unit_rows(np.asarray(encoder.encode_sentences(texts), dtype=np.float64))
 
 
 def _replace_word(prompt: str, word: str, other: str) -> str:
@@ -335,28 +346,33 @@ def infill_prompts(orders: Sequence[Sequence[str]], pairs: Sequence[EntityPair],
     Returns those whose gap words have the highest mean log-probability.
     """
     layouts = _list_layouts(orders)
+    n_gaps = np.asarray([layout.count(MASK_SLOT) for layout in layouts])
+    scores = _fill_gaps(layouts, pairs, model) / np.maximum(n_gaps, 1)
+    ranking = sorted(zip((-scores).tolist(), layouts, strict=True))
+    return list(dict.fromkeys(" ".join(layout) for _, layout in ranking))[:MAX_PROMPTS]
+
+
+def _fill_gaps(layouts: Sequence[list[str]], pairs: Sequence[EntityPair], model: MaskedLM) -> Array:
+    """Fill the gaps of layouts, in place, and return the summed log-probabilities of their words."""
     vocabulary = model.vocabulary
     excluded = {word.casefold() for pair in pairs for entity in pair for word in entity.split()}
     allowed = np.asarray([is_word(word) and word.casefold() not in excluded for word in vocabulary])
     position = {word: number for number, word in enumerate(vocabulary)}
     scores = np.zeros(len(layouts))
-    gaps = np.asarray([layout.count(MASK_SLOT) for layout in layouts])
-    for _ in range(int(gaps.max()) if allowed.any() else 0):
-        open_layouts = [number for number, layout in enumerate(layouts) if MASK_SLOT in layout]
-        texts = [as_sentence(fill_prompt(" ".join(layouts[n]), *pair)) for n in open_layouts for pair in pairs]
+    while allowed.any() and (gaps := [n for n, layout in enumerate(layouts) if MASK_SLOT in layout]):
+        texts = fill_pairs((" ".join(layouts[number]) for number in gaps), pairs)
         rows = model.slot_log_probs(texts, [0] * len(texts))
-        mean = rows.reshape(len(open_layouts), len(pairs), -1).mean(axis=1, dtype=np.float64)
+        mean = rows.reshape(len(gaps), len(pairs), -1).mean(axis=1, dtype=np.float64)
         mean[:, ~allowed] = -np.inf
-        for number, row in zip(open_layouts, mean, strict=True):
-            slot = layouts[number].index(MASK_SLOT)
-            if slot and layouts[number][slot - 1] in position:  # avoid repeating a word
-                row[position[layouts[number][slot - 1]]] = -np.inf
+        for number, row in zip(gaps, mean, strict=True):
+            layout = layouts[number]
+            slot = layout.index(MASK_SLOT)
+            if slot and layout[slot - 1] in position:  # avoid repeating a word
+                row[position[layout[slot - 1]]] = -np.inf
             best = int(row.argmax())
-            layouts[number][slot] = vocabulary[best]
+            layout[slot] = vocabulary[best]
             scores[number] += row[best]
-    scores = np.where(gaps > 0, scores / np.maximum(gaps, 1), 0.0)
-    ranking = sorted(range(len(layouts)), key=lambda number: (-scores[number], layouts[number]))
-    return list(dict.fromkeys(" ".join(layouts[number]) for number in ranking))[:MAX_PROMPTS]
+    return scores
 
 
 def _list_layouts(orders: Sequence[Sequence[str]]) -> list[list[str]]:

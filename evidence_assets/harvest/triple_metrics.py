@@ -39,9 +39,7 @@ def novelty(pairs: Iterable[EntityPair], reference: Collection[str]) -> float:
     return 100 * len(distinct - set(reference)) / len(distinct) if distinct else float("nan")
 
 
-def reference_accuracy(
-    generated: npt.NDArray[np.floating], reference: npt.NDArray[np.floating], rule: MatchRule = "share"
-) -> Spread:
+def reference_accuracy(generated: npt.ArrayLike, reference: npt.ArrayLike, rule: MatchRule = "share") -> Spread:
     """Percentage of generated tuples that are similar to reference tuples of the same relation.
 
     Each of 200 rounds samples 100 reference tuples without replacement (all if there are fewer). A tuple is correct if
@@ -50,7 +48,8 @@ def reference_accuracy(
 
     ``generated``, ``reference``: One vector per tuple, n × d, of any norm.
     """
-    rows, reference_rows = (unit_rows(np.asarray(vectors, dtype=np.float64)) for vectors in (generated, reference))
+    rows = unit_rows(np.asarray(generated, dtype=np.float64))
+    reference_rows = unit_rows(np.asarray(reference, dtype=np.float64))
     is_similar = rows @ reference_rows.T > _MIN_COSINE
     random = np.random.default_rng(0)
     sample_size = min(_SAMPLE_SIZE, is_similar.shape[1])
@@ -75,9 +74,7 @@ def sampled_precision(verdicts: Sequence[Sequence[bool]]) -> Spread:
     return Spread(100 * float(np.mean(rounds)), 100 * float(np.std(rounds)))
 
 
-def find_supporting_prompts(
-    log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable]
-) -> list[tuple[int, ...]]:
+def find_supporting_prompts(log_likelihoods: npt.ArrayLike, shapes: Sequence[Hashable]) -> list[tuple[int, ...]]:
     """For each candidate, the prompts that would find it on their own.
 
     A prompt finds the more probable half of the candidates of each shape; likelihoods of different shapes are not
@@ -121,16 +118,16 @@ def canonical_triple(triple: Triple, directions: Mapping[str, Direction]) -> Tri
     Triples of symmetric relations have head and tail in alphabetical order. Of a relation and its inverse, the
     alphabetically first one is used.
     """
-    head = triple[0].casefold()
     relation = triple[1]
-    tail = triple[2].casefold()
+    ends = [triple[0].casefold(), triple[2].casefold()]
     inverse = directions.get(relation, Direction()).inverse
     inverse = inverse or next((name for name, other in directions.items() if other.inverse == relation), None)
     if inverse is not None and inverse < relation:
-        head, relation, tail = tail, inverse, head
-    if directions.get(relation, Direction()).symmetric and tail < head:
-        head, tail = tail, head
-    return head, relation, tail
+        relation = inverse
+        ends.reverse()
+    if directions.get(relation, Direction()).symmetric:
+        ends.sort()
+    return ends[0], relation, ends[1]
 
 
 def judge_relevance(

@@ -14,8 +14,8 @@ from itertools import chain
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from evidence_assets.harvest.prompt_mining import Floats
 from evidence_assets.models.vectors import Array, unit_rows
 
 GroundDistance = Literal["cosine", "euclidean"]
@@ -29,7 +29,7 @@ class ScoredSentence:
     """A filled sentence: its words' BM25 weights and contextual vectors (n × d)."""
 
     weights: Array
-    vectors: npt.NDArray[np.floating]
+    vectors: Floats
 
 
 def fit_sentence_idf(sentences: Iterable[Sequence[str]]) -> Callable[[str], float]:
@@ -96,9 +96,7 @@ def transport_costs(masses: Array, other: Array, costs: Array) -> Array:
     return np.asarray([float(ot.emd2(row, other, cost)) for row, cost in zip(masses, costs, strict=True)])
 
 
-def fluency(
-    log_probs: npt.NDArray[np.floating], idf: npt.NDArray[np.floating], form: FluencyForm = "corrected"
-) -> float:
+def fluency(log_probs: Floats, idf: Array, form: FluencyForm = "corrected") -> float:
     """Σ idf over the perplexity of the sentence (5.19).
 
     ``printed``: perplexity exp(+mean log p), as equation 5.18 is printed; it rewards improbable text. ``corrected``:

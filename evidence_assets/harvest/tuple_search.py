@@ -46,7 +46,7 @@ class FillQuery:
     filled: tuple[int, ...]
 
 
-LogProbModel = Callable[[Sequence[FillQuery]], npt.NDArray[np.floating]]
+LogProbModel = Callable[[Sequence[FillQuery]], npt.NDArray[np.float32] | npt.NDArray[np.float64]]
 """Returns one row of log-probabilities over the vocabulary for each query."""
 
 
@@ -94,7 +94,6 @@ def search_tuples(
     weights: Sequence[float],
     *,
     n: int = 1000,
-    shapes: Sequence[Shape] = SHAPES,
     max_occurrences: int | None = 10,
     variant: ScoreForm = "kbloom",
     batch_size: int = 64,
@@ -110,8 +109,8 @@ def search_tuples(
     """
     share = np.asarray(weights, dtype=np.float64)
     search = _Search(log_probs, vocabulary, share / share.sum(), variant)
-    heaps = {shape: (shape,) for shape in shapes} if variant == "kbloom" else dict.fromkeys(shapes, tuple(shapes))
-    for shape in shapes:
+    heaps = {shape: (shape,) for shape in SHAPES} if variant == "kbloom" else dict.fromkeys(SHAPES, SHAPES)
+    for shape in SHAPES:
         search.push(0.0, _Node(shape))
     counts: Counter[tuple[Shape, ...]] = Counter()
     occurrences: Counter[str] = Counter()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from pydantic import PositiveInt
 
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
@@ -61,27 +61,37 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
     if not source.is_in_profile():
         return []
 
-    def make(context: StageContext) -> StageOutput:
-        records = read_benchmark_questions(context.lake, source.model_copy(update={"split": settings.split}))
-        questions = list(islice((q for q in records if q.split == settings.split), settings.questions))
-        graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
-        selector = A2Q(graph, get_encoder(context.profile.encoder), None, attention_alone)
-        unlabelled = [Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions]
-        evidence = list(selector.select(unlabelled))
-        pairs = label_triples(questions, evidence)
-        if not pairs:
-            raise BadInput(f"no triple of the split {settings.split!r} of {source.name} has an answer. Choose another")
-        name = context.profile.rerankers.get(settings.base, context.profile.reranker).name
-        base = EMBEDDED_ENCODER if name == MAXSIM else name
-        folder = context.lake.index_folder(RELEVANCE_CLASSIFIER_ASSET)
-        report = tune_classifier(folder, base, pairs, TuningSettings(epochs=settings.epochs, rate=settings.rate))
-        row = build_model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
-        return StageOutput([row], metadata={"tuned_from": base, **report})
-
-    about = "A cross-encoder tuned to distinguish triples with a correct answer from those without."
     parts = (StageInput(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))
-    reads, version = [StageInput(source.raw_asset), *parts], f"{VERSION}:{settings}"
-    return [Stage(variant.key, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
+    stage = Stage(
+        variant.key,
+        "models",
+        partial(_tune_on_benchmark, source=source, settings=settings),
+        "A cross-encoder tuned to distinguish triples with a correct answer from those without.",
+        [StageInput(source.raw_asset), *parts],
+        f"{VERSION}:{settings}",
+        partitions="",
+        pool="gpu",
+        kinds=("pytorch",),
+    )
+    return [stage]
+
+
+def _tune_on_benchmark(context: StageContext, source: Benchmark, settings: ClassifierSettings) -> StageOutput:
+    split = settings.split
+    records = read_benchmark_questions(context.lake, source.model_copy(update={"split": split}))
+    questions = list(islice((record for record in records if record.split == split), settings.questions))
+    unlabelled = [Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions]
+    encoder = get_encoder(context.profile.encoder)
+    selector = A2Q(open_graph(context.lake, source.graph), encoder, settings=A2QSettings(top_n=settings.triples))
+    pairs = label_triples(questions, list(selector.select(unlabelled)))
+    if not pairs:
+        raise BadInput(f"no triple of the split {split!r} of {source.name} has an answer. Choose another")
+    name = context.profile.rerankers.get(settings.base, context.profile.reranker).name
+    base = EMBEDDED_ENCODER if name == MAXSIM else name
+    folder = context.lake.index_folder(RELEVANCE_CLASSIFIER_ASSET)
+    report = tune_classifier(folder, base, pairs, TuningSettings(epochs=settings.epochs, rate=settings.rate))
+    row = build_model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
+    return StageOutput([row], metadata={"tuned_from": base, **report})
 
 
 def label_triples(
@@ -107,10 +117,12 @@ def label_triples(
     return pairs
 
 
-def tune_classifier(folder: Path, base: str, pairs: Sequence[LabelledPair], settings: TuningSettings) -> dict[str, Any]:
+def tune_classifier(
+    folder: Path, base: str, pairs: Sequence[LabelledPair], settings: TuningSettings
+) -> dict[str, object]:
     """Tune into ``folder``, or reuse its model if the inputs are unchanged; returns the training report."""
 
-    def train(temporary: Path) -> dict[str, Any]:
+    def train(temporary: Path) -> dict[str, object]:
         losses = [round(loss, 4) for loss in tune_reranker(base, pairs, temporary, settings)]
         return {"pairs": len(pairs), "relevant": sum(pair.relevant for pair in pairs), "losses": losses}
 
@@ -118,7 +130,7 @@ def tune_classifier(folder: Path, base: str, pairs: Sequence[LabelledPair], sett
     return train_if_changed(folder, input_hash, train)
 
 
-def build_model_row(folder: Path, name: str, report: dict[str, Any]) -> dict[str, Any]:
+def build_model_row(folder: Path, name: str, report: Mapping[str, object]) -> dict[str, object]:
     revision = hash_model_folder(folder)
     return {
         "model_id": f"{name}@{revision}",

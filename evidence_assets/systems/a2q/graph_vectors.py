@@ -25,20 +25,21 @@ def factorize_graph(graph: GraphArrays, dimensions: int = 128) -> FloatArray:
 
     n = graph.n_nodes
     vectors = np.zeros((n, dimensions), dtype=np.float32)
-    rank = min(dimensions, n)
     if not n:
         return vectors
     nodes = np.arange(n)
     rows = np.concatenate([graph.heads, graph.tails, nodes])
     columns = np.concatenate([graph.tails, graph.heads, nodes])
-    counts = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n)).tocoo()
-    degrees = np.asarray(counts.sum(axis=1)).ravel()
-    information = np.log(counts.data * degrees.sum() / (degrees[counts.row] * degrees[counts.col]))
-    matrix = sparse.csr_matrix((np.maximum(information, 0), (counts.row, counts.col)), shape=(n, n))
+    matrix = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n)).tocoo()
+    degrees = np.asarray(matrix.sum(axis=1)).ravel()
+    information = np.log(matrix.data * degrees.sum() / (degrees[matrix.row] * degrees[matrix.col]))
+    matrix.data = np.maximum(information, 0)
     if n <= 10 * dimensions:  # exact, and the sparse solver needs fewer dimensions than nodes
         left, values, _ = np.linalg.svd(matrix.toarray())
     else:  # the first guess is given, so that each run has the same vectors
-        left, values, _ = sparse.linalg.svds(matrix, k=dimensions, v0=np.random.default_rng(0).normal(size=n))
+        guess = np.random.default_rng(0).normal(size=n)
+        left, values, _ = sparse.linalg.svds(matrix.tocsr(), k=dimensions, v0=guess)
+    rank = min(dimensions, n)
     vectors[:, :rank] = unit_rows(left[:, :rank] * np.sqrt(values[:rank]))
     return vectors
 
@@ -47,8 +48,10 @@ class NodeMeanVectors:
     """Encodes a text as the mean vector of the graph's nodes that it names; without any, as a zero vector."""
 
     def __init__(self, graph: KnowledgeGraph) -> None:
-        self._graph, self.nodes = graph, factorize_graph(graph.arrays)
-        self.model_id, self.revision = "graph-ppmi-svd", graph.version
+        self._graph = graph
+        self.nodes = factorize_graph(graph.arrays)
+        self.model_id = "graph-ppmi-svd"
+        self.revision = graph.version
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         rows = np.zeros((len(texts), self.nodes.shape[1]), dtype=np.float32)
@@ -63,7 +66,7 @@ class JoinedVectors:
     """Encodes a text with two kinds of vectors, side by side: its cosine is the mean of theirs."""
 
     def __init__(self, first: TextVectors, second: TextVectors) -> None:
-        self._both = first, second
+        self._both = (first, second)
         self.model_id = f"{first.model_id}+{second.model_id}"
         self.revision = f"{first.revision}+{second.revision}"
 

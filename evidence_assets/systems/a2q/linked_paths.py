@@ -7,7 +7,7 @@ reject it. Here a path is ranked as a whole. The published stages are in ``syste
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from pydantic import PositiveInt
@@ -49,7 +49,17 @@ class PathSettings:
 class _Path:
     score: float
     edges: tuple[int, ...]
-    option: str
+    option: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    """A question, with one of its options or none: its vector and the nodes that it names."""
+
+    vector: FloatArray
+    question_nodes: IntArray
+    option: str = ""
+    option_nodes: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class LinkedPaths:
@@ -61,10 +71,13 @@ class LinkedPaths:
     """
 
     def __init__(self, graph: KnowledgeGraph, encoder: Encoder, settings: PathSettings | None = None) -> None:
-        self._graph, self._encoder = graph, encoder
-        self._vectors, self._settings = graph.passage_vectors("edge"), settings or PathSettings()
-        model = encoder.model_id, encoder.revision
-        self.version = content_id("linked_paths", VERSION, asdict(self._settings), graph.version, *model)
+        self._graph = graph
+        self._encoder = encoder
+        self._vectors = graph.passage_vectors("edge")
+        self._settings = settings or PathSettings()
+        self.version = content_id(
+            "linked_paths", VERSION, asdict(self._settings), graph.version, encoder.model_id, encoder.revision
+        )
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The triples of each question's best paths, best path first; empty if no node is linked."""
@@ -75,48 +88,58 @@ class LinkedPaths:
 
     def _select_for(self, question: Question, vectors: Mapping[str, FloatArray]) -> list[SelectedEvidence]:
         nodes = link_text(question.text, self._graph.linker)
-        paths = [
-            path for o in question.options for path in self._find_paths(nodes, o, vectors[_query_text(question, o)])
-        ]
-        return self._path_evidence(paths or list(self._find_paths(nodes, "", vectors[question.text])))
+        paths = list[_Path]()
+        for option in question.options:
+            vector = vectors[_query_text(question, option)]
+            paths += self._find_paths(_Query(vector, nodes, option, link_text(option, self._graph.linker)))
+        if not paths:
+            paths += self._find_paths(_Query(vectors[question.text], nodes))
+        return self._path_evidence(paths)
 
-    def _find_paths(self, question_nodes: IntArray, option: str, query: FloatArray) -> Iterator[_Path]:
-        """Paths from the question's nodes; with an option, only those that touch one of its nodes."""
-        settings, option_nodes = self._settings, link_text(option, self._graph.linker)
-        starts = np.union1d(question_nodes, option_nodes)
-        first = self._nearest_edges(starts, query)
-        first_scores = self._vectors[first] @ query
-        at_question, at_option = self._touches(first, question_nodes), self._touches(first, option_nodes)
+    def _find_paths(self, query: _Query) -> Iterator[_Path]:
+        """Paths from the nodes of the question and its option."""
+        starts = np.union1d(query.question_nodes, query.option_nodes)
+        edges = self._nearest_edges(starts, query.vector)
+        scores = self._vectors[edges] @ query.vector
+        yield from self._build_paths(query, (), edges, scores)
+        for best in np.lexsort((edges, -np.round(scores, 9)))[: self._settings.fan].tolist():
+            yield from self._extend(query, int(edges[best]), starts)
 
-        def path_scores(
-            scores: FloatArray, at_question: BoolArray, at_option: BoolArray
-        ) -> Iterator[tuple[int, float]]:
-            for index in np.flatnonzero(at_option if option else np.ones(len(scores), bool)).tolist():
-                yield index, float(scores[index]) + (settings.bridge if option and at_question[index] else 0.0)
+    def _extend(self, query: _Query, first: int, starts: IntArray) -> Iterator[_Path]:
+        """Paths of two triples that begin with ``first``."""
+        graph = self._graph.arrays
+        ends = np.unique([graph.heads[first], graph.tails[first]])
+        is_start = np.isin(ends, starts)
+        edges = self._nearest_edges(ends[~is_start], query.vector)
+        # A step back to the start adds nothing; this drops the first edge itself as well.
+        edges = edges[~self._touches(edges, ends[is_start])]
+        vectors = self._vectors[edges] + self._vectors[first]
+        lengths = np.linalg.norm(vectors, axis=1)
+        scores = vectors @ query.vector / np.where(lengths == 0, 1, lengths) - self._settings.penalty
+        yield from self._build_paths(query, (first,), edges, scores)
 
-        for index, score in path_scores(first_scores, at_question, at_option):
-            yield _Path(score, (int(first[index]),), option)
-        graph, start_nodes = self._graph.arrays, set(starts.tolist())
-        for best in np.lexsort((first, -np.round(first_scores, 9)))[: settings.fan].tolist():
-            edge = int(first[best])
-            ends = {int(graph.heads[edge]), int(graph.tails[edge])}
-            second = self._nearest_edges(np.array(sorted(ends - start_nodes), dtype=np.int64), query)
-            # A step back to the start adds nothing; this drops the first edge itself as well.
-            second = second[~self._touches(second, np.array(sorted(ends & start_nodes)))]
-            vectors = self._vectors[second] + self._vectors[edge]
-            lengths = np.linalg.norm(vectors, axis=1)
-            scores = vectors @ query / np.where(lengths == 0, 1, lengths) - settings.penalty
-            either_at_question = self._touches(second, question_nodes) | at_question[best]
-            either_at_option = self._touches(second, option_nodes) | at_option[best]
-            for index, score in path_scores(scores, either_at_question, either_at_option):
-                yield _Path(score, (edge, int(second[index])), option)
+    def _build_paths(
+        self, query: _Query, previous: tuple[int, ...], edges: IntArray, scores: FloatArray
+    ) -> Iterator[_Path]:
+        """Paths that end with each of the edges; with an option, only those that touch one of its nodes."""
+        if not query.option:
+            yield from (
+                _Path(float(score), (*previous, edge)) for edge, score in zip(edges.tolist(), scores, strict=True)
+            )
+            return
+        path_ends = np.array(previous, dtype=np.int64)
+        at_question = self._touches(edges, query.question_nodes) | self._touches(path_ends, query.question_nodes).any()
+        at_option = self._touches(edges, query.option_nodes) | self._touches(path_ends, query.option_nodes).any()
+        for index in np.flatnonzero(at_option).tolist():
+            score = float(scores[index]) + (self._settings.bridge if at_question[index] else 0.0)
+            yield _Path(score, (*previous, int(edges[index])), query.option)
 
     def _nearest_edges(self, nodes: IntArray, query: FloatArray) -> IntArray:
         """Edges at the nodes; at a hub, the ``max_neighbours`` nearest to the query."""
-        graph, limit = self._graph.arrays, self._settings.max_neighbours
+        limit = self._settings.max_neighbours
         edges_by_node = []
         for node in nodes.tolist():
-            edges = graph.edges_at(np.array([node]))
+            edges = self._graph.arrays.edges_at(np.array([node]))
             if len(edges) > limit:
                 edges = edges[np.lexsort((edges, -np.round(self._vectors[edges] @ query, 9)))[:limit]]
             edges_by_node.append(edges)

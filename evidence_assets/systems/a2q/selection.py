@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal
 
 import numpy as np
@@ -111,12 +111,21 @@ def define_nodes(graph: KnowledgeGraph, relation: str) -> dict[str, str]:
     """Taxonomy from the graph itself: the first three facts of each node in a relation such as IsA."""
     facts_by_name: dict[str, list[str]] = {}
     if relation in graph.relations:
-        code, names = graph.relations.index(relation), graph.names
+        code = graph.relations.index(relation)
         for edge in np.flatnonzero(graph.arrays.relations == code).tolist():
-            facts = facts_by_name.setdefault(names[int(graph.arrays.heads[edge])], [])
+            facts = facts_by_name.setdefault(graph.names[int(graph.arrays.heads[edge])], [])
             if len(facts) < 3:
                 facts.append(graph.sentence(edge))
     return {name: "; ".join(facts) for name, facts in facts_by_name.items()}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A candidate edge with its mean attention and the stage that added it."""
+
+    edge: int
+    attention: float
+    stage: str
 
 
 class A2Q:
@@ -139,7 +148,9 @@ class A2Q:
     ) -> None:
         self._graph = graph
         self._nodes = graph.passage_vectors("node") if nodes is None else nodes
-        self._encoder, self._reranker, self._settings = encoder, reranker, settings or A2QSettings()
+        self._encoder = encoder
+        self._reranker = reranker
+        self._settings = settings or A2QSettings()
         self._definitions = {key.casefold(): text for key, text in (definitions or {}).items()}
         self.version = content_id(
             "a2q",
@@ -154,10 +165,9 @@ class A2Q:
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The top triples of each question, best first; empty if the graph is empty or no phrase has content."""
-        linker, use_options = self._graph.linker, self._settings.options
         for group in batches(questions, QUESTIONS_PER_GROUP):
-            texts_of_questions = [[q.text, *(q.options if use_options else ())] for q in group]
-            phrases = [[extract_phrases(text, linker) for text in texts] for texts in texts_of_questions]
+            texts_of_questions = [[q.text, *(q.options if self._settings.options else ())] for q in group]
+            phrases = [[extract_phrases(text, self._graph.linker) for text in texts] for texts in texts_of_questions]
             all_phrases = chain.from_iterable(chain.from_iterable(phrases))
             texts = list(dict.fromkeys([*(q.text for q in group), *map(self._text_to_encode, all_phrases)]))
             vectors = dict(zip(texts, self._encoder.encode_sentences(texts), strict=True))
@@ -203,45 +213,45 @@ class A2Q:
 
     def _collect_candidates(
         self, question: str, phrases: Sequence[Link], options: Sequence[Sequence[Link]], vectors: Mapping[str, Vectors]
-    ) -> dict[int, tuple[float, str]]:
-        """Candidate edges with their mean attention and the stage that added them."""
-        settings, graph = self._settings, self._graph.arrays
-        neighbourhoods = self._neighbourhoods(question, phrases, vectors)
+    ) -> list[Candidate]:
+        """Candidate edges among the kept nodes and on the bridges between them."""
         query = np.stack([vectors[question], *(vectors[self._text_to_encode(phrase)] for phrase in phrases)])
+        neighbourhoods = self._neighbourhoods(question, phrases, vectors)
         nodes = _union(neighbourhoods)
-        weights = graph_expansion.node_attention(query, nodes, self._nodes, heads=settings.heads)
-        kept_nodes = self._keep_nodes(nodes, weights, neighbourhoods)
+        weights, kept_nodes = self._attend(query, nodes, neighbourhoods)
         by_option = [self._neighbourhoods(question, option, vectors) for option in options]
         if any(by_option):
             kept_nodes = self._nodes_of_best(question, kept_nodes, [int(n[0]) for n in neighbourhoods])
             option_nodes = [_union(option) for option in by_option]
             nodes = sorted_unique(np.concatenate([kept_nodes, *option_nodes]))
-            weights = graph_expansion.node_attention(
-                query, nodes, self._nodes, options=option_nodes, heads=settings.heads
-            )
-            neighbourhoods += [neighbourhood for option in by_option for neighbourhood in option]
-            kept_nodes = self._keep_nodes(nodes, weights, neighbourhoods)
-        shares = (weights / weights.max(initial=1e-12)).tolist()
-        attention: dict[int, float] = dict(zip(nodes.tolist(), shares, strict=True))
-        stages = dict.fromkeys(graph.edges_among(kept_nodes).tolist(), "subgraph")
-        if settings.bridges == "nodes":
-            stages |= {edge: "bridge" for edge in self._find_bridges(kept_nodes) if edge not in stages}
+            neighbourhoods += chain.from_iterable(by_option)
+            weights, kept_nodes = self._attend(query, nodes, neighbourhoods, option_nodes)
+        shares = weights / weights.max(initial=1e-12)
+        return self._find_candidates(kept_nodes, dict(zip(nodes.tolist(), shares.tolist(), strict=True)))
+
+    def _attend(
+        self, query: Vectors, nodes: IntArray, neighbourhoods: Sequence[IntArray], options: Sequence[IntArray] = ()
+    ) -> tuple[NDArray[np.float64], IntArray]:
+        """Attention of the nodes, and the kept nodes: those with the highest attention and the start nodes."""
+        settings = self._settings
+        weights = graph_expansion.node_attention(query, nodes, self._nodes, options=options, heads=settings.heads)
+        best = np.lexsort((nodes, -np.round(weights, 12)))[: settings.kept_nodes]
+        starts = np.array([n[0] for n in neighbourhoods], dtype=np.int64)
+        return weights, np.union1d(nodes[best], starts)
+
+    def _find_candidates(self, nodes: IntArray, attention: Mapping[int, float]) -> list[Candidate]:
+        """Edges between these nodes and, if enabled, of the bridges between them."""
+        graph = self._graph.arrays
+        stages = dict.fromkeys(graph.edges_among(nodes).tolist(), "subgraph")
+        for edge in self._find_bridges(nodes) if self._settings.bridges == "nodes" else ():
+            stages.setdefault(edge, "bridge")
         # A node from a bridge has no attention; it gets the minimum.
         minimum = min(attention.values(), default=0.0)
-
-        def mean_attention(edge: int) -> float:
-            head, tail = int(graph.heads[edge]), int(graph.tails[edge])
-            return (attention.get(head, minimum) + attention.get(tail, minimum)) / 2
-
-        return {edge: (mean_attention(edge), stage) for edge, stage in stages.items()}
-
-    def _keep_nodes(
-        self, nodes: IntArray, weights: NDArray[np.float64], neighbourhoods: Sequence[IntArray]
-    ) -> IntArray:
-        """The nodes with the highest attention, and the start nodes of the phrases."""
-        starts = np.array([n[0] for n in neighbourhoods], dtype=np.int64)
-        order = np.lexsort((nodes, -np.round(weights, 12)))
-        return np.union1d(nodes[order[: self._settings.kept_nodes]], starts)
+        candidates = []
+        for edge, stage in stages.items():
+            ends = (int(graph.heads[edge]), int(graph.tails[edge]))
+            candidates.append(Candidate(edge, sum(attention.get(end, minimum) for end in ends) / 2, stage))
+        return candidates
 
     def _find_bridges(self, nodes: IntArray) -> list[int]:
         """Edges of the shortest paths between the parts of the subgraph on these nodes."""
@@ -251,33 +261,40 @@ class A2Q:
         return [edge for path in paths for edge in path]
 
     def _rank(
-        self, questions: Sequence[Question], candidates: Sequence[Mapping[int, tuple[float, str]]]
-    ) -> list[list[SelectedEvidence]]:
-        graph = self._graph
-        question_edges = zip(questions, candidates, strict=True)
-        pairs = [(question.text, graph.sentence(edge)) for question, edges in question_edges for edge in edges]
+        self, questions: Sequence[Question], candidates: Sequence[Sequence[Candidate]]
+    ) -> Iterator[list[SelectedEvidence]]:
+        sentence = self._graph.sentence
+        pairs = [(q.text, sentence(c.edge)) for q, group in zip(questions, candidates, strict=True) for c in group]
         grades = iter(grade_scores(self._reranker.score(pairs)) if self._reranker and pairs else [1.0] * len(pairs))
-        return [self._top_triples([(next(grades), edge, *details) for edge, details in e.items()]) for e in candidates]
+        for group in candidates:
+            yield self._top_triples(group, list(islice(grades, len(group))))
 
-    def _top_triples(self, triples: Sequence[tuple[float, int, float, str]]) -> list[SelectedEvidence]:
-        """The best triples by grade, edge, attention and stage; with the paths that connect them, if asked for."""
-        graph, settings = self._graph, self._settings
-        grades = np.array([grade for grade, *_ in triples])
-        attention = np.array([weight for _, _, weight, _ in triples])
-        scores = grades * attention if settings.final_score == "product" else attend_to_grades(grades)
-        edges = np.array([edge for _, edge, *_ in triples], dtype=np.int64)
-        items = []
+    def _top_triples(self, candidates: Sequence[Candidate], grades: Sequence[float]) -> list[SelectedEvidence]:
+        """The best triples by grade and attention; with the paths that connect them, if asked for."""
+        settings = self._settings
+        attention = np.array([candidate.attention for candidate in candidates])
+        edges = np.array([candidate.edge for candidate in candidates], dtype=np.int64)
+        relevance = np.array(grades)
+        scores = relevance * attention if settings.final_score == "product" else attend_to_grades(relevance)
+        items = list[SelectedEvidence]()
+        edge_of_text: dict[str, int] = {}
         for index in np.lexsort((edges, -np.round(scores, 9))).tolist():
-            grade, edge, weight, stage = triples[index]
-            details = {"grade": round(grade, 6), "attention": round(weight, 6), "stage": stage}
-            items.append((edge, edge_evidence(graph, edge, scores[index], **details)))
-        evidence = distinct_by_text((item for _, item in items), settings.top_n)
-        if settings.bridges == "triples":
-            final = [edge for edge, item in items if item in evidence]
-            ends = sorted_unique(np.concatenate([graph.arrays.heads[final], graph.arrays.tails[final]]))
-            bridges = [edge_evidence(graph, edge, 0.0, stage="bridge") for edge in self._find_bridges(ends)]
-            evidence = distinct_by_text([*evidence, *bridges], len(evidence) + len(bridges))
-        return evidence
+            candidate = candidates[index]
+            details = {"attention": round(candidate.attention, 6), "stage": candidate.stage}
+            item = edge_evidence(self._graph, candidate.edge, scores[index], grade=round(grades[index], 6), **details)
+            edge_of_text.setdefault(item.text, candidate.edge)
+            items.append(item)
+        evidence = distinct_by_text(items, settings.top_n)
+        if settings.bridges == "nodes":
+            return evidence
+        return self._connect(evidence, [edge_of_text[item.text] for item in evidence])
+
+    def _connect(self, evidence: Sequence[SelectedEvidence], edges: Sequence[int]) -> list[SelectedEvidence]:
+        """The triples of these edges, followed by the paths that connect them."""
+        graph = self._graph.arrays
+        ends = sorted_unique(np.concatenate([graph.heads[edges], graph.tails[edges]]))
+        bridges = [edge_evidence(self._graph, edge, 0.0, stage="bridge") for edge in self._find_bridges(ends)]
+        return distinct_by_text([*evidence, *bridges], len(evidence) + len(bridges))
 
 
 def _union(neighbourhoods: Sequence[IntArray]) -> IntArray:
@@ -305,24 +322,34 @@ class NearestTriples:
     """Direct retrieval: the nearest triples of the whole graph or at the nodes of the question."""
 
     def __init__(self, graph: KnowledgeGraph, encoder: Encoder, settings: TripleSettings | None = None) -> None:
-        self._graph, self._encoder, self._settings = graph, encoder, settings or TripleSettings()
+        self._graph = graph
+        self._encoder = encoder
+        self._settings = settings or TripleSettings()
         self.version = content_id(
             "nearest_triples", VERSION, asdict(self._settings), graph.version, encoder.model_id, encoder.revision
         )
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """The nearest triples of each question; empty if they must be linked and no node is."""
-        graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
-        texts = [f"{q.text} {', '.join(q.options)}" if settings.options and q.options else q.text for q in questions]
-        queries: Sequence[Vectors] = list(self._encoder.encode_sentences(texts)) if texts else []
-        for question, text, query in zip(questions, texts, queries, strict=True):
-            edges: IntArray = np.arange(graph.arrays.n_edges)
-            if settings.linked or settings.topics or settings.links:
-                topics = graph.linker.link_many(question.topic_entities)
-                topic_nodes: IntArray = np.array([node for link in topics for node in link.nodes], dtype=np.int64)
-                edges = graph.arrays.edges_at(link_text(text, graph.linker) if settings.linked else topic_nodes)
+        if not questions:
+            return
+        vectors = self._graph.passage_vectors("edge")
+        use_options = self._settings.options
+        texts = [f"{q.text} {', '.join(q.options)}" if use_options and q.options else q.text for q in questions]
+        for question, text, query in zip(questions, texts, self._encoder.encode_sentences(texts), strict=True):
+            edges = self._find_edges(question, text)
             edge_vectors = vectors if len(edges) == len(vectors) else vectors[edges]
             scores = np.round(np.asarray(edge_vectors, dtype=np.float64) @ query, 9)
             order = np.lexsort((edges, -scores))
-            items = (edge_evidence(graph, int(edges[index]), scores[index]) for index in order)
-            yield distinct_by_text(items, settings.top_n)
+            items = (edge_evidence(self._graph, int(edges[index]), scores[index]) for index in order)
+            yield distinct_by_text(items, self._settings.top_n)
+
+    def _find_edges(self, question: Question, text: str) -> IntArray:
+        """The edges to search: all, or those at the nodes of the question."""
+        graph = self._graph
+        if self._settings.linked:
+            return graph.arrays.edges_at(link_text(text, graph.linker))
+        if self._settings.topics or self._settings.links:
+            topics = graph.linker.link_many(question.topic_entities)
+            return graph.arrays.edges_at(np.array([node for link in topics for node in link.nodes], dtype=np.int64))
+        return np.arange(graph.arrays.n_edges)

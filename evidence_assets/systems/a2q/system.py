@@ -24,31 +24,6 @@ from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTripl
 from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
 
 
-def _open_classifier(context: StageContext, settings: A2QSettings) -> Reranker | None:
-    if settings.classifier == "none":
-        return None
-    if settings.classifier == "tuned":
-        return get_tuned_classifier(context.lake)
-    return get_reranker(context.profile.reranker, context.profile.token_encoder)
-
-
-def _open_a2q(context: StageContext, settings: A2QSettings) -> Selector:
-    taxonomy = context.benchmark.taxonomy if settings.taxonomy else ""
-    graph, nodes = open_benchmark_graph(context), None
-    definitions = extract_definitions(context.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
-    if settings.taxonomy and context.benchmark.taxonomy_relation:
-        definitions = define_nodes(graph, context.benchmark.taxonomy_relation)
-    vectors: TextVectors = get_encoder(context.profile.encoder)
-    kind, _, joined_kind = settings.embedding.partition("+")
-    if kind != "text":
-        vectors, nodes = _open_vectors(context, graph, kind)
-    if joined_kind:
-        joined_vectors, joined_nodes = _open_vectors(context, graph, joined_kind)
-        nodes = join_vectors(np.asarray(graph.passage_vectors("node")), joined_nodes)
-        vectors = JoinedVectors(vectors, joined_vectors)
-    return A2Q(graph, vectors, _open_classifier(context, settings), settings, definitions, nodes)
-
-
 def _open_vectors(context: StageContext, graph: KnowledgeGraph, kind: str) -> tuple[TextVectors, FloatArray]:
     """Vectors of a user's file or of the graph itself, and those of the graph's nodes."""
     if kind == "graph":
@@ -78,7 +53,35 @@ class Attention2Query(SelectionMethod[A2QSettings]):
         return [*files, *([StageInput(RELEVANCE_CLASSIFIER_ASSET)] if self.settings.classifier == "tuned" else [])]
 
     def open_selector(self, context: StageContext) -> Selector:
-        return _open_a2q(context, self.settings)
+        settings = self.settings
+        graph = open_benchmark_graph(context)
+        vectors: TextVectors = get_encoder(context.profile.encoder)
+        nodes = None
+        kind, _, joined_kind = settings.embedding.partition("+")
+        if kind != "text":
+            vectors, nodes = _open_vectors(context, graph, kind)
+        if joined_kind:
+            joined_vectors, joined_nodes = _open_vectors(context, graph, joined_kind)
+            nodes = join_vectors(np.asarray(graph.passage_vectors("node")), joined_nodes)
+            vectors = JoinedVectors(vectors, joined_vectors)
+        definitions = self._read_definitions(context, graph) if settings.taxonomy else None
+        return A2Q(graph, vectors, self._open_classifier(context), settings, definitions, nodes)
+
+    def _open_classifier(self, context: StageContext) -> Reranker | None:
+        if self.settings.classifier == "none":
+            return None
+        if self.settings.classifier == "tuned":
+            return get_tuned_classifier(context.lake)
+        return get_reranker(context.profile.reranker, context.profile.token_encoder)
+
+    def _read_definitions(self, context: StageContext, graph: KnowledgeGraph) -> Mapping[str, str] | None:
+        """Definitions of the benchmark's taxonomy, which is a graph or a relation of the graph."""
+        benchmark = context.benchmark
+        if benchmark.taxonomy_relation:
+            return define_nodes(graph, benchmark.taxonomy_relation)
+        if benchmark.taxonomy:
+            return extract_definitions(context.read("kg_nodes", f"knowledge/{benchmark.taxonomy}/nodes"))
+        return None
 
 
 class NearestTriplesMethod(SelectionMethod[TripleSettings]):

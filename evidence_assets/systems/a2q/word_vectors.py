@@ -35,8 +35,10 @@ class WordVectors:
     """
 
     def __init__(self, file: Path) -> None:
-        self._file, self._vectors = file, dict[str, FloatArray | None]()
-        self.model_id, self.revision = file.name.partition(".")[0], file_id(file)
+        self._file = file
+        self._vectors = dict[str, FloatArray | None]()
+        self.model_id = file.name.partition(".")[0]
+        self.revision = file_id(file)
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         words_of_texts = [split_words(text) for text in texts]

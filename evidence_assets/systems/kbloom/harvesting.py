@@ -5,7 +5,7 @@ Runs the three published stages: prompt mining, tuple search and triple scoring.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from evidence_assets.harvest.triple_metrics import find_supporting_prompts, flag
 from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, GroundDistance, ScoredSentence, WeightForm
 from evidence_assets.harvest.tuple_search import FillQuery, ScoredPair
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.protocols import MaskedLM, WordContext
+from evidence_assets.models.protocols import MaskedLM, WordVectors
 from evidence_assets.retrieval.bm25 import text_weights
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, as_sentence, entity_word_positions, fill_prompt
@@ -61,10 +61,10 @@ class HarvestedTriple:
     """A harvested pair with its scores and rank.
 
     ``semantic`` is a distance (smaller is nearer) and ``fluency`` a score; both are None for the baseline, whose
-    ``score`` is its search score. ``agreement`` is the share of the kept prompts that find the pair on their own, and
-    ``found_by`` holds their positions in ``Harvest.prompts``. ``flags`` can be ``seed``; ``second_tail``: the relation
-    is functional and the head has several tails; ``unknown_kind``: the relation restricts the kinds of entities and
-    the kind of the head or tail is unknown.
+    ``score`` is its search score. ``found_by`` holds the kept prompts that find the pair on their own, and
+    ``agreement`` is their share of the kept prompts. ``flags`` can be ``seed``; ``second_tail``: the relation is
+    functional and the head has several tails; ``unknown_kind``: the relation restricts the kinds of entities and the
+    kind of the head or tail is unknown.
     """
 
     head: str
@@ -72,10 +72,10 @@ class HarvestedTriple:
     score: float
     semantic: float | None
     fluency: float | None
-    rank: int
+    found_by: tuple[MinedPrompt, ...]
     agreement: float
-    found_by: tuple[int, ...]
-    flags: tuple[str, ...]
+    rank: int = 0
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,16 @@ class Harvest:
     candidates: tuple[ScoredPair, ...]
     triples: tuple[HarvestedTriple, ...]
 
+    @property
+    def kept_prompts(self) -> list[MinedPrompt]:
+        return [prompt for prompt in self.prompts if prompt.kept]
+
 
 def harvest_relation(
     relation: Relation,
     model: MaskedLM,
     prompts: Sequence[MinedPrompt],
-    settings: KBloomSettings = KBloomSettings(),
+    settings: KBloomSettings,
     kinds: EntityKinds | None = None,
     causal: TextLikelihood | None = None,
 ) -> Harvest:
@@ -102,52 +106,64 @@ def harvest_relation(
 
     ``causal``: Rates the fluency of filled prompts; by default the masked model does.
     """
-    kept_prompts = [(number, prompt) for number, prompt in enumerate(prompts) if prompt.kept]
-    texts = [prompt.text for _, prompt in kept_prompts]
-    vocabulary = model.vocabulary
-    allowed = entity_word_positions(vocabulary, [relation.prompt, *texts])
-    words = [vocabulary[position] for position in allowed]
-    queries = PromptQueries(model, texts, words, allowed)
-    candidates = tuple_search.search_tuples(
+    kept_prompts = [prompt for prompt in prompts if prompt.kept]
+    texts = [prompt.text for prompt in kept_prompts]
+    queries = PromptQueries(model, texts, entity_word_positions(model.vocabulary, [relation.prompt, *texts]))
+    candidates = _search_pairs(queries, kept_prompts, settings)
+    harvest = Harvest(settings.variant, tuple(prompts), tuple(candidates), ())
+    pairs = [pair for pair in candidates if matches_kinds(relation, pair.head, pair.tail, kinds) is not False]
+    if not pairs:
+        return harvest
+    ratings = _rate_pairs(relation, pairs, model, settings, causal)
+    finders = find_supporting_prompts(queries.pair_log_likelihoods(pairs), [pair.shape for pair in pairs])
+    triples = [
+        HarvestedTriple(pair.head, pair.tail, *rating, tuple(kept_prompts[n] for n in found), len(found) / len(texts))
+        for pair, rating, found in zip(pairs, ratings, finders, strict=True)
+    ]
+    triples.sort(key=lambda triple: (-triple.score, triple.head, triple.tail))
+    return replace(harvest, triples=tuple(_flag_triples(relation, triples[: settings.n], kinds)))
+
+
+def _search_pairs(queries: PromptQueries, prompts: Sequence[MinedPrompt], settings: KBloomSettings) -> list[ScoredPair]:
+    return tuple_search.search_tuples(
         queries.log_probs,
-        words,
-        [prompt.weight for _, prompt in kept_prompts],
+        queries.words,
+        [prompt.weight for prompt in prompts],
         n=settings.n,
         max_occurrences=settings.max_occurrences,
         variant=settings.variant,
         batch_size=settings.batch_size,
     )
-    matches = [pair for pair in candidates if matches_kinds(relation, pair.head, pair.tail, kinds) is not False]
-    semantic: Sequence[float | None] = [None] * len(matches)
-    fluency: Sequence[float | None] = [None] * len(matches)
-    scores = np.asarray([pair.score for pair in matches])
-    if settings.variant == "kbloom" and matches:
-        distances, fluencies = score_pairs(relation, matches, model, settings, causal)
-        scores = triple_scoring.final_scores(distances, fluencies, len(relation.pairs), settings.final)
-        semantic = distances.tolist()
-        fluency = fluencies.tolist()
-    order = sorted(range(len(matches)), key=lambda i: (-scores[i], matches[i].head, matches[i].tail))
-    likelihoods = queries.pair_log_likelihoods(matches)
-    finders = find_supporting_prompts(likelihoods, [pair.shape for pair in matches]) if matches else []
-    best = order[: settings.n]
+
+
+def _rate_pairs(
+    relation: Relation,
+    pairs: Sequence[ScoredPair],
+    model: MaskedLM,
+    settings: KBloomSettings,
+    causal: TextLikelihood | None,
+) -> Iterable[tuple[float, float | None, float | None]]:
+    """Score, semantic distance and fluency of each pair; the baseline has the score of its search alone."""
+    if settings.variant == "bertnet":
+        return ((pair.score, None, None) for pair in pairs)
+    distances, fluencies = score_pairs(relation, pairs, model, settings, causal)
+    scores = triple_scoring.final_scores(distances, fluencies, len(relation.pairs), settings.final)
+    return zip(scores.tolist(), distances.tolist(), fluencies.tolist(), strict=True)
+
+
+def _flag_triples(
+    relation: Relation, triples: Sequence[HarvestedTriple], kinds: EntityKinds | None
+) -> Iterator[HarvestedTriple]:
+    """Triples, best first, with their ranks and flags."""
     seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
-    clashes = flag_contradictions([(matches[i].head, matches[i].tail) for i in best])
-    triples = []
-    for rank, (i, clash) in enumerate(zip(best, clashes, strict=True), start=1):
-        head = matches[i].head
-        tail = matches[i].tail
+    clashes = flag_contradictions([(triple.head, triple.tail) for triple in triples])
+    for rank, (triple, clash) in enumerate(zip(triples, clashes, strict=True), 1):
         conditions = {
-            "seed": (head.casefold(), tail.casefold()) in seeds,
+            "seed": (triple.head.casefold(), triple.tail.casefold()) in seeds,
             "second_tail": relation.functional and clash,
-            "unknown_kind": matches_kinds(relation, head, tail, kinds) is not True,
+            "unknown_kind": matches_kinds(relation, triple.head, triple.tail, kinds) is not True,
         }
-        flags = tuple(flag for flag, is_set in conditions.items() if is_set)
-        prompt_positions = tuple(kept_prompts[prompt][0] for prompt in finders[i])
-        score = float(scores[i])
-        agreement = len(prompt_positions) / len(kept_prompts)
-        triple = HarvestedTriple(head, tail, score, semantic[i], fluency[i], rank, agreement, prompt_positions, flags)
-        triples.append(triple)
-    return Harvest(settings.variant, tuple(prompts), tuple(candidates), tuple(triples))
+        yield replace(triple, rank=rank, flags=tuple(flag for flag, is_set in conditions.items() if is_set))
 
 
 def mine_relation_prompts(
@@ -159,19 +175,19 @@ def mine_relation_prompts(
     candidates; pass them as ``mined`` to avoid mining them twice.
     """
     prompt = relation.prompt
-    pairs = relation.pairs
     setting = settings.prompts
     n = settings.max_prompts
     if settings.variant == "kbloom":
-        return prompt_mining.mine_prompts(prompt, pairs, models, setting=setting, n=n, choice=settings.prompt_choice)
+        choice = settings.prompt_choice
+        return prompt_mining.mine_prompts(prompt, relation.pairs, models, setting=setting, n=n, choice=choice)
     candidates: list[str] = []
     if setting != "initial" and models.paraphrase is not None:
-        candidates = bertnet_prompts.reword_prompt(prompt, pairs, models.paraphrase)
+        candidates = bertnet_prompts.reword_prompt(prompt, relation.pairs, models.paraphrase)
     elif setting != "initial":
         mined = mined or mine_relation_prompts(relation, models, replace(settings, variant="kbloom"))
-        candidates = bertnet_prompts.select_distinct(one.text for one in mined if one.text != prompt)
+        candidates = bertnet_prompts.select_distinct(other.text for other in mined if other.text != prompt)
     score = partial(_bertnet_pair_scores, models.masked)
-    return bertnet_prompts.mine_bertnet_prompts(prompt, pairs, candidates, score, setting=setting, n=n)
+    return bertnet_prompts.mine_bertnet_prompts(prompt, relation.pairs, candidates, score, setting=setting, n=n)
 
 
 def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, EntityPair]]) -> list[float]:
@@ -234,15 +250,16 @@ def matches_kinds(relation: Relation, head: str, tail: str, kinds: EntityKinds |
 
 
 class PromptQueries:
-    """Renders search queries as texts and runs them through a masked model."""
+    """Renders search queries as texts and runs them through a masked model.
 
-    def __init__(
-        self, model: MaskedLM, prompts: Sequence[str], words: Sequence[str], allowed: npt.NDArray[np.intp]
-    ) -> None:
+    ``allowed``: Positions of the model's vocabulary that entities may use; ``words``: the words there.
+    """
+
+    def __init__(self, model: MaskedLM, prompts: Sequence[str], allowed: npt.NDArray[np.intp]) -> None:
         self._model = model
-        self._words = words
         self._allowed = allowed
-        self._position = {word: position for position, word in enumerate(words)}
+        self.words = [model.vocabulary[position] for position in allowed]
+        self._position = {word: position for position, word in enumerate(self.words)}
         self._prompts = [as_sentence(prompt) for prompt in prompts]
         self._tail_first = [prompt.index(TAIL) < prompt.index(HEAD) for prompt in prompts]
 
@@ -260,7 +277,7 @@ class PromptQueries:
                     requests.setdefault(FillQuery(prompt, pair.shape, words[:position]), []).append((row, word))
         result = np.zeros((len(pairs), len(self._prompts)))
         queries = list(requests)
-        block_size = max(1, LOG_PROBS_PER_BATCH // max(1, len(self._words)))
+        block_size = max(1, LOG_PROBS_PER_BATCH // max(1, len(self.words)))
         for start in range(0, len(queries), block_size):
             block = queries[start : start + block_size]
             for query, log_probs in zip(block, self.log_probs(block), strict=True):
@@ -274,7 +291,7 @@ class PromptQueries:
         slots = []
         for query in queries:
             head_length, tail_length = query.shape
-            words = [self._words[word] for word in query.filled]
+            words = [self.words[word] for word in query.filled]
             words += [MASK_SLOT] * (head_length + tail_length - len(words))
             head = " ".join(words[:head_length])
             tail = " ".join(words[head_length:])
@@ -296,24 +313,31 @@ def score_pairs(
     Log-probabilities of words are those of the causal model. Without one, the masked model hides the words on the right
     for the ``printed`` fluency, and only the word itself for the other forms.
     """
+    n = len(candidates)
     pairs = [(pair.head, pair.tail) for pair in candidates]
-    texts = [as_sentence(fill_prompt(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
+    texts = prompt_mining.fill_pairs([relation.prompt], [*pairs, *relation.pairs])
     vectors = model.word_vectors(texts)
-    words = [[word.casefold() for word in item.words] for item in vectors]
-    weight_of = triple_scoring.fit_sentence_idf(words)
+    weight_of = triple_scoring.fit_sentence_idf(item.words for item in vectors)
+    sentences = _weigh_words(vectors, weight_of, settings.bm25)
+    distances = triple_scoring.semantic_distances(sentences[:n], sentences[n:], ground=settings.ground)
+    if causal is not None:
+        log_probs = [np.asarray([mean]) for mean in causal.mean_log_probs(texts[:n])]
+    else:
+        log_probs = model.word_log_probs(texts[:n], "left" if settings.fluency == "printed" else "both")
+    fluencies = [
+        triple_scoring.fluency(values, np.asarray([weight_of(word) for word in item.words]), settings.fluency)
+        for values, item in zip(log_probs, vectors[:n], strict=True)
+    ]
+    return distances, np.asarray(fluencies)
+
+
+def _weigh_words(
+    sentences: Sequence[WordVectors], weight_of: Callable[[str], float], form: WeightForm
+) -> list[ScoredSentence]:
+    """Sentences with the BM25 weights of their words."""
+    words = [[word.casefold() for word in sentence.words] for sentence in sentences]
     mean_length = float(np.mean([len(sentence) for sentence in words]))
     weights = [text_weights(sentence, weight_of, mean_length) for sentence in words]
-    if settings.bm25 == "corpus":
+    if form == "corpus":
         weights = triple_scoring.sum_weights(words, weights)
-    sentences = [ScoredSentence(mass, item.vectors) for mass, item in zip(weights, vectors, strict=True)]
-    costs = triple_scoring.semantic_distances(sentences[: len(pairs)], sentences[len(pairs) :], ground=settings.ground)
-    if causal is not None:
-        log_probs = [np.asarray([mean]) for mean in causal.mean_log_probs(texts[: len(pairs)])]
-    else:
-        context: WordContext = "left" if settings.fluency == "printed" else "both"
-        log_probs = model.word_log_probs(texts[: len(pairs)], context)
-    fluencies = [
-        triple_scoring.fluency(values, np.asarray([weight_of(word) for word in sentence]), settings.fluency)
-        for values, sentence in zip(log_probs, words[: len(pairs)], strict=True)
-    ]
-    return costs, np.asarray(fluencies)
+    return [ScoredSentence(mass, sentence.vectors) for mass, sentence in zip(weights, sentences, strict=True)]

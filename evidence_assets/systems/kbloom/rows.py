@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import polars as pl
 
 from evidence_assets.experiment.stage import StageOutput
+from evidence_assets.harvest.prompt_mining import MinedPrompt
 from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple
+from evidence_assets.harvest.tuple_search import ScoredPair
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
 from evidence_assets.systems.kbloom import VERSION
-from evidence_assets.systems.kbloom.harvesting import EntityKinds, Harvest, KBloomSettings
+from evidence_assets.systems.kbloom.harvesting import EntityKinds, Harvest, HarvestedTriple, KBloomSettings
 from evidence_assets.systems.kbloom.seeds import Relation
 
 LICENCE = "harvested from a model"
 
-Row = dict[str, Any]
+Row = dict[str, object]
 _RELATION_COLUMNS = ("collection", "prompt", "template", "inverse", "symmetric", "functional")
 
 
@@ -71,7 +72,7 @@ def hash_harvest_inputs(
     ``other_models``: Models other than the masked one and the encoder that write prompts.
     """
     has_kinds = bool(relation.head_kinds or relation.tail_kinds)
-    inputs: list[Any] = [[asdict(one) for one in settings]]
+    inputs: list[object] = [[asdict(one) for one in settings]]
     if has_kinds and kinds is not None:
         inputs.append(sorted((name, sorted(of_entity)) for name, of_entity in kinds.items()))
     return content_id(VERSION, relation.seed_hash, model, encoder, *inputs, *other_models)
@@ -87,54 +88,103 @@ def build_harvest_rows(
 
     Raises BadInput if a harvest is empty: the relation failed.
     """
-    prompts = list[Row]()
-    candidate_tuples = list[Row]()
-    triples = list[Row]()
-    lineage = list[Row]()
-    seeds = [_seed_id(relation, *pair) for pair in relation.pairs]
+    tables = _HarvestTables(relation, model)
     for harvest in harvests:
         if not harvest.triples:
             raise BadInput(
                 f"relation {relation.id!r}: {model} yields no pair. Its vocabulary has no candidate entity for this "
                 "prompt, or none of an allowed kind. Change the prompt or the allowed kinds, or use another model"
             )
-        ids = [content_id("prompt", relation.id, harvest.variant, prompt.text) for prompt in harvest.prompts]
-        kept_positions = [number for number, prompt in enumerate(harvest.prompts) if prompt.kept]
-        shared = {"relation_id": relation.id, "variant": harvest.variant}
-        origins = {"relation": relation.id, "relation_id": relation.id, "origin": harvest.variant, "model_id": model}
-        origins |= {"source": source, "licence": LICENCE}
-        for prompt_id, prompt in zip(ids, harvest.prompts, strict=True):
-            columns = _columns(prompt, "text", "weight", "bert_score", "ibleu", "certainty", "kept")
-            prompts.append(shared | columns | {"prompt_id": prompt_id, "input_hash": input_hash})
-            lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seeds]
-            lineage.append(edge("prompt", prompt_id, GENERATED, "model", model, model))
-        candidate_ids: dict[tuple[str, str], str] = {}
-        agreement = {(t.head, t.tail): t.agreement for t in harvest.triples}
-        for rank, candidate in enumerate(harvest.candidates, 1):
-            pair = (candidate.head, candidate.tail)
-            candidate_ids[pair] = content_id("candidate", relation.id, model, harvest.variant, *pair)
-            columns = _columns(candidate, "head", "tail", "log_likelihood")
-            columns |= {"shape": "{}-{}".format(*candidate.shape), "probability_rank": rank}
-            columns |= {"candidate_id": candidate_ids[pair], "model_id": model, "agreement": agreement.get(pair)}
-            candidate_tuples.append(shared | columns)
-        for triple in harvest.triples:
-            candidate_id = candidate_ids[triple.head, triple.tail]
-            triple_id = content_id("triple", triple.head, relation.id, triple.tail)
-            columns = _columns(triple, "head", "tail", "semantic", "fluency", "score", "rank", "agreement")
-            triples.append(columns | origins | {"triple_id": triple_id, "flags": list(triple.flags)})
-            prompt_positions = triple.found_by or kept_positions
-            lineage += [edge("candidate", candidate_id, DERIVED, "prompt", ids[n], ids[n]) for n in prompt_positions]
-            lineage.append(
-                edge("triple", triple_id, DERIVED, "candidate", candidate_id, candidate_id, triple.rank, triple.score)
+        tables.add_prompts(harvest, input_hash)
+        tables.add_candidates(harvest)
+        tables.add_triples(harvest, source)
+    metadata: dict[str, object] = {"prompts": len(harvests[0].kept_prompts), "candidates": len(tables.candidates)}
+    side_tables = {"prompts": tables.prompts, "candidate_tuples": tables.candidates}
+    return StageOutput(tables.triples, tables.lineage, metadata, reused=0, other_tables=side_tables)
+
+
+class _HarvestTables:
+    """Rows of the harvests of a relation by table, and their lineage."""
+
+    def __init__(self, relation: Relation, model: str) -> None:
+        self._relation = relation
+        self._model = model
+        self.prompts = list[Row]()
+        self.candidates = list[Row]()
+        self.triples = list[Row]()
+        self.lineage = list[Row]()
+
+    def add_prompts(self, harvest: Harvest, input_hash: str) -> None:
+        relation = self._relation
+        seed_ids = [_seed_id(relation, *pair) for pair in relation.pairs]
+        for prompt in harvest.prompts:
+            prompt_id = self._prompt_id(harvest, prompt)
+            self.prompts.append(
+                {
+                    "prompt_id": prompt_id,
+                    "relation_id": relation.id,
+                    "variant": harvest.variant,
+                    "input_hash": input_hash,
+                    **_columns(prompt, "text", "weight", "bert_score", "ibleu", "certainty", "kept"),
+                }
             )
-    triple_ids = dict.fromkeys(triple["triple_id"] for triple in triples)
-    lineage += [edge("triple", triple_id, GENERATED, "model", model, model) for triple_id in triple_ids]
-    metadata: dict[str, object] = {
-        "prompts": sum(p.kept for p in harvests[0].prompts),
-        "candidates": len(candidate_tuples),
-    }
-    side_tables = {"prompts": prompts, "candidate_tuples": candidate_tuples}
-    return StageOutput(triples, lineage, metadata, reused=0, other_tables=side_tables)
+            self.lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seed_ids]
+            self._add_origin("prompt", prompt_id)
+
+    def add_candidates(self, harvest: Harvest) -> None:
+        agreement = {(triple.head, triple.tail): triple.agreement for triple in harvest.triples}
+        for rank, candidate in enumerate(harvest.candidates, 1):
+            self.candidates.append(
+                {
+                    "candidate_id": self._candidate_id(harvest, candidate),
+                    "relation_id": self._relation.id,
+                    "variant": harvest.variant,
+                    "model_id": self._model,
+                    "shape": "{}-{}".format(*candidate.shape),
+                    "probability_rank": rank,
+                    "agreement": agreement.get((candidate.head, candidate.tail)),
+                    **_columns(candidate, "head", "tail", "log_likelihood"),
+                }
+            )
+
+    def add_triples(self, harvest: Harvest, source: str) -> None:
+        relation_id = self._relation.id
+        prompt_ids = {prompt.text: self._prompt_id(harvest, prompt) for prompt in harvest.prompts}
+        previous_ids = {triple["triple_id"] for triple in self.triples}
+        for triple in harvest.triples:
+            triple_id = content_id("triple", triple.head, relation_id, triple.tail)
+            self.triples.append(
+                {
+                    "triple_id": triple_id,
+                    "relation": relation_id,
+                    "relation_id": relation_id,
+                    "origin": harvest.variant,
+                    "model_id": self._model,
+                    "source": source,
+                    "licence": LICENCE,
+                    "flags": list(triple.flags),
+                    **_columns(triple, "head", "tail", "semantic", "fluency", "score", "rank", "agreement"),
+                }
+            )
+            candidate = self._candidate_id(harvest, triple)
+            for prompt in triple.found_by or harvest.kept_prompts:
+                prompt_id = prompt_ids[prompt.text]
+                self.lineage.append(edge("candidate", candidate, DERIVED, "prompt", prompt_id, prompt_id))
+            derivation = edge(
+                "triple", triple_id, DERIVED, "candidate", candidate, candidate, triple.rank, triple.score
+            )
+            self.lineage.append(derivation)
+            if triple_id not in previous_ids:
+                self._add_origin("triple", triple_id)
+
+    def _add_origin(self, kind: str, row_id: str) -> None:
+        self.lineage.append(edge(kind, row_id, GENERATED, "model", self._model, self._model))
+
+    def _prompt_id(self, harvest: Harvest, prompt: MinedPrompt) -> str:
+        return content_id("prompt", self._relation.id, harvest.variant, prompt.text)
+
+    def _candidate_id(self, harvest: Harvest, pair: ScoredPair | HarvestedTriple) -> str:
+        return content_id("candidate", self._relation.id, self._model, harvest.variant, pair.head, pair.tail)
 
 
 def select_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:
@@ -144,24 +194,26 @@ def select_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: st
     harvested for the inverse relation; ``reversed``: the relation is not symmetric but both directions were harvested,
     so one of them is doubtful.
     """
-    members = build_relations(seeds.filter(pl.col("collection") == collection))
-    rows = triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in members]))
-    directions = {one.id: Direction(one.symmetric, one.inverse) for one in members}
-    facts: list[Triple] = list(rows.select("head", "relation", "tail").iter_rows())
-    fact_counts = Counter(canonical_triple(fact, directions) for fact in facts)
-    directed_facts = {(head.casefold(), relation, tail.casefold()) for head, relation, tail in facts}
+    relations = build_relations(seeds.filter(pl.col("collection") == collection))
+    directions = {relation.id: Direction(relation.symmetric, relation.inverse) for relation in relations}
+    rows = triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in(list(directions)))
+    columns = rows.select("head", "relation", "tail").iter_rows()
+    facts = [(head.casefold(), relation, tail.casefold()) for head, relation, tail in columns]
+    flags = map(list.__add__, rows["flags"].to_list(), _flag_reverses(facts, directions))
+    return rows.with_columns(pl.Series("flags", flags, dtype=rows.schema["flags"]))
 
-    def flags(fact: Triple) -> list[str]:
-        head = fact[0].casefold()
-        relation = fact[1]
-        tail = fact[2].casefold()
-        if (tail, relation, head) in directed_facts and head != tail:
-            return ["both_ways" if directions[relation].symmetric else "reversed"]
-        by_inverse = not directions[relation].symmetric and fact_counts[canonical_triple(fact, directions)] > 1
-        return ["by_inverse"] if by_inverse else []
 
-    flagged = [[*search_flags, *flags(fact)] for search_flags, fact in zip(rows["flags"], facts, strict=True)]
-    return rows.with_columns(pl.Series("flags", flagged, dtype=rows.schema["flags"]))
+def _flag_reverses(facts: Sequence[Triple], directions: Mapping[str, Direction]) -> Iterator[list[str]]:
+    """Flags of each fact, in lower case."""
+    distinct_facts = set(facts)
+    forms = [canonical_triple(fact, directions) for fact in facts]
+    counts = Counter(forms)
+    for (head, relation, tail), form in zip(facts, forms, strict=True):
+        is_symmetric = directions[relation].symmetric
+        if head != tail and (tail, relation, head) in distinct_facts:
+            yield ["both_ways" if is_symmetric else "reversed"]
+        else:
+            yield ["by_inverse"] if counts[form] > 1 and not is_symmetric else []
 
 
 def _columns(record: object, *names: str) -> Row:

@@ -7,7 +7,7 @@ the control: the model never read them, so it must not recover them above chance
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +49,11 @@ def measure_control(
     directions = {relation.id: Direction(symmetric=relation.symmetric)}
 
     def canonical(facts: Iterable[Triple]) -> set[Triple]:
-        return {canonical_triple(fact, directions) for fact in facts}
+        return {canonical_triple(fact, directions) for fact in facts if fact[1] == relation.id}
 
-    stated_set, held_out_set, harvested_set = map(canonical, (stated_facts, held_out_facts, harvested_facts))
+    stated_set = canonical(stated_facts)
+    held_out_set = canonical(held_out_facts)
+    harvested_set = canonical(harvested_facts)
     corpus_facts = stated_set | held_out_set
     heads = Counter(fact[0] for fact in corpus_facts)
     tails = Counter(fact[2] for fact in corpus_facts)
@@ -69,7 +71,7 @@ def build_sample_rows(
     *,
     stated_facts: Sequence[Triple],
     held_out_facts: Sequence[Triple],
-    known_entities: Iterable[str] = (),
+    known_entities: Collection[str] = (),
 ) -> list[Row]:
     """Rows for every collection, and for every relation with stated facts other than its seeds.
 
@@ -78,42 +80,53 @@ def build_sample_rows(
     over them, and the control over all its held-out facts together.
     """
     rows = list[Row]()
-    reference = set(known_entities)
     for collection, relations in harvest.collections.items():
-        values: dict[str, dict[str, list[float]]] = {origin: defaultdict(list) for origin in harvest.selectors}
-        controls: dict[str, list[Control]] = {origin: [] for origin in harvest.selectors}
-        for relation in sorted(relations, key=lambda relation: relation.id):
-            truths, hidden = ([f for f in facts if f[1] == relation.id] for facts in (stated_facts, held_out_facts))
-            seeds = [(head, relation.id, tail) for head, tail in relation.pairs]
-            directions = {relation.id: Direction(symmetric=relation.symmetric)}
-            for origin in harvest.selectors:
-                facts: list[Triple] = [(head, relation.id, tail) for head, tail in harvest.pairs(origin, relation)]
-                hits, n_truths = judge_relevance(facts, truths, exclude=seeds, directions=directions)
-                if not n_truths:
+        shares: dict[str, dict[str, list[float]]] = {}
+        for origin in harvest.selectors:
+            shares[origin] = defaultdict(list)
+            controls = list[Control]()
+            for relation in sorted(relations, key=lambda relation: relation.id):
+                facts = [(head, relation.id, tail) for head, tail in harvest.pairs(origin, relation)]
+                estimates = _estimate_hits(relation, facts, stated_facts)
+                if not estimates:
                     continue
-                control = measure_control(relation, facts, truths, hidden)
-                estimates = {
-                    f"precision@{PRECISION_CUTOFF}": _share(sum(hits[:PRECISION_CUTOFF]), PRECISION_CUTOFF),
-                    "r_precision": _share(sum(hits[:n_truths]), n_truths),
-                    "recall": _share(sum(hits), n_truths),
-                }
-                size = size_metrics(harvest.select_triples(origin, [relation]), "extracted_facts", reference)
-                metrics = estimates | _control_metrics([control]) | size
+                controls.append(measure_control(relation, facts, stated_facts, held_out_facts))
+                size = size_metrics(harvest.select_triples(origin, [relation]), "extracted_facts", known_entities)
+                metrics = estimates | _control_metrics(controls[-1:]) | size
                 rows += harvest.build_rows(relation.id, origin, metrics, kind="relation")
-                controls[origin].append(control)
                 for metric, estimate in estimates.items():
-                    values[origin][metric].append(estimate.value)
-        for origin, shares_of_origin in values.items():
-            means = {metric: bootstrap(shares, resamples=1000) for metric, shares in shares_of_origin.items()}
-            rows += harvest.build_rows(collection, origin, means | _control_metrics(controls[origin]))
-        first, *others = values
-        comparisons = {
-            f"{metric}_over_{harvest.selectors[other]}": paired_bootstrap(shares, values[other][metric])
-            for other in others
-            for metric, shares in values[first].items()
-        }
-        rows += harvest.build_rows(collection, first, comparisons)
+                    shares[origin][metric].append(estimate.value)
+            means = {metric: bootstrap(values, resamples=1000) for metric, values in shares[origin].items()}
+            rows += harvest.build_rows(collection, origin, means | _control_metrics(controls))
+        rows += harvest.build_rows(collection, next(iter(shares)), _compare_origins(shares, harvest.selectors))
     return rows
+
+
+def _compare_origins(
+    shares: Mapping[str, Mapping[str, Sequence[float]]], selectors: Mapping[str, str]
+) -> dict[str, Estimate]:
+    """Differences of the first origin to each of the others, over the relations."""
+    first, *others = shares
+    return {
+        f"{metric}_over_{selectors[other]}": paired_bootstrap(values, shares[other][metric])
+        for other in others
+        for metric, values in shares[first].items()
+    }
+
+
+def _estimate_hits(relation: Relation, facts: Sequence[Triple], stated_facts: Iterable[Triple]) -> dict[str, Estimate]:
+    """Precision and recall of ranked facts without seeds; empty if no other fact of the relation is stated."""
+    seeds = [(head, relation.id, tail) for head, tail in relation.pairs]
+    truths = [fact for fact in stated_facts if fact[1] == relation.id]
+    directions = {relation.id: Direction(symmetric=relation.symmetric)}
+    hits, n_truths = judge_relevance(facts, truths, exclude=seeds, directions=directions)
+    if not n_truths:
+        return {}
+    return {
+        f"precision@{PRECISION_CUTOFF}": _share(sum(hits[:PRECISION_CUTOFF]), PRECISION_CUTOFF),
+        "r_precision": _share(sum(hits[:n_truths]), n_truths),
+        "recall": _share(sum(hits), n_truths),
+    }
 
 
 def _share(count: int, total: int) -> Estimate:

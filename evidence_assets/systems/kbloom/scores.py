@@ -5,17 +5,15 @@ Scores are shares where the paper prints percentages, and pool all relations of 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, product
 from math import nan, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
@@ -23,10 +21,11 @@ from evidence_assets.benchmarks.graphs.formats import find_format
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, normal, without_interval
 from evidence_assets.experiment.scores.scoring import metric_rows
-from evidence_assets.harvest.prompt_mining import EntityPair
+from evidence_assets.harvest.prompt_mining import EntityPair, Floats
 from evidence_assets.harvest.triple_metrics import (
     MatchRule,
     Spread,
+    Triple,
     list_entities,
     novelty,
     reference_accuracy,
@@ -41,8 +40,8 @@ from evidence_assets.text.words import name_key
 if TYPE_CHECKING:  # it imports torch
     from evidence_assets.models.sequence_models import TextLikelihood
 
-Row = dict[str, Any]
-Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
+Row = dict[str, object]
+Encode = Callable[[Sequence[str]], Floats]
 MAX_REFERENCE_TUPLES = 20_000
 """Reference tuples per relation: as many as 200 rounds of 100 can draw. Larger references are thinned."""
 INSPECTED_RELATION = "UsedFor"
@@ -76,13 +75,13 @@ class Reference(BaseModel):
         """Head and tail of every reference tuple by relation id, without tuples labelled false."""
         files = [raw / path for path in self.paths]
         if self.format == LAMA:
-            facts = ((relation, head, tail) for head, relation, tail in read_lama_facts(files[0]))
+            facts: Iterable[Triple] = read_lama_facts(files[0])
         else:
-            facts = ((fact.relation, fact.head, fact.tail) for fact in find_format(self.format, files).read(*files))
-        pairs: dict[str, list[EntityPair]] = defaultdict(list)
-        for relation, head, tail in facts:
-            pairs[relation].append((head, tail))
-        return dict(pairs)
+            facts = ((fact.head, fact.relation, fact.tail) for fact in find_format(self.format, files).read(*files))
+        pairs: dict[str, list[EntityPair]] = {}
+        for head, relation, tail in facts:
+            pairs.setdefault(relation, []).append((head, tail))
+        return pairs
 
 
 @cache
@@ -104,8 +103,9 @@ class HarvestedRelations:
 
     @property
     def collections(self) -> dict[str, list[Relation]]:
+        """Relations of each collection, by name."""
         names = sorted({relation.collection for relation in self.relations})
-        return {name: [one for one in self.relations if one.collection == name] for name in names}
+        return {name: [relation for relation in self.relations if relation.collection == name] for name in names}
 
     @cached_property
     def model_id(self) -> str:
@@ -113,8 +113,8 @@ class HarvestedRelations:
 
     def select_triples(self, origin: str, relations: Sequence[Relation]) -> pl.DataFrame:
         """Triples of one origin and these relations."""
-        is_selected = (pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in relations])
-        return self.triples.filter(is_selected)
+        ids = [relation.id for relation in relations]
+        return self.triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in(ids))
 
     def pairs(self, origin: str, relation: Relation) -> list[EntityPair]:
         """Head and tail of one origin's triples of a relation, best first."""
@@ -135,30 +135,33 @@ class HarvestedRelations:
         return metric_rows(scope, self.selectors[origin], by, self.model_id, estimates, kind=kind)
 
 
-def size_metrics(triples: pl.DataFrame, facts_metric: str, reference: set[str] | None = None) -> dict[str, Estimate]:
+def estimate_exactly(values: Mapping[str, float], n: int) -> dict[str, Estimate]:
+    """Estimates of these values of n items, without intervals."""
+    return {metric: without_interval(value, n) for metric, value in values.items()}
+
+
+def size_metrics(triples: pl.DataFrame, facts_metric: str, reference: Collection[str] = ()) -> dict[str, Estimate]:
     """Metrics that need no known facts: size, diversity, novelty and agreement of the prompts."""
     pairs: list[EntityPair] = list(triples.select("head", "tail").iter_rows())
     if not pairs:
         return {}
-    counts = {"tuples": len(pairs), facts_metric: 2 * len(pairs), "diversity": len(list_entities(pairs))}
-    values: dict[str, float] = dict(counts)
+    n = len(pairs)
+    values: dict[str, float] = {"tuples": n, facts_metric: 2 * n, "diversity": len(list_entities(pairs))}
     if reference:
         values["novelty"] = novelty(pairs, reference) / 100
     agreements = triples["agreement"].drop_nulls()
     if len(agreements):
         values["agreement"] = float(agreements.to_numpy().mean())
-    return {metric: without_interval(value, len(pairs)) for metric, value in values.items()}
+    return estimate_exactly(values, n)
 
 
 def build_size_rows(harvest: HarvestedRelations) -> list[Row]:
     """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities) and ``agreement``."""
-    return [
-        row
-        for collection, members in harvest.collections.items()
-        for origin in harvest.selectors
-        for metrics in [size_metrics(harvest.select_triples(origin, members), "fact_count")]
-        for row in harvest.build_rows(collection, origin, metrics)
-    ]
+    rows: list[Row] = []
+    for (collection, relations), origin in product(harvest.collections.items(), harvest.selectors):
+        metrics = size_metrics(harvest.select_triples(origin, relations), "fact_count")
+        rows += harvest.build_rows(collection, origin, metrics)
+    return rows
 
 
 def build_reference_rows(
@@ -173,41 +176,53 @@ def build_reference_rows(
     no other variant found. Intervals hold 95 % of the draws. Relations without reference tuples count for novelty and
     size only.
     """
-    reference_entities = list_entities(pair for pairs in reference_pairs.values() for pair in pairs)
+    reference_entities = list_entities(chain.from_iterable(reference_pairs.values()))
     reference_keys = {name_key(entity) for entity in reference_entities}
-    covered = [relation for relation in harvest.relations if reference_pairs.get(relation.id)]
-    reference_vectors = {r.id: encode(harvest.verbalise(r, _thin_pairs(reference_pairs[r.id]))) for r in covered}
+    reference_vectors = {
+        relation.id: encode(harvest.verbalise(relation, _thin_pairs(reference_pairs[relation.id])))
+        for relation in harvest.relations
+        if reference_pairs.get(relation.id)
+    }
     rows: list[Row] = []
     for origin in harvest.selectors:
-        pairs = {one.id: harvest.pairs(origin, one) for one in harvest.relations}
-        pooled = [pair for values in pairs.values() for pair in values]
-        if not pooled:
+        pairs = [pair for relation in harvest.relations for pair in harvest.pairs(origin, relation)]
+        if not pairs:
             continue
-        spreads: dict[str, list[tuple[int, Spread]]] = {}
-        for relation in (relation for relation in covered if pairs[relation.id]):
-            vectors = encode(harvest.verbalise(relation, pairs[relation.id]))
-            others = [name for name in harvest.selectors if name != origin]
-            other_pairs = {pair for name in others for pair in harvest.pairs(name, relation)}
-            is_novel = [bool(others) and pair not in other_pairs for pair in pairs[relation.id]]
-            comparisons: list[tuple[str, npt.NDArray[np.floating], MatchRule]] = [
-                ("accuracy", vectors, "share"),
-                ("accuracy_maximum", vectors, "maximum"),
-                ("novel_only_precision", vectors[is_novel], "maximum"),
-            ]
-            for metric, compared, rule in comparisons:
-                if len(compared):
-                    spread = reference_accuracy(compared, reference_vectors[relation.id], rule)
-                    spreads.setdefault(metric, []).append((len(compared), spread))
-        keyed = [(name_key(head), name_key(tail)) for head, tail in pooled]
-        estimates = {
-            "fact_count": without_interval(2 * len(pooled), len(pooled)),
-            "diversity": without_interval(len(list_entities(pooled)), len(pooled)),
-            "novelty": without_interval(novelty(pooled, reference_entities) / 100, len(pooled)),
-            "novelty_by_entity": without_interval(novelty(keyed, reference_keys) / 100, len(pooled)),
+        keys = [(name_key(head), name_key(tail)) for head, tail in pairs]
+        values = {
+            "fact_count": 2 * len(pairs),
+            "diversity": len(list_entities(pairs)),
+            "novelty": novelty(pairs, reference_entities) / 100,
+            "novelty_by_entity": novelty(keys, reference_keys) / 100,
         }
-        accuracies = {name: _pool_accuracies(values) for name, values in spreads.items()}
-        rows += harvest.build_rows(reference, origin, estimates | accuracies)
+        accuracies = _compare_with_references(harvest, origin, reference_vectors, encode)
+        rows += harvest.build_rows(reference, origin, estimate_exactly(values, len(pairs)) | accuracies)
     return rows
+
+
+def _compare_with_references(
+    harvest: HarvestedRelations, origin: str, reference_vectors: Mapping[str, Floats], encode: Encode
+) -> dict[str, Estimate]:
+    """Accuracies of one origin over the relations with reference tuples."""
+    spreads: dict[str, list[tuple[int, Spread]]] = {}
+    others = [name for name in harvest.selectors if name != origin]
+    for relation in harvest.relations:
+        pairs = harvest.pairs(origin, relation)
+        if not pairs or relation.id not in reference_vectors:
+            continue
+        vectors = encode(harvest.verbalise(relation, pairs))
+        other_pairs = {pair for name in others for pair in harvest.pairs(name, relation)}
+        is_novel = [bool(others) and pair not in other_pairs for pair in pairs]
+        comparisons: list[tuple[str, Floats, MatchRule]] = [
+            ("accuracy", vectors, "share"),
+            ("accuracy_maximum", vectors, "maximum"),
+            ("novel_only_precision", vectors[is_novel], "maximum"),
+        ]
+        for metric, compared, rule in comparisons:
+            if len(compared):
+                spread = reference_accuracy(compared, reference_vectors[relation.id], rule)
+                spreads.setdefault(metric, []).append((len(compared), spread))
+    return {metric: _pool_accuracies(parts) for metric, parts in spreads.items()}
 
 
 def _thin_pairs(pairs: Sequence[EntityPair]) -> list[EntityPair]:
@@ -234,27 +249,33 @@ def build_judgement_rows(harvest: HarvestedRelations, judges: Sequence[LanguageM
     ``exact_agreement`` compare the first two judges on the statements that both judged.
     """
     rows: list[Row] = []
-    for (collection, members), origin in product(harvest.collections.items(), harvest.selectors):
-        texts = [harvest.verbalise(one, harvest.non_seed_pairs(origin, one)) for one in members]
-        statements = list(dict.fromkeys(chain.from_iterable(texts)))
-        judgements: list[dict[str, bool]] = []
-        for judge in judges if statements else ():
-            verdicts = zip(statements, JUDGE.ask(judge, statements), strict=True)
-            judgements.append({text: verdict for text, verdict in verdicts if isinstance(verdict, bool)})
-            by_relation = [[judgements[-1][t] for t in of_relation if t in judgements[-1]] for of_relation in texts]
-            if any(by_relation):
+    for (collection, relations), origin in product(harvest.collections.items(), harvest.selectors):
+        texts = [harvest.verbalise(relation, harvest.non_seed_pairs(origin, relation)) for relation in relations]
+        statements = list(chain.from_iterable(texts))
+        verdicts = [_judge_statements(judge, statements) for judge in judges]
+        for judge, of_judge in zip(judges, verdicts, strict=True):
+            by_relation = [[of_judge[text] for text in part if text in of_judge] for part in texts]
+            if of_judge:
                 estimates = _precision_estimates(sampled_precision(by_relation), sum(map(len, by_relation)))
                 rows += harvest.build_rows(collection, origin, estimates, by=judge.model_id)
-        if len(judgements) > 1:
-            first, second = judgements[:2]
-            both_judged = [(first[t], second[t]) for t in chain.from_iterable(texts) if t in first and t in second]
-            estimates = _agreement_estimates(both_judged) if both_judged else {}
-            rows += harvest.build_rows(collection, origin, estimates, by=judges[0].model_id)
+        if len(verdicts) > 1:
+            first, second = verdicts[:2]
+            both = [(first[text], second[text]) for text in statements if text in first and text in second]
+            rows += harvest.build_rows(collection, origin, _agreement_estimates(both), by=judges[0].model_id)
     return rows
 
 
+def _judge_statements(judge: LanguageModel, statements: Sequence[str]) -> dict[str, bool]:
+    """Usable verdicts on the distinct statements."""
+    distinct = list(dict.fromkeys(statements))
+    replies = zip(distinct, JUDGE.ask(judge, distinct), strict=True)
+    return {text: reply for text, reply in replies if isinstance(reply, bool)}
+
+
 def _agreement_estimates(verdicts: Sequence[tuple[bool, bool]]) -> dict[str, Estimate]:
-    """Agreement of two judges."""
+    """Agreement of two judges; empty without verdicts."""
+    if not verdicts:
+        return {}
     from sklearn.metrics import cohen_kappa_score
 
     is_defined = len(set(chain.from_iterable(verdicts))) > 1
@@ -267,7 +288,7 @@ def _precision_estimates(spread: Spread, n: int) -> dict[str, Estimate]:
     """Precision and its complement; without an interval if all experiments draw the same tuples."""
     shares = {"precision": spread.mean / 100, "noisy_percent": 1 - spread.mean / 100}
     if not spread.deviation:
-        return {metric: without_interval(share, n) for metric, share in shares.items()}
+        return estimate_exactly(shares, n)
     return {metric: normal(share, spread.deviation / 100, n) for metric, share in shares.items()}
 
 
@@ -281,30 +302,48 @@ def build_inspection_rows(
     decimals and to one. ``pairs_with_higher_bartscore``: number of ranks at which the mean over the seeds is higher
     than in the other harvest.
     """
+    relation = next((relation for relation in harvest.relations if relation.id == INSPECTED_RELATION), None)
+    if relation is None:
+        return []
     rows: list[Row] = []
-    for relation in (one for one in harvest.relations if one.id == INSPECTED_RELATION):
-        ratings: dict[str, npt.NDArray[np.floating]] = {}
-        for origin in harvest.selectors:
-            texts = harvest.verbalise(relation, harvest.non_seed_pairs(origin, relation)[:INSPECTED_TUPLES])
-            if texts and judges:
-                n_correct = sum(verdict is True for verdict in JUDGE.ask(judges[0], texts))
-                estimates = {
-                    f"correct_of_{INSPECTED_TUPLES}:{INSPECTED_RELATION}": without_interval(n_correct, len(texts))
-                }
-                rows += harvest.build_rows(relation.collection, origin, estimates, by=judges[0].model_id)
-            if texts and likelihood is not None:
-                seed_texts = harvest.verbalise(relation, relation.pairs)
-                text_pairs = [(seed_text, text) for text in texts for seed_text in seed_texts]
-                ratings[origin] = scores = likelihood.score(text_pairs).reshape(len(texts), -1).astype(float)
-                values = {"mean": float(scores.mean())}
-                for name, value in (("max", float(scores.max())), ("min", float(scores.min()))):
-                    values |= {f"{name}:range": round(value, 2), f"{name}:rounded": round(value, 1)}
-                estimates = {f"bartscore_{name}": without_interval(value, len(texts)) for name, value in values.items()}
-                rows += harvest.build_rows(relation.collection, origin, estimates, by=likelihood.model_id)
-        if likelihood is not None and len(ratings) == 2:
-            first_means, second_means = (scores_of_origin.mean(axis=1) for scores_of_origin in ratings.values())
-            count = min(len(first_means), len(second_means))
-            n_higher = int((first_means[:count] > second_means[:count]).sum())
-            estimates = {"pairs_with_higher_bartscore": without_interval(n_higher, count)}
-            rows += harvest.build_rows(relation.collection, next(iter(ratings)), estimates, by=likelihood.model_id)
+    best_texts = {
+        origin: harvest.verbalise(relation, harvest.non_seed_pairs(origin, relation)[:INSPECTED_TUPLES])
+        for origin in harvest.selectors
+    }
+    for origin, texts in best_texts.items():
+        if texts and judges:
+            n_correct = sum(verdict is True for verdict in JUDGE.ask(judges[0], texts))
+            estimates = estimate_exactly({f"correct_of_{INSPECTED_TUPLES}:{INSPECTED_RELATION}": n_correct}, len(texts))
+            rows += harvest.build_rows(relation.collection, origin, estimates, by=judges[0].model_id)
+    if likelihood is not None:
+        rows += _build_likelihood_rows(harvest, relation, best_texts, likelihood)
     return rows
+
+
+def _build_likelihood_rows(
+    harvest: HarvestedRelations, relation: Relation, best_texts: Mapping[str, Sequence[str]], likelihood: TextLikelihood
+) -> list[Row]:
+    rows: list[Row] = []
+    seed_texts = harvest.verbalise(relation, relation.pairs)
+    means = list[Floats]()
+    for origin, texts in best_texts.items():
+        if texts:
+            scores = likelihood.score([(seed_text, text) for text in texts for seed_text in seed_texts])
+            ratings = scores.reshape(len(texts), -1).astype(float)
+            means.append(ratings.mean(axis=1))
+            estimates = estimate_exactly(_summarise_ratings(ratings), len(texts))
+            rows += harvest.build_rows(relation.collection, origin, estimates, by=likelihood.model_id)
+    if len(means) == 2:
+        count = min(map(len, means))
+        n_higher = int((means[0][:count] > means[1][:count]).sum())
+        estimates = estimate_exactly({"pairs_with_higher_bartscore": n_higher}, count)
+        rows += harvest.build_rows(relation.collection, next(iter(best_texts)), estimates, by=likelihood.model_id)
+    return rows
+
+
+def _summarise_ratings(ratings: Floats) -> dict[str, float]:
+    values = {"bartscore_mean": float(ratings.mean())}
+    for name, value in (("max", float(ratings.max())), ("min", float(ratings.min()))):
+        values[f"bartscore_{name}:range"] = round(value, 2)
+        values[f"bartscore_{name}:rounded"] = round(value, 1)
+    return values

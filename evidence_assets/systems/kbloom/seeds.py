@@ -35,7 +35,7 @@ PACKAGED_RELATIONS = Path(__file__).with_name("relations")
 """Folders of the packaged seed files, one per collection."""
 
 
-def _with_slots(text: str, info: ValidationInfo) -> str:
+def _with_slots(text: str, info: ValidationInfo[object]) -> str:
     if fault := find_slot_error(text):
         raise ValueError(fault.replace("the prompt", f"the {info.field_name}"))
     return text
@@ -164,14 +164,19 @@ def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
     try:
         return TypeAdapter(Relation).validate_python({"template": fields.get("prompt"), **fields}), root
     except ValidationError as invalid:
-        error = invalid.errors()[0]
-        name = str(error["loc"][0])
-        message = error["msg"].removeprefix("Value error, ")
-        if error["type"] == "unexpected_keyword_argument":
-            message = f"is not a key of a seed file{did_you_mean(name, Relation.__dataclass_fields__)}"
-        elif error["type"] == "missing":
-            message = "is missing; add it" if len(error["loc"]) == 1 else "write each seed as [head, tail]"
-        raise BadInput(message, file=path, line=_find_line(root, *error["loc"]), field=name) from invalid
+        raise _locate_error(invalid, root, path) from invalid
+
+
+def _locate_error(invalid: ValidationError, root: yaml.Node, path: Path) -> BadInput:
+    """The first error of a seed file, with its line and field."""
+    error = invalid.errors()[0]
+    name = str(error["loc"][0])
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "unexpected_keyword_argument":
+        message = f"is not a key of a seed file{did_you_mean(name, Relation.__dataclass_fields__)}"
+    elif error["type"] == "missing":
+        message = "is missing; add it" if len(error["loc"]) == 1 else "write each seed as [head, tail]"
+    return BadInput(message, file=path, line=_find_line(root, *error["loc"]), field=name)
 
 
 def _find_line(node: yaml.Node, *path: str | int) -> int:

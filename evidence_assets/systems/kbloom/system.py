@@ -6,16 +6,15 @@ K-Bloom's only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from evidence_assets import profiles
 from evidence_assets.experiment.methods import NoSettings, ScoreTarget, StagesMethod
 from evidence_assets.experiment.solvers import find_pool, open_language_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.models.registry import (
     MASKED_LM_ASSET,
@@ -30,6 +29,8 @@ from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reproduction.published_figures import add_published_figures
 from evidence_assets.systems.kbloom import VERSION, rows, scores
 from evidence_assets.systems.kbloom.harvesting import (
+    EntityKinds,
+    Harvest,
     KBloomSettings,
     check_kinds,
     check_seeds,
@@ -39,12 +40,12 @@ from evidence_assets.systems.kbloom.harvesting import (
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, read_entity_names
 from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, read_facts
 from evidence_assets.systems.kbloom.scores import Reference, load_references
+from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, StatementForm, reword_statements
 
 SEED_ASSET = "knowledge/seeds"
 SEED_FOLDER_ASSET = "raw/seeds"
 """Assets of the seeds of each relation and of the folder of seed files."""
-ALL_SEEDS = StageInput(SEED_ASSET, "every")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,12 @@ class HarvestSettings(KBloomSettings):
     @property
     def references(self) -> list[Reference]:
         """Reference tuples for the collections."""
-        return [one for one in load_references().values() if one.collection in self.collections]
+        return [reference for reference in load_references().values() if reference.collection in self.collections]
+
+    @property
+    def scored_collections(self) -> tuple[str, ...]:
+        """Collections with scores of their own."""
+        return () if self.truth else self.collections
 
     @property
     def harvests(self) -> list[KBloomSettings]:
@@ -78,93 +84,143 @@ class HarvestSettings(KBloomSettings):
         return [kbloom, replace(kbloom, variant="bertnet")] if self.baseline else [kbloom]
 
 
-def _defaults(profile: Profile) -> Mapping[str, Any]:
-    harvesting = profile.harvesting
-    # The word vectors of the sample's small model carry little meaning: chosen on one half of the sample's relations.
-    is_sample_model = profile.masked_model.name == SAMPLE_MASKED_LM
-    return {
-        "n": harvesting.n,
-        "max_prompts": harvesting.prompts,
-        "collections": harvesting.collections,
-        "truth": harvesting.truth,
-        "fluency": harvesting.fluency or ("probability" if is_sample_model else "corrected"),
-        "final": harvesting.final or ("fluency" if is_sample_model else "printed"),
-    }
+class KBloom(StagesMethod[HarvestSettings]):
+    """K-Bloom and, beside it, BertNet's way: triples harvested from a masked language model."""
 
+    name = "kbloom"
+    version = VERSION
+    prompted_tasks = (JUDGE, REWORD)
+    settings_class = HarvestSettings
+    model_kinds = ("masked_model",)
 
-@dataclass(frozen=True)
-class _Stages:
-    """The stages of one variant."""
-
-    variant: Variant
-    settings: HarvestSettings
+    @classmethod
+    def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
+        harvesting = profile.harvesting
+        # The word vectors of the sample's small model carry little meaning: chosen on one half of the sample's
+        # relations.
+        is_sample_model = profile.masked_model.name == SAMPLE_MASKED_LM
+        return {
+            "n": harvesting.n,
+            "max_prompts": harvesting.prompts,
+            "collections": harvesting.collections,
+            "truth": harvesting.truth,
+            "fluency": harvesting.fluency or ("probability" if is_sample_model else "corrected"),
+            "final": harvesting.final or ("fluency" if is_sample_model else "printed"),
+        }
 
     @property
-    def harvest_asset(self) -> str:
-        return f"{self.variant.key}/harvest"
+    def score_targets(self) -> Sequence[ScoreTarget]:
+        """The collections with scores of a harvest, and the references that they are compared with."""
+        settings = self.settings
+        by_models = {"kappa", "exact_agreement"} if len(_judge_settings()) > 1 else set[str]()
+        if _judge_settings():
+            n_correct = f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}"
+            by_models |= {"precision", "noisy_percent", n_correct}
+        if profiles.load().harvesting.likelihood is not None:
+            extremes = {f"bartscore_{end}:{rounding}" for end in ("max", "min") for rounding in ("range", "rounded")}
+            by_models |= {"bartscore_mean", *extremes, *(["pairs_with_higher_bartscore"] if settings.baseline else [])}
+        of_collection = frozenset({"tuples", "fact_count", "diversity", "agreement"} | by_models)
+        novel_only = ["novel_only_precision"] if settings.baseline else []
+        of_reference = frozenset({"fact_count", "diversity", "novelty", "accuracy", "accuracy_maximum", *novel_only})
+        seed_note = "the seed files of {} (systems/kbloom/relations, or your own)"
+        return [
+            *(ScoreTarget(name, of_collection, seed_note.format(name)) for name in settings.scored_collections),
+            *(ScoreTarget(reference.name, of_reference, reference.contents) for reference in settings.references),
+        ]
 
-    @property
-    def selectors(self) -> dict[str, str]:
-        """The selector that the scores of each origin name."""
-        first, *others = (one.variant for one in self.settings.harvests)
-        names = {first: self.variant.name} | {other: other for other in others}
-        return {origin: self.variant.with_models(name, separator="@") for origin, name in names.items()}
+    def build_stages(self) -> list[Stage]:
+        settings = self.settings
+        inputs = [StageInput(SEED_ASSET), StageInput(self.variant.with_models(MASKED_LM_ASSET, ["masked_model"]))]
+        harvest = Stage(
+            self._harvest_asset,
+            "triples",
+            self._make_harvest,
+            "Triples of one relation, with their prompts and candidate tuples.",
+            [*inputs, StageInput(settings.kinds)] if settings.kinds else inputs,
+            f"{VERSION}:{settings.harvests}:{self._other_models}",
+            partitions="relations",
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+        )
+        collections = [
+            Stage(
+                f"{self.variant.key}/{collection}",
+                "triples",
+                partial(self._merge_collection, collection),
+                f"Harvested triples of all relations of {collection}, flagged by their reverse.",
+                [*self._harvest_inputs, StageInput(SEED_FOLDER_ASSET)],
+                VERSION,
+                partitions="",
+            )
+            for collection in settings.collections
+        ]
+        return [harvest, *collections, *self._build_score_stages()]
 
-    def build(self) -> list[Stage]:
+    def _build_score_stages(self) -> Iterator[Stage]:
         settings = self.settings
         version = f"{VERSION}:{settings.statements}:{self.variant.printed.figures}"
-        reads = [StageInput(SEED_ASSET), StageInput(self.variant.with_models(MASKED_LM_ASSET, ["masked_model"]))]
-        reads += [StageInput(settings.kinds)] if settings.kinds else []
-        about = "Triples of one relation, with their prompts and candidate tuples."
-        code = f"{VERSION}:{settings.harvests}:{self._other_models}"
-        tags = ("parquet", "pytorch")
-        options: dict[str, Any] = {"partitions": "relations", "kinds": tags, "pool": "gpu"}
-        stages = [Stage(self.harvest_asset, "triples", self._make_harvest, about, reads, code, **options)]
-        for collection in settings.collections:
-            about = f"Harvested triples of all relations of {collection}, flagged by their reverse."
-            reads = [StageInput(self.harvest_asset, "every"), ALL_SEEDS, StageInput(SEED_FOLDER_ASSET)]
-            key = f"{self.variant.key}/{collection}"
-            merge = partial(self._merge_collection, collection)
-            stages.append(Stage(key, "triples", merge, about, reads, VERSION, partitions=""))
-        reads = [StageInput(SEED_FOLDER_ASSET)]
         if settings.truth:
-            about = "Scores of the harvest against the facts that the sample corpus states, without the seeds."
-            stages.append(
-                self._stage("", self._score_on_sample, about, [*reads, StageInput("raw/sample")], f"{VERSION}:4")
+            description = "Scores of the harvest against the facts that the sample corpus states, without the seeds."
+            yield self._score_stage(
+                "", self._score_on_sample, description, [SEED_FOLDER_ASSET, "raw/sample"], f"{VERSION}:4"
             )
         else:
-            about = "Size and diversity of the harvest of each collection."
-            stages.append(self._stage("", self._score_size, about, reads, version))
-        for origin in settings.references:
-            compare = partial(self._score_on_reference, origin)
-            about = f"The harvest of {origin.collection} compared with {origin.name}."
-            stages.append(
-                self._stage(f"_on_{origin.name}", compare, about, [StageInput(origin.key)], f"{version}:2", "gpu")
+            description = "Size and diversity of the harvest of each collection."
+            yield self._score_stage("", self._score_size, description, [SEED_FOLDER_ASSET], version)
+        for reference in settings.references:
+            compute = partial(self._score_on_reference, reference)
+            description = f"The harvest of {reference.collection} compared with {reference.name}."
+            yield self._score_stage(
+                f"_on_{reference.name}", compute, description, [reference.key], f"{version}:2", "gpu"
             )
         judges = _judge_settings()
         likelihood = self.variant.profile.harvesting.likelihood
         if judges or likelihood is not None:
-            models = [prompts_version(one, JUDGE, prompts=self.variant.prompt_settings) for one in judges]
+            models = [prompts_version(judge, JUDGE, prompts=self.variant.prompt_settings) for judge in judges]
             models += [f"{likelihood.name}@{likelihood.revision}"] if likelihood else []
+            description = (
+                "Judgements of the harvest by language models: precision, agreement of two judges, likelihood."
+            )
             pool = find_pool(judges[0]) if judges else "gpu"
-            about = "Judgements of the harvest by language models: precision, agreement of two judges, likelihood."
-            stages.append(self._stage("_judged", self._score_by_models, about, [], f"{version}:3:{models}", pool))
-        return stages
+            yield self._score_stage("_judged", self._score_by_models, description, [], f"{version}:3:{models}", pool)
 
-    def _stage(
+    def _score_stage(
         self,
         suffix: str,
-        make: Callable[[StageContext], StageOutput],
-        about: str,
-        reads: list[StageInput],
+        compute: Callable[[StageContext], StageOutput],
+        description: str,
+        inputs: Sequence[str],
         version: str,
         pool: str | None = None,
     ) -> Stage:
         """A stage that scores the harvest."""
-        tags = ("parquet", "pytorch") if pool == "gpu" else ("parquet",)
-        reads = [StageInput(self.harvest_asset, "every"), ALL_SEEDS, *reads]
-        key = f"scores/{self.variant.key}{suffix}"
-        return Stage(key, "scores", make, about, reads, version, partitions="", kinds=tags, pool=pool)
+        return Stage(
+            f"scores/{self.variant.key}{suffix}",
+            "scores",
+            compute,
+            description,
+            [*self._harvest_inputs, *map(StageInput, inputs)],
+            version,
+            partitions="",
+            kinds=("parquet", "pytorch") if pool == "gpu" else ("parquet",),
+            pool=pool,
+        )
+
+    @property
+    def _harvest_asset(self) -> str:
+        return f"{self.variant.key}/harvest"
+
+    @property
+    def _harvest_inputs(self) -> list[StageInput]:
+        """The whole harvest and its seeds."""
+        return [StageInput(self._harvest_asset, "every"), StageInput(SEED_ASSET, "every")]
+
+    @property
+    def _selectors(self) -> dict[str, str]:
+        """The selector that the scores of each origin name."""
+        first, *others = (settings.variant for settings in self.settings.harvests)
+        names = {first: self.variant.name} | {other: other for other in others}
+        return {origin: self.variant.with_models(name, separator="@") for origin, name in names.items()}
 
     @property
     def _other_models(self) -> list[str]:
@@ -185,41 +241,8 @@ class _Stages:
         """Whether the language model rewords prompts for the baseline."""
         return self.settings.baseline and self.variant.profile.harvesting.paraphraser == "generator"
 
-    def _open_mining_models(self, context: StageContext) -> MiningModels:
-        from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # imports torch
-
-        harvesting = context.profile.harvesting
-        masked = get_masked_lm(context.lake, context.profile.masked_model)
-        models = MiningModels(masked, get_encoder(context.profile.encoder))
-        if self.settings.prompts == "initial":
-            return models
-        writer = get_sequence_model(SentenceWriter, harvesting.writer) if harvesting.writer else None
-        proposer = get_sequence_model(PermutedLM, harvesting.substitution) if harvesting.substitution else None
-        paraphrase = None
-        if self._rewords:
-            paraphrase = partial(reword_statements, open_language_model(context, context.profile.generator))
-        return replace(models, write=writer.write if writer else None, propose=proposer, paraphrase=paraphrase)
-
-    def _read_harvest(self, context: StageContext, collection: str = "") -> scores.HarvestedRelations:
-        """The harvest of one collection, or of all."""
-        relations = rows.build_relations(context.read("relation_seeds", SEED_ASSET))
-        selected = [one for one in relations if collection in ("", one.collection)]
-        triples = context.read("triples", self.harvest_asset)
-        return scores.HarvestedRelations(selected, triples, self.selectors, self.settings.statements)
-
-    def _with_published(self, score_rows: list[dict[str, Any]]) -> StageOutput:
-        """The rows of each harvest, with the published figures of its system."""
-        output_rows = []
-        for origin, selector in self.selectors.items():
-            published = [name for name in self.variant.printed.figures if name.system == origin]
-            output_rows += add_published_figures([row for row in score_rows if row["selector"] == selector], published)
-        return StageOutput(output_rows)
-
     def _make_harvest(self, context: StageContext) -> StageOutput:
-        from evidence_assets.models.sequence_models import TextLikelihood  # imports torch, which planning does not need
-
         relation = rows.build_relation(context.read("relation_seeds", SEED_ASSET, context.partition))
-        settings = self.settings.harvests
         if relation.collection not in self.settings.collections:
             collections = ", ".join(self.settings.collections)
             context.warn(
@@ -229,6 +252,7 @@ class _Stages:
         kinds = rows.read_entity_kinds(context.read("triples", self.settings.kinds)) if self.settings.kinds else None
         model_id = masked_lm_key(context.lake, context.profile.masked_model)
         encoder_id = model_key(get_encoder(context.profile.encoder))
+        settings = self.settings.harvests
         input_hash = rows.hash_harvest_inputs(relation, model_id, encoder_id, settings, kinds, self._other_models)
         prompts = context.read("prompts", context.asset, context.partition)
         is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
@@ -237,32 +261,56 @@ class _Stages:
             candidates = context.read("candidate_tuples", context.asset, context.partition)
             side_tables = {"prompts": prompts, "candidate_tuples": candidates}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
+        harvests = self._run_harvests(context, relation, kinds)
+        source = self._harvest_asset
+        return rows.build_harvest_rows(relation, harvests, model=model_id, source=source, input_hash=input_hash)
+
+    def _run_harvests(self, context: StageContext, relation: Relation, kinds: EntityKinds | None) -> list[Harvest]:
+        """K-Bloom's harvest of a relation and, if enabled, the baseline's."""
+        from evidence_assets.models.sequence_models import TextLikelihood  # imports torch, which planning does not need
+
         models = self._open_mining_models(context)
-        harvesting = context.profile.harvesting
-        causal = get_sequence_model(TextLikelihood, harvesting.causal) if harvesting.causal else None
+        causal_settings = context.profile.harvesting.causal
+        causal = get_sequence_model(TextLikelihood, causal_settings) if causal_settings else None
         check_seeds(relation, models.masked)
         check_kinds(relation, kinds)
-        first = mine_relation_prompts(relation, models, settings[0])
-        mined = [first, *(mine_relation_prompts(relation, models, one, first) for one in settings[1:])]
-        harvests = [
-            harvest_relation(relation, models.masked, mined_prompts, one, kinds, causal)
-            for one, mined_prompts in zip(settings, mined, strict=True)
-        ]
-        source = self.harvest_asset
-        return rows.build_harvest_rows(relation, harvests, model=model_id, source=source, input_hash=input_hash)
+        harvests = list[Harvest]()
+        for settings in self.settings.harvests:
+            prompts = mine_relation_prompts(relation, models, settings, harvests[0].prompts if harvests else None)
+            harvests.append(harvest_relation(relation, models.masked, prompts, settings, kinds, causal))
+        return harvests
+
+    def _open_mining_models(self, context: StageContext) -> MiningModels:
+        from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # imports torch
+
+        harvesting = context.profile.harvesting
+        masked = get_masked_lm(context.lake, context.profile.masked_model)
+        models = MiningModels(masked, get_encoder(context.profile.encoder))
+        if self.settings.prompts == "initial":
+            return models
+        if harvesting.writer:
+            models = replace(models, write=get_sequence_model(SentenceWriter, harvesting.writer).write)
+        if harvesting.substitution:
+            models = replace(models, propose=get_sequence_model(PermutedLM, harvesting.substitution))
+        if self._rewords:
+            generator = open_language_model(context, context.profile.generator)
+            models = replace(models, paraphrase=partial(reword_statements, generator))
+        return models
 
     def _merge_collection(self, collection: str, context: StageContext) -> StageOutput:
         seeds = context.read("relation_seeds", SEED_ASSET)
-        triples = rows.select_collection(context.read("triples", self.harvest_asset), seeds, collection, "kbloom")
+        triples = rows.select_collection(context.read("triples", self._harvest_asset), seeds, collection, "kbloom")
         return StageOutput(triples, metadata={"relations": triples["relation_id"].n_unique()})
 
     def _score_on_sample(self, context: StageContext) -> StageOutput:
         folder = context.lake.raw_path("sample")
-        names = read_entity_names([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")])
-        stated_facts, held_out_facts = (read_facts(folder / f"{facts}.tsv") for facts in ("stated", "held_out"))
-        harvest = self._read_harvest(context)
         return StageOutput(
-            build_sample_rows(harvest, stated_facts=stated_facts, held_out_facts=held_out_facts, known_entities=names)
+            build_sample_rows(
+                self._read_harvest(context),
+                stated_facts=read_facts(folder / "stated.tsv"),
+                held_out_facts=read_facts(folder / "held_out.tsv"),
+                known_entities=read_entity_names(context.lake),
+            )
         )
 
     def _score_size(self, context: StageContext) -> StageOutput:
@@ -284,6 +332,21 @@ class _Stages:
         judgements = scores.build_judgement_rows(harvest, judges)
         return self._with_published([*judgements, *scores.build_inspection_rows(harvest, judges, likelihood)])
 
+    def _read_harvest(self, context: StageContext, collection: str = "") -> scores.HarvestedRelations:
+        """The harvest of one collection, or of all."""
+        relations = rows.build_relations(context.read("relation_seeds", SEED_ASSET))
+        selected = [relation for relation in relations if collection in ("", relation.collection)]
+        triples = context.read("triples", self._harvest_asset)
+        return scores.HarvestedRelations(selected, triples, self._selectors, self.settings.statements)
+
+    def _with_published(self, score_rows: Sequence[rows.Row]) -> StageOutput:
+        """The rows of each harvest, with the published figures of its system."""
+        output_rows = list[rows.Row]()
+        for origin, selector in self._selectors.items():
+            published = [name for name in self.variant.printed.figures if name.system == origin]
+            output_rows += add_published_figures([row for row in score_rows if row["selector"] == selector], published)
+        return StageOutput(output_rows)
+
 
 def _judge_settings() -> list[GeneratorSettings]:
     """The generators that judge: the profile's ``judges``, else its language model if there is one."""
@@ -291,47 +354,6 @@ def _judge_settings() -> list[GeneratorSettings]:
     names = [profile.check_name("generator", name) for name in profile.harvesting.judges]
     names = names or profile.model_names("generator")[:1]
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
-
-
-def list_scopes(settings: HarvestSettings) -> list[ScoreTarget]:
-    """The collections with scores of a harvest, and the references that they are compared with."""
-    by_models = {"kappa", "exact_agreement"} if len(_judge_settings()) > 1 else set[str]()
-    if _judge_settings():
-        n_correct = f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}"
-        by_models |= {"precision", "noisy_percent", n_correct}
-    if profiles.load().harvesting.likelihood is not None:
-        extremes = {f"bartscore_{end}:{rounding}" for end in ("max", "min") for rounding in ("range", "rounded")}
-        by_models |= {"bartscore_mean", *extremes} | ({"pairs_with_higher_bartscore"} if settings.baseline else set())
-    of_collection = frozenset({"tuples", "fact_count", "diversity", "agreement"} | by_models)
-    novel_only = ["novel_only_precision"] if settings.baseline else []
-    of_reference = frozenset({"fact_count", "diversity", "novelty", "accuracy", "accuracy_maximum", *novel_only})
-    collections = () if settings.truth else settings.collections
-    seed_note = "the seed files of {} (systems/kbloom/relations, or your own)"
-    return [
-        *(ScoreTarget(name, of_collection, seed_note.format(name)) for name in collections),
-        *(ScoreTarget(one.name, of_reference, one.contents) for one in settings.references),
-    ]
-
-
-class KBloom(StagesMethod[HarvestSettings]):
-    """K-Bloom and, beside it, BertNet's way: triples harvested from a masked language model."""
-
-    name = "kbloom"
-    version = VERSION
-    prompted_tasks = (JUDGE, REWORD)
-    settings_class = HarvestSettings
-    model_kinds = ("masked_model",)
-
-    @classmethod
-    def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
-        return _defaults(profile)
-
-    def build_stages(self) -> list[Stage]:
-        return _Stages(self.variant, self.settings).build()
-
-    @property
-    def score_targets(self) -> Sequence[ScoreTarget]:
-        return list_scopes(self.settings)
 
 
 class MaskedModelTraining(StagesMethod[NoSettings]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.methods import SolvingMethod, StagesMethod
@@ -44,15 +45,6 @@ class ReaderSettings:
     facts: int = TrainingSettings.facts
 
 
-def _open_solver(context: StageContext) -> Solver:
-    """The reader of the partition's benchmark; refused if it has seen one of the questions."""
-    benchmark = context.benchmark
-    reader = get_trained_reader(reader_folder(context.lake, benchmark.name), benchmark.name)
-    training = context.lake.read("training_questions", READER_ASSET, benchmark.name)
-    refuse_seen_questions(reader.model_id, training, context.read_input("questions"), benchmark)
-    return ReaderSolver(reader, get_encoder(context.profile.encoder))
-
-
 class ReaderTraining(StagesMethod[TrainingSettings]):
     """Trains a reader for each benchmark with training questions."""
 
@@ -77,7 +69,12 @@ class ReaderMethod(SolvingMethod[ReaderSettings]):
         return open_chunk_selector(context, self.settings.facts)
 
     def open_solver(self, context: StageContext) -> Solver:
-        return _open_solver(context)
+        """The reader of the partition's benchmark; refused if it has seen one of the questions."""
+        benchmark = context.benchmark
+        reader = get_trained_reader(reader_folder(context.lake, benchmark.name), benchmark.name)
+        training = context.lake.read("training_questions", READER_ASSET, benchmark.name)
+        refuse_seen_questions(reader.model_id, training, context.read_input("questions"), benchmark)
+        return ReaderSolver(reader, get_encoder(context.profile.encoder))
 
     @property
     def solver_inputs(self) -> Sequence[StageInput]:
@@ -102,7 +99,8 @@ class ReaderSolver:
     name = "reader"
 
     def __init__(self, reader: TrainedReader, encoder: Encoder) -> None:
-        self._reader, self._extractive = reader, build_extractive_solver(encoder)
+        self._reader = reader
+        self._extractive = build_extractive_solver(encoder)
         self.model_id = f"{reader.model_id}@{reader.weights_id}"
         self.version = f"{VERSION}-{reader.revision}-{self._extractive.version}"
 
@@ -115,19 +113,20 @@ class ReaderSolver:
             subsets = [texts, *(texts[:i] + texts[i + 1 :] for i in range(len(texts)))]
             inputs += [OptionInput(task.question, task.option, subset) for subset in subsets]
         encoded = self._reader.encode(inputs)
-        weights = iter(zip(self._reader.score(inputs), encoded, strict=True))
+        weights = iter(self._reader.score(inputs).tolist())
+        tokens = iter(encoded)
         chains: list[Chain | Failure] = []
         for task, items in zip(tasks, facts, strict=True):
-            weight, tokens = next(weights)
-            without = [float(next(weights)[0]) for _ in items]
-            omissions = (Omission("cut", "facts or question", "the reader's token limit"),) if tokens.is_cut else ()
+            weight, *without = islice(weights, 1 + len(items))
+            with_all_facts, *_ = islice(tokens, 1 + len(items))
+            omissions = (Omission("cut", "facts or question", "the reader's token limit"),)
             chains.append(
                 Chain(
                     task.hypothesis,
-                    self._steps(task, items, float(weight), without),
-                    round(1 / (1 + math.exp(-float(weight))), SUPPORT_DIGITS),
-                    reply=ReplyCost(self.model_id, len(tokens.ids), 0, "stop"),
-                    omissions=omissions,
+                    self._steps(task, items, weight, without),
+                    round(1 / (1 + math.exp(-weight)), SUPPORT_DIGITS),
+                    reply=ReplyCost(self.model_id, len(with_all_facts.ids), 0, "stop"),
+                    omissions=omissions if with_all_facts.is_cut else (),
                 )
             )
         return chains

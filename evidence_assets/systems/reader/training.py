@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import polars as pl
 
@@ -21,6 +21,7 @@ from evidence_assets.experiment.evidence.sources import (
     open_benchmark_corpus,
     source_inputs,
 )
+from evidence_assets.experiment.rows import batches
 from evidence_assets.experiment.solvers import EXTRACTIVE_VERSION, build_extractive_solver
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
@@ -53,36 +54,43 @@ QuestionKey = tuple[object, ...]
 
 def reader_stages(variant: Variant, settings: TrainingSettings) -> list[Stage]:
     """The stage ``models/reader``, partitioned by benchmark."""
-    make = partial(_train, settings=settings)
-    about = (
-        "A small reader of options and facts, trained on the benchmark's own training questions. Training stops when "
-        "held-out questions are no longer answered better."
-    )
-    files = [StageInput(key) for key in sorted({b.raw_asset for b in benchmarks_of_family("mcqa")})]
-    inputs = [*files, *source_inputs("mcqa", ("corpus",))]
+    files = sorted({benchmark.raw_asset for benchmark in benchmarks_of_family("mcqa")})
     encoder = variant.profile.encoder
     code = f"{VERSION}:{NETWORK_VERSION}:{EXTRACTIVE_VERSION}"
-    version = f"{code}:{content_id(asdict(settings))[:12]}:{encoder.name}@{encoder.revision}"
-    stage = Stage(variant.key, "models", make, about, inputs, version, "mcqa", "benchmarks", "gpu", ("pytorch",))
+    stage = Stage(
+        variant.key,
+        "models",
+        partial(_train, settings=settings),
+        "A small reader of options and facts, trained on the benchmark's own training questions. Training stops when "
+        "held-out questions are no longer answered better.",
+        [*map(StageInput, files), *source_inputs("mcqa", ("corpus",))],
+        f"{code}:{content_id(asdict(settings))[:12]}:{encoder.name}@{encoder.revision}",
+        "mcqa",
+        "benchmarks",
+        "gpu",
+        ("pytorch",),
+    )
     return [stage]
 
 
 def _train(context: StageContext, settings: TrainingSettings) -> StageOutput:
-    benchmark, encoding = context.benchmark, context.profile.encoder
-    records, dropped = read_training_questions(context.lake, benchmark)
+    benchmark = context.benchmark
+    records, n_dropped = read_training_questions(context.lake, benchmark)
     selector = open_chunk_selector(context, settings.facts)
-    encoder = get_encoder(encoding)
+    encoder = get_encoder(context.profile.encoder)
     questions = build_training_questions(records, selector, encoder, context.progress("questions"))
-    base = EncoderName(encoding.name, encoding.revision)
     inputs = [asdict(question) for question in questions]
     input_hash = content_id("reader", VERSION, NETWORK_VERSION, model_key(encoder), asdict(settings), inputs)
+    base = EncoderName(context.profile.encoder.name, context.profile.encoder.revision)
     folder = reader_folder(context.lake, benchmark.name)
     report = train_if_changed(
         folder, input_hash, lambda into: train_reader(base, questions, into, settings, context.inform)
     )
-    name, revision = f"reader-{benchmark.name}", file_id(folder / WEIGHTS_FILE)[:12]
+    name = f"reader-{benchmark.name}"
+    revision = file_id(folder / WEIGHTS_FILE)[:12]
+    model_id = f"{name}@{revision}"
     row = {
-        "model_id": f"{name}@{revision}",
+        "model_id": model_id,
         "name": name,
         "revision": revision,
         "task": "reader",
@@ -90,13 +98,12 @@ def _train(context: StageContext, settings: TrainingSettings) -> StageOutput:
         "held_out_accuracy": report["held_out_accuracy"],
         "input_hash": report["input_hash"],
     }
+    ids = sorted({record.question_id for record in records})
+    lineage = [edge("model", model_id, DERIVED, "training_question", question_id, question_id) for question_id in ids]
+    datasets = load_datasets()
+    licence = datasets[benchmark.reader].licence if benchmark.reader in datasets else "the user's own"
+    metadata = {**report, "epochs": str(report["epochs"]), "licence": licence, "left_out_because_tested": n_dropped}
     rows = training_rows(records, benchmark, settings.held_out)
-    lineage = [
-        edge("model", row["model_id"], DERIVED, "training_question", question_id, question_id)
-        for question_id in sorted({each["question_id"] for each in rows})
-    ]
-    licence = load_datasets()[benchmark.reader].licence if benchmark.reader in load_datasets() else "the user's own"
-    metadata = {**report, "epochs": str(report["epochs"]), "licence": licence, "left_out_because_tested": dropped}
     return StageOutput([row], lineage, metadata, other_tables={"training_questions": rows})
 
 
@@ -131,22 +138,27 @@ def build_training_questions(
     solver = build_extractive_solver(encoder)
     ordered = sorted(records, key=lambda record: record.question_id)
     questions = list[TrainingQuestion]()
-    for start in range(0, len(ordered), BATCH):
-        batch = ordered[start : start + BATCH]
-        batch_questions = [Question(r.question_id, r.benchmark, r.task, r.text, r.options) for r in batch]
-        facts_of = [facts_by_option(evidence) for evidence in selector.select(batch_questions)]
+    for batch in batches(ordered, BATCH):
+        unlabelled = [Question(r.question_id, r.benchmark, r.task, r.text, r.options) for r in batch]
+        facts = [facts_by_option(evidence) for evidence in selector.select(unlabelled)]
         tasks = [
-            choice_of_facts(record.text, record.labels, record.options, facts)
-            for record, facts in zip(batch, facts_of, strict=True)
+            choice_of_facts(record.text, record.labels, record.options, of_question)
+            for record, of_question in zip(batch, facts, strict=True)
         ]
-        for record, facts, weights in zip(batch, facts_of, extractive_weights(solver, tasks), strict=True):
-            options = tuple(
-                OptionInput(record.text, option, facts.get(label, ()), weights[label])
-                for label, option in zip(record.labels, record.options, strict=True)
-            )
-            questions.append(TrainingQuestion(record.question_id, options, record.labels.index(record.gold[0])))
+        weights = extractive_weights(solver, tasks)
+        questions += map(_build_training_question, batch, facts, weights)
         progress(len(questions), len(ordered))
     return questions
+
+
+def _build_training_question(
+    record: QuestionRecord, facts: Mapping[str, tuple[str, ...]], weights: Mapping[str, float]
+) -> TrainingQuestion:
+    options = tuple(
+        OptionInput(record.text, option, facts.get(label, ()), weights[label])
+        for label, option in zip(record.labels, record.options, strict=True)
+    )
+    return TrainingQuestion(record.question_id, options, record.labels.index(record.gold[0]))
 
 
 def choice_of_facts(
@@ -201,28 +213,34 @@ def question_keys(dataset: str, source_id: str, text: str, options: Sequence[str
     return {("id", dataset, source_id), ("text", tuple(lowercase_words(text)), words)}
 
 
-def training_rows(records: Iterable[QuestionRecord], benchmark: Benchmark, held_out: float) -> list[dict[str, Any]]:
+def training_rows(records: Iterable[QuestionRecord], benchmark: Benchmark, held_out: float) -> list[dict[str, object]]:
     """Rows of ``training_questions``."""
-    names, dataset = ("question_id", "benchmark", "source_id", "text"), dataset_of(benchmark)
+    dataset = dataset_of(benchmark)
     return [
-        {name: getattr(record, name) for name in names}
-        | {"dataset": dataset, "options": list(record.options), "gold": list(record.gold)}
-        | {"held_out": is_held_out(record.question_id, held_out)}
+        {
+            "question_id": record.question_id,
+            "benchmark": record.benchmark,
+            "source_id": record.source_id,
+            "text": record.text,
+            "dataset": dataset,
+            "options": list(record.options),
+            "gold": list(record.gold),
+            "held_out": is_held_out(record.question_id, held_out),
+        }
         for record in records
     ]
 
 
 def refuse_seen_questions(reader: str, training: pl.DataFrame, questions: pl.DataFrame, benchmark: Benchmark) -> None:
     """Raise BadInput if a reader was trained on one of these questions, by id or by text."""
-    seen_keys = {key for row in training.iter_rows(named=True) for key in _keys_of_row(row, row["dataset"])}
-    rows = questions.iter_rows(named=True)
-    repeated = [row["source_id"] for row in rows if seen_keys & _keys_of_row(row, dataset_of(benchmark))]
+    columns = ("source_id", "text", "options")
+    seen_keys = set[QuestionKey]()
+    for dataset, *row in training.select("dataset", *columns).iter_rows():
+        seen_keys |= question_keys(dataset, *row)
+    dataset = dataset_of(benchmark)
+    repeated = [row[0] for row in questions.select(columns).iter_rows() if seen_keys & question_keys(dataset, *row)]
     if repeated:
         raise BadInput(
             f"{reader} has seen {len(repeated)} of the questions of {benchmark.name} in its training, such as "
             f"{repeated[0]!r}. Train it again without them: evidence train reader --on {benchmark.base_name}"
         )
-
-
-def _keys_of_row(row: Mapping[str, Any], dataset: str) -> set[QuestionKey]:
-    return question_keys(dataset, row["source_id"], row["text"], row["options"])

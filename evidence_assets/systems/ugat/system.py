@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary, load_vocabulary
@@ -36,7 +38,7 @@ from evidence_assets.experiment.evidence.selection import (
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
 from evidence_assets.experiment.methods import NoSettings, SelectionMethod
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.graphs.arrays import FloatArray, Subgraph
+from evidence_assets.graphs.arrays import FloatArray, IntArray, Subgraph
 from evidence_assets.graphs.attention.scorer import (
     TUNED_SETTINGS,
     AttentionSettings,
@@ -130,6 +132,18 @@ class PathSelection:
     subgraph: Subgraph
     scores: NodeScores | None
 
+    @cached_property
+    def relevance(self) -> Mapping[int, float]:
+        """Score of each node; empty if nodes are not scored."""
+        nodes = self.subgraph.nodes.tolist()
+        return dict(zip(nodes, self.scores.scores.tolist(), strict=True)) if self.scores else {}
+
+    @cached_property
+    def attention(self) -> Mapping[int, list[float]]:
+        """Attention of each edge in its two directions; empty without attention."""
+        edges = self.subgraph.edges.tolist()
+        return dict(zip(edges, self.scores.attention.tolist(), strict=False)) if self.scores else {}
+
 
 SCORE_DIGITS = 4
 """Decimals of stored scores: the batch of a question changes the digits after these."""
@@ -149,8 +163,11 @@ class PathSelector:
         settings: UgatSettings,
         device: str = "cpu",
     ) -> None:
-        self._graph, self._subgraphs, self._vocabulary = graph, subgraphs, vocabulary
-        self._settings, self._device = settings, device
+        self._graph = graph
+        self._subgraphs = subgraphs
+        self._vocabulary = vocabulary
+        self._settings = settings
+        self._device = device
         self.version = content_id("graph_paths", VERSION, asdict(settings), graph.version)
         self.notes = {"nodes_cut": 0} if settings.whole else {}
         """Nodes that ``most_nodes`` removed from the subgraphs of all questions."""
@@ -165,7 +182,7 @@ class PathSelector:
                 selection = next(selections) if question_id in self._subgraphs else None
                 if selection and self._settings.whole:
                     self.notes["nodes_cut"] += len(selection.subgraph.dropped)
-                yield list(self._evidence_rows(selection)) if selection else []
+                yield self._build_rows(selection) if selection else []
 
     def select_paths(self, questions: Sequence[QuestionSubgraph]) -> list[PathSelection]:
         """Ranked paths of each question; the node scorers of all questions are trained together."""
@@ -189,7 +206,8 @@ class PathSelector:
         """The subgraph of a question: the stored one, or all nodes within D hops, as published."""
         if not self._settings.whole:
             return question.subgraph.limit_hops(self._settings.D)
-        seeds, nearness = linked_nodes(question.links.concepts), self._graph.cosine_to(question.vector)
+        seeds = linked_nodes(question.links.concepts)
+        nearness = self._graph.cosine_to(question.vector)
         max_nodes = self._settings.most_nodes
         return self._graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=max_nodes)
 
@@ -197,26 +215,36 @@ class PathSelector:
         self, question: QuestionSubgraph, subgraph: Subgraph, scores: NodeScores | None
     ) -> dict[str, list[GraphPath]]:
         """Candidate paths to each option, most relevant first."""
-        settings, arrays = self._settings, self._graph.arrays
+        settings = self._settings
         # Nodes outside the subgraph have no score and count as 0.
-        relevance = np.zeros(arrays.n_nodes, dtype=np.float32)
+        relevance = np.zeros(self._graph.arrays.n_nodes, dtype=np.float32)
         if scores is not None:
             relevance[subgraph.nodes] = scores.scores
         relevant = subgraph.nodes if scores is None else subgraph.nodes[scores.relevant]
+        find_paths = partial(
+            shortest_paths,
+            self._graph.arrays,
+            self._choose_sources(question, relevant, relevance),
+            max_length=settings.path_length,
+            max_paths=settings.paths_per_pair,
+            relevance=relevance,
+            top=CANDIDATES_PER_PASSAGE * settings.passages,
+            within=subgraph.nodes if settings.paths_within == "subgraph" else None,
+        )
+        return {label: find_paths(linked_nodes(phrases)) for label, phrases in question.links.options.items()}
+
+    def _choose_sources(
+        self, question: QuestionSubgraph, relevant: IntArray, relevance: npt.NDArray[np.float32]
+    ) -> IntArray:
+        """Start nodes of paths: the concepts, then the relevant nodes, each by relevance."""
         concepts = np.array(linked_nodes(question.links.concepts), dtype=np.int64)
         concepts = concepts[np.argsort(-relevance[concepts], kind="stable")]
-        if settings.anchors == "relevant":
+        if self._settings.anchors == "relevant":
             concepts = concepts[np.isin(concepts, relevant)]
         # A path between two options is no evidence for the question.
         others = np.setdiff1d(relevant, np.union1d(concepts, question.links.targets))
         others = others[np.argsort(-relevance[others], kind="stable")]
-        sources = np.concatenate([concepts, others])[: settings.max_sources]
-        limits = settings.path_length, settings.paths_per_pair, relevance, CANDIDATES_PER_PASSAGE * settings.passages
-        within = subgraph.nodes if settings.paths_within == "subgraph" else None
-        return {
-            label: shortest_paths(arrays, sources, linked_nodes(phrases), *limits, within)
-            for label, phrases in question.links.options.items()
-        }
+        return np.concatenate([concepts, others])[: self._settings.max_sources]
 
     def _rank_by_words(
         self, questions: Sequence[QuestionSubgraph], paths: Sequence[Mapping[str, list[GraphPath]]]
@@ -225,18 +253,9 @@ class PathSelector:
         all_paths = (path for option_paths in paths for ranked in option_paths.values() for path in ranked)
         edges = sorted({edge for path in all_paths for edge in path.edges})
         vectors = self._graph.vectors.encode([self._text([edge]) for edge in edges])
-        row_of_edge = {edge: row for row, edge in enumerate(edges)}
-
-        def rescore(ranked: list[GraphPath], query: FloatArray) -> list[GraphPath]:
-            if not ranked:
-                return []
-            sums = np.stack([vectors[[row_of_edge[edge] for edge in path.edges]].sum(0) for path in ranked])
-            scores = np.round((unit_rows(sums) @ unit_rows(query)).astype(np.float64), 6).tolist()
-            rescored = [replace(path, score=score) for path, score in zip(ranked, scores, strict=True)]
-            return sorted(rescored, key=lambda path: (-path.score, len(path.nodes), path.nodes))
-
+        vector_of_edge = dict(zip(edges, vectors, strict=True))
         return [
-            {label: rescore(ranked, question.vector) for label, ranked in option_paths.items()}
+            {label: _rescore(ranked, question.vector, vector_of_edge) for label, ranked in option_paths.items()}
             for question, option_paths in zip(questions, paths, strict=True)
         ]
 
@@ -258,44 +277,59 @@ class PathSelector:
         """Edges as text, one sentence each."""
         return path_text(map(self._graph.triple, edges), self._vocabulary.template)
 
-    def _evidence_rows(self, selection: PathSelection) -> Iterator[SelectedEvidence]:
-        """A row of kind ``path`` for each passage.
+    def _build_rows(self, selection: PathSelection) -> list[SelectedEvidence]:
+        """A row of kind ``path`` for each passage."""
+        return [
+            self._build_row(selection, label, text, path)
+            for label, paths in selection.passages.items()
+            for text, path in paths.items()
+        ]
 
-        Its reasons have the attention of each edge, from head to tail and from tail to head, and whether two edges
-        state opposite relations between the same two nodes.
+    def _build_row(self, selection: PathSelection, label: str, text: str, path: GraphPath) -> SelectedEvidence:
+        """A row whose reasons have the attention of each edge, from head to tail and from tail to head.
+
+        They also tell whether two edges state opposite relations between the same two nodes.
         """
-        links, scores, nodes = selection.question.links, selection.scores, selection.subgraph.nodes
-        relevance: dict[int, float] = {}
-        attention: dict[int, list[float]] = {}
-        if scores is not None:
-            relevance = dict(zip(nodes.tolist(), scores.scores.tolist(), strict=True))
-            attention = dict(zip(selection.subgraph.edges.tolist(), scores.attention.tolist(), strict=False))
-        edge_ids, names = self._graph.edge_ids, self._graph.names
-        paths = [(label, text, path) for label, ranked in selection.passages.items() for text, path in ranked.items()]
-        for label, text, path in paths:
-            edges = list(dict.fromkeys(path.edges))
-            ends = [_link_of(links.concepts, path.nodes[0]), _link_of(links.options[label], path.nodes[-1])]
-            reasons = {
-                "nodes": [{"name": names[n], "relevance": _round(relevance.get(n))} for n in path.nodes],
-                "links": [link for link in ends if link],
-                "attention": {
-                    edge_ids[e]: [_round(weight) for weight in attention[e]] for e in edges if e in attention
-                },
-                "contradictory": any(self._is_contradictory(step) for step in path.steps),
-                "relevant_by": scores.rule if scores else "all",
-                "spread": _round(scores.spread if scores else None),
-                "kept": len(scores.relevant if scores else nodes),
-                "of": len(nodes),
-            }
-            yield SelectedEvidence(
-                label,
-                "path",
-                tuple(Parent("edge", edge_ids[edge], edge_ids[edge]) for edge in edges),
-                path_locator((edge_ids[edge], along) for step in path.steps for edge, along in step),
-                text,
-                round(path.score, SCORE_DIGITS),
-                json.dumps(reasons, ensure_ascii=False, sort_keys=True),
-            )
+        links = selection.question.links
+        scores = selection.scores
+        edge_ids = self._graph.edge_ids
+        edges = list(dict.fromkeys(path.edges))
+        ends = [_link_of(links.concepts, path.nodes[0]), _link_of(links.options[label], path.nodes[-1])]
+        attention = selection.attention
+        reasons = {
+            "nodes": [
+                {"name": self._graph.names[node], "relevance": _round(selection.relevance.get(node))}
+                for node in path.nodes
+            ],
+            "links": [link for link in ends if link],
+            "attention": {edge_ids[e]: [_round(weight) for weight in attention[e]] for e in edges if e in attention},
+            "contradictory": any(self._is_contradictory(step) for step in path.steps),
+            "relevant_by": scores.rule if scores else "all",
+            "spread": _round(scores.spread if scores else None),
+            "kept": len(scores.relevant if scores else selection.subgraph.nodes),
+            "of": len(selection.subgraph.nodes),
+        }
+        return SelectedEvidence(
+            label,
+            "path",
+            tuple(Parent("edge", edge_ids[edge], edge_ids[edge]) for edge in edges),
+            path_locator((edge_ids[edge], along) for step in path.steps for edge, along in step),
+            text,
+            round(path.score, SCORE_DIGITS),
+            json.dumps(reasons, ensure_ascii=False, sort_keys=True),
+        )
+
+
+def _rescore(
+    paths: Sequence[GraphPath], query: FloatArray, vector_of_edge: Mapping[int, FloatArray]
+) -> list[GraphPath]:
+    """Paths by the cosine of the query with the sum of the vectors of their edges."""
+    if not paths:
+        return []
+    sums = np.stack([np.sum([vector_of_edge[edge] for edge in path.edges], axis=0) for path in paths])
+    scores = np.round((unit_rows(sums) @ unit_rows(query)).astype(np.float64), 6).tolist()
+    rescored = [replace(path, score=score) for path, score in zip(paths, scores, strict=True)]
+    return sorted(rescored, key=lambda path: (-path.score, len(path.nodes), path.nodes))
 
 
 def _round(score: float | None) -> float | None:
@@ -306,19 +340,6 @@ def _link_of(phrases: Sequence[LinkedPhrase], node: int) -> dict[str, object] | 
     """The phrase and rule that linked a node; None for a node selected by relevance."""
     link = next((phrase for phrase in phrases if node in phrase.nodes), None)
     return None if link is None else {"phrase": link.phrase, "rule": link.rule, "score": link.score}
-
-
-def _open(context: StageContext, settings: UgatSettings) -> PathSelector:
-    graph, max_depth = open_benchmark_graph(context), max(context.profile.ugat.D, MIN_DEPTH)
-    if max_depth < settings.D:
-        raise BadInput(
-            f"{context.asset} needs {settings.D} hops; stored subgraphs have {max_depth}. Raise ugat.D in the profile."
-        )
-    questions = build_questions(context.read_input("questions"))
-    subgraphs = load_question_subgraphs(context.read_input("subgraphs"), questions, graph)
-    if settings.concepts == "key_phrases":
-        subgraphs = gate_concepts(questions, subgraphs, graph)
-    return PathSelector(graph, subgraphs, load_vocabulary(), settings, "cuda" if torch.cuda.is_available() else "cpu")
 
 
 def gate_concepts(
@@ -347,7 +368,20 @@ class Ugat(SelectionMethod[UgatSettings]):
         return profile.ugat.model_dump(exclude={"cap", "max_nodes"})
 
     def open_selector(self, context: StageContext) -> PathSelector:
-        return _open(context, self.settings)
+        settings = self.settings
+        max_depth = max(context.profile.ugat.D, MIN_DEPTH)
+        if max_depth < settings.D:
+            raise BadInput(
+                f"{context.asset} needs {settings.D} hops; stored subgraphs have {max_depth}. "
+                "Raise ugat.D in the profile."
+            )
+        graph = open_benchmark_graph(context)
+        questions = build_questions(context.read_input("questions"))
+        subgraphs = load_question_subgraphs(context.read_input("subgraphs"), questions, graph)
+        if settings.concepts == "key_phrases":
+            subgraphs = gate_concepts(questions, subgraphs, graph)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return PathSelector(graph, subgraphs, load_vocabulary(), settings, device)
 
 
 class ClosedBook(SelectionMethod[NoSettings]):

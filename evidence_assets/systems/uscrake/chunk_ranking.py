@@ -18,10 +18,12 @@ from evidence_assets.retrieval.maxsim import Cosines, nearest_tokens
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Pool, Query
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.text.words import words_with_offsets
-from evidence_assets.transport import TextCollection, TokenPool, find_nearest_texts, get_ground_cost
+from evidence_assets.transport import GroundCost, TextCollection, TokenPool, find_nearest_texts, get_ground_cost
 
 MAX_TRANSPORTED = 100
 """Chunks with the best late interaction that ``fusion`` scores by transport; it drops the others."""
+FUSED_COST = get_ground_cost("cosine")
+"""Ground cost of ``fusion``."""
 
 
 def late_interaction_scores(nearest: Cosines) -> Array:
@@ -43,7 +45,8 @@ class ChunkRanker:
     """Scores texts by the cost of a variant."""
 
     def __init__(self, settings: UscrakeSettings, passages: EncodedPassages) -> None:
-        self._settings, self._passages = settings, passages
+        self._settings = settings
+        self._passages = passages
 
     def score_chunks(self, query: Query, pool: Pool) -> Array:
         """Scores of the chunks of a pool; minus infinity for those that are not among the best."""
@@ -56,10 +59,11 @@ class ChunkRanker:
             return self._score_texts(query, texts, settings.k, likely)
         nearest = nearest_tokens(query.tokens.vectors, texts)
         best = np.sort(top_positions(late_interaction_scores(nearest), MAX_TRANSPORTED))
-        chunks, nearest = pool.chunks[best], nearest[:, best]
+        nearest = nearest[:, best]
         fused = self._fuse(query, texts.select(best), nearest)
         if settings.links:
             corpus = self._passages.corpus
+            chunks = pool.chunks[best]
             links = find_title_links(corpus.titles(chunks), corpus.texts(chunks))
             fused = boost_linked_texts(fused, nearest, links, settings.links)
         scores = np.full(len(texts), -np.inf)
@@ -83,9 +87,10 @@ class ChunkRanker:
 
     def _score_texts(self, query: Query, texts: TextCollection, k: int, likely: Sequence[int] = ()) -> Array:
         """Scores of the k best texts, by late interaction or a ground cost."""
-        if self._settings.cost == "maxsim":
+        ground = self._settings.ground
+        if ground is None:  # maxsim
             return late_interaction_scores(nearest_tokens(query.tokens.vectors, texts))
-        return -self._transport_costs(query, texts, self._settings.cost, k, likely)
+        return -self._transport_costs(query, texts, ground, k, likely)
 
     def _fuse(self, query: Query, texts: TokenPool, nearest: Cosines) -> Array:
         r"""Scores of ``fusion``: the mean of late interaction and one minus the cost of transport by cosine costs.
@@ -96,14 +101,14 @@ class ChunkRanker:
         Late interaction weights all words equally; transport weights rare words more and matches their mass in the
         text. Both are cosines, so that scores of different queries are comparable.
         """
-        costs = self._transport_costs(query, texts, "cosine", len(texts))
+        costs = self._transport_costs(query, texts, FUSED_COST, len(texts))
         return np.asarray((late_interaction_scores(nearest) + 1 - costs) / 2)
 
     def _transport_costs(
-        self, query: Query, texts: TextCollection, cost: str, k: int, likely: Sequence[int] = ()
+        self, query: Query, texts: TextCollection, cost: GroundCost, k: int, likely: Sequence[int] = ()
     ) -> Array:
         """Exact transport costs of the k nearest texts, infinity for the others."""
-        measure = get_ground_cost(cost).measure(query.tokens.vectors, self._passages.token_weights(query.tokens.tokens))
+        measure = cost.measure(query.tokens.vectors, self._passages.token_weights(query.tokens.tokens))
         (nearest,) = find_nearest_texts([measure], texts, k, cost, likely=[likely])
         costs = np.full(len(texts), np.inf)
         costs[nearest.indices] = nearest.distances
@@ -157,9 +162,9 @@ def boost_linked_texts(scores: Array, nearest: Cosines, links: Sequence[tuple[in
     improvement = nearest[:, targets].astype(np.float64) - nearest[:, sources]
     gains = np.maximum(0.0, improvement).mean(axis=0)
     is_better = (scores[sources] > scores[targets]) & (gains > 0)
-    sources, targets = sources[is_better], targets[is_better]
+    targets = targets[is_better]
     # Just below the source, so that ties cannot reverse the order.
-    below = np.nextafter(scores[sources], -np.inf)
+    below = np.nextafter(scores[sources[is_better]], -np.inf)
     boosted = scores.copy()
     np.maximum.at(boosted, targets, np.minimum(below, scores[targets] + weight * gains[is_better]))
     return boosted

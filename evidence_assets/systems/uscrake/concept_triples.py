@@ -62,10 +62,13 @@ class ConceptTriples:
     def __init__(
         self, graph: KnowledgeGraph, vocabulary: Vocabulary, encoder: Encoder, *, cap: int, by_meaning: bool = True
     ) -> None:
-        self.graph, self._vocabulary, self._encoder = graph, vocabulary, encoder
-        self._cap, self._by_meaning = cap, by_meaning
+        self.graph = graph
+        self._vocabulary = vocabulary
+        self._encoder = encoder
+        self._cap = cap
+        self._by_meaning = by_meaning
         self._links: dict[str, list[Link]] = {}
-        model = encoder.model_id, encoder.revision
+        model = (encoder.model_id, encoder.revision)
         self.version = content_id("concept_triples", VERSION, cap, by_meaning, MAX_CONCEPTS, graph.version, *model)
 
     def sentence(self, edge: int) -> str:
@@ -101,30 +104,31 @@ class ConceptTriples:
             self._links[text] = [link for link in (next(links) for _ in concepts_of_text) if link.nodes]
 
     def _option_triples(self, question: str, option: str) -> TripleCandidates:
-        weights, graph = self._word_weights(f"{question} {option}"), self.graph.arrays
-        of_question, of_option = (
-            {node: link for link in reversed(self._links.get(text, [])) for node in link.nodes}
-            for text in (question, option)
-        )
+        of_question = self._links_by_node(question)
+        of_option = self._links_by_node(option)
         link_of = of_option | of_question  # a node of both belongs to the question
         starts = np.array(sorted(link_of), dtype=np.int64)
+        graph = self.graph.arrays
         numbers, slots = graph.slots_of(starts)
-        edges, neighbours = graph.slot_edges[slots], graph.neighbours[slots]
+        neighbours = graph.neighbours[slots]
         is_bridge = np.where(
             np.isin(starts, list(of_question))[numbers],
             np.isin(neighbours, list(of_option)),
             np.isin(neighbours, list(of_question)),
         )
-        scores = weights[neighbours] + BRIDGE_BONUS * is_bridge
+        scores = self._word_weights(f"{question} {option}")[neighbours] + BRIDGE_BONUS * is_bridge
         # An edge between two concepts is found from both: its better score counts, then its first node.
         order = np.lexsort((numbers, -scores))
-        distinct_edges, first_slots = np.unique(edges[order], return_index=True)
+        edges, first_slots = np.unique(graph.slot_edges[slots][order], return_index=True)
         slots_of_edges = order[first_slots]
-        best = np.lexsort((distinct_edges, -scores[slots_of_edges]))[: self._cap]
-        nodes_of_best = starts[numbers[slots_of_edges[best]]].tolist()
-        best_edges = distinct_edges[best].tolist()
-        triples = [TripleCandidate(e, link_of[n], n) for e, n in zip(best_edges, nodes_of_best, strict=True)]
-        return TripleCandidates(triples, len(distinct_edges))
+        best = np.lexsort((edges, -scores[slots_of_edges]))[: self._cap]
+        nodes = starts[numbers[slots_of_edges[best]]].tolist()
+        triples = [TripleCandidate(e, link_of[n], n) for e, n in zip(edges[best].tolist(), nodes, strict=True)]
+        return TripleCandidates(triples, len(edges))
+
+    def _links_by_node(self, text: str) -> dict[int, Link]:
+        """The first link of a text to each node."""
+        return {node: link for link in reversed(self._links.get(text, [])) for node in link.nodes}
 
     def _word_weights(self, text: str) -> npt.NDArray[np.float64]:
         """For each node, the summed rarity of the words that its name shares with a text."""
@@ -142,7 +146,9 @@ class GraphEvidence:
     """Selects the s best triples of each hypothesis; each names how many there were and how many the cap dropped."""
 
     def __init__(self, triples: ConceptTriples, judge: Judge, s: int) -> None:
-        self._triples, self._judge, self._s = triples, judge, s
+        self._triples = triples
+        self._judge = judge
+        self._s = s
 
     def select(self, hypotheses: Sequence[Hypothesis]) -> list[list[SelectedEvidence]]:
         """The triples of each hypothesis, best first, with the scores of the judge.
@@ -176,7 +182,8 @@ class GraphEvidence:
             yield [self._row(hypothesis.label, triple, text, score, **counts) for (text, triple), score in best]
 
     def _row(self, label: str, triple: TripleCandidate, sentence: str, score: float, **counts: int) -> SelectedEvidence:
-        graph, link = self._triples.graph, triple.link
+        graph = self._triples.graph
+        link = triple.link
         reasons = {"concept": link.concept, "rule": link.rule, "link_score": round(link.score, 6)}
         reasons |= {"node": graph.names[triple.node], **counts}
         return edge_evidence(graph, triple.edge, score, label, sentence, **reasons)

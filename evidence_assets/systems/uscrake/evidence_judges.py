@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from evidence_assets.systems.uscrake.passages import Query
 from evidence_assets.transport import TokenPool
 
 T = TypeVar("T")
+TextVectors = npt.NDArray[np.float16] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,7 @@ class JudgedText:
     """A text that a judge scores; ``vectors`` are its token vectors if they are known."""
 
     text: str
-    vectors: npt.NDArray[np.floating[Any]] | None = None
+    vectors: TextVectors | None = None
 
 
 class LateInteraction:
@@ -39,21 +40,22 @@ class LateInteraction:
         self.version = content_id("late_interaction", encoder.model_id, encoder.revision)
 
     def score(self, requests: Sequence[tuple[Query, Sequence[JudgedText]]]) -> list[Array]:
-        texts = list(dict.fromkeys(i.text for _, items in requests for i in items if i.vectors is None))
+        texts = list(dict.fromkeys(item.text for _, items in requests for item in items if item.vectors is None))
         encoded = dict(zip(texts, self._encoder.encode_tokens(texts) if texts else [], strict=True))
-        scores = []
-        for query, items in requests:
-            vectors = [encoded[i.text].vectors if i.vectors is None else i.vectors for i in items]
-            vectors = [v if len(v) else np.zeros((1, self._encoder.dimensions), np.float32) for v in vectors]
-            if not items or not len(query):
-                scores.append(np.zeros(len(items)))
-                continue
-            offsets = np.concatenate([[0], np.cumsum([len(v) for v in vectors])])
-            all_vectors = np.concatenate([np.asarray(v, dtype=np.float32) for v in vectors])
-            pool = TokenPool(all_vectors, offsets, np.ones(len(all_vectors)))
-            weights = [float(any(c.isalnum() for c in query.text[a:b])) for a, b in query.tokens.offsets.tolist()]
-            scores.append(maxsim_scores(query.tokens.vectors, pool, weights))
-        return scores
+        return [
+            self._score_vectors(query, [encoded[i.text].vectors if i.vectors is None else i.vectors for i in items])
+            for query, items in requests
+        ]
+
+    def _score_vectors(self, query: Query, vectors: Sequence[TextVectors]) -> Array:
+        """Scores of texts by their token vectors."""
+        if not vectors or not len(query):
+            return np.zeros(len(vectors))
+        rows = [v if len(v) else np.zeros((1, self._encoder.dimensions), np.float32) for v in vectors]
+        offsets = np.concatenate([[0], np.cumsum([len(v) for v in rows])])
+        pool = TokenPool(np.concatenate(rows, dtype=np.float32), offsets, np.ones(offsets[-1]))
+        weights = [float(any(c.isalnum() for c in query.text[a:b])) for a, b in query.tokens.offsets.tolist()]
+        return maxsim_scores(query.tokens.vectors, pool, weights)
 
 
 class PairJudge:

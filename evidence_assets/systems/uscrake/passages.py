@@ -70,8 +70,10 @@ class LayerVectors:
     """
 
     def __init__(self, encoder: Encoder, cost: GroundCost) -> None:
-        self._encoder, self._cost = cast(LocalEncoder, encoder), cost
-        self.model_id, self.revision = f"{encoder.model_id}+{cost.name}", encoder.revision
+        self._encoder = cast(LocalEncoder, encoder)
+        self._cost = cost
+        self.model_id = f"{encoder.model_id}+{cost.name}"
+        self.revision = encoder.revision
         self.dimensions = cost.vectors(np.zeros((1, cost.layers, encoder.dimensions))).shape[1]
         self.max_tokens = encoder.max_tokens
 
@@ -132,8 +134,8 @@ class EncodedPassages(Passages):
         return self._weigh([[of_title[t], chunk] if t else [chunk] for t, chunk in zip(titles, chunks, strict=True)])
 
     def _weigh(self, members: Sequence[Sequence[CachedText]]) -> TokenTexts:
-        terms, dimensions = self.store.pieces, self.encoder.dimensions
-        return TokenTexts(members, terms, self.weighting, dimensions, self._corpus_weights)
+        dimensions = self.encoder.dimensions
+        return TokenTexts(members, self.store.pieces, self.weighting, dimensions, self._corpus_weights)
 
     def chunks(self, positions: IntArray) -> tuple[TokenPool, list[CachedText]]:
         """Tokens of a few chunks without titles, in memory, and their locations in each chunk."""

@@ -37,7 +37,8 @@ from evidence_assets.systems.uscrake.passages import Hypothesis, LayerVectors, P
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.systems.uscrake.text_evidence import TextCandidate, TextEvidence
 
-QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH = 256, 1 << 16
+QUESTIONS_PER_BATCH = 256
+POOL_ENTRIES_PER_BATCH = 1 << 16
 """Maximum questions, and chunks in their pools, that are processed as one batch; at least one question."""
 
 
@@ -58,8 +59,10 @@ class UscrakeSelector:
         judge: Judge,
         triples: ConceptTriples | None = None,
     ) -> None:
-        self._settings, self._judge = settings, judge
-        self._token_encoder, ground = token_encoder, settings.ground
+        self._settings = settings
+        self._judge = judge
+        self._token_encoder = token_encoder
+        ground = settings.ground
         self._view: Encoder = LayerVectors(token_encoder, ground) if ground and ground.layers else token_encoder
         self._graph = GraphEvidence(triples, judge, settings.s) if triples else None
         self._text: TextEvidence | None = None
@@ -132,7 +135,7 @@ class FirstRows:
     """
 
     def __init__(self, rows: pl.DataFrame, settings: FirstRowsSettings) -> None:
-        self._k, self._s = settings.k, settings.s
+        self._settings = settings
         self.version = content_id("first rows", VERSION, asdict(settings), rows["input_hash"].unique().sort().to_list())
         self._rows = rows.sort("option", "rank").partition_by("question_id", as_dict=True)
 
@@ -147,9 +150,9 @@ class FirstRows:
         for row in rows.iter_rows(named=True):
             if row["kind"] == "triple":
                 n_triples[row["option"]] += 1
-                is_kept = n_triples[row["option"]] <= self._s
+                is_kept = n_triples[row["option"]] <= self._settings.s
             else:
-                is_kept = json.loads(row["why"])["chunk_rank"] <= self._k
+                is_kept = json.loads(row["why"])["chunk_rank"] <= self._settings.k
             if is_kept:
                 parents = (Parent(row["source_kind"], row["source_id"], row["source_id"]),)
                 fields = (row[name] for name in ("locator", "text", "score", "why"))

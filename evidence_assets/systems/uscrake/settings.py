@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
@@ -58,7 +59,7 @@ class UscrakeSettings:
         if self.cost == "embedding" and self.grain != "chunk":
             raise ValueError("embedding ranks whole chunks: set grain: chunk")
 
-    @property
+    @cached_property
     def ground(self) -> GroundCost | None:
         """The ground cost; None if ``cost`` is a ranking."""
         return None if self.cost in RANKINGS else get_ground_cost(self.cost)

@@ -28,31 +28,21 @@ MODEL_KINDS: tuple[ModelKind, ...] = ("encoder", "reranker")
 
 
 def _open_passages(context: StageContext) -> Passages:
-    corpus, lake, profile = open_benchmark_corpus(context), context.lake, context.profile
-    token_model = model_key(get_encoder(profile.token_encoder))
-    expected = token_store.source_version(chunks_version(lake, corpus.name), token_model)
-    folder, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), token_cache_folder(lake, corpus.name)
-    max_bytes = profile.retrieval.token_cache_bytes
-    return Passages(corpus, token_store.TokenStore(folder, expected=expected, cache=cache, max_bytes=max_bytes))
+    corpus = open_benchmark_corpus(context)
+    lake = context.lake
+    token_model = model_key(get_encoder(context.profile.token_encoder))
+    store = token_store.TokenStore(
+        lake.index_folder(f"corpus/{corpus.name}/token_store"),
+        expected=token_store.source_version(chunks_version(lake, corpus.name), token_model),
+        cache=token_cache_folder(lake, corpus.name),
+        max_bytes=context.profile.retrieval.token_cache_bytes,
+    )
+    return Passages(corpus, store)
 
 
 @lru_cache(maxsize=2)
 def _triples(graph: KnowledgeGraph, cap: int, by_meaning: bool, encoder: ModelSettings) -> ConceptTriples:
     return ConceptTriples(graph, relations.load_vocabulary(), get_encoder(encoder), cap=cap, by_meaning=by_meaning)
-
-
-def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
-    profile, benchmark, triples = context.profile, context.benchmark, None
-    passages = _open_passages(context) if benchmark.corpus and settings.parts != "graph" else None
-    if benchmark.joined_graph and settings.parts != "chunks" and settings.s:
-        graph = open_graph(context.lake, benchmark.joined_graph, context.encoder)
-        triples = _triples(graph, settings.max_triples, settings.linking == "meaning", profile.encoder)
-    reranker, token_encoder = profile.reranker, get_encoder(profile.token_encoder)
-    if reranker.name == MAXSIM:
-        judge: Judge = LateInteraction(token_encoder)
-    else:
-        judge = PairJudge(get_reranker(reranker, profile.token_encoder))
-    return UscrakeSelector(settings, passages, get_encoder(profile.encoder), token_encoder, judge, triples)
 
 
 class Uscrake(SelectionMethod[UscrakeSettings]):
@@ -70,7 +60,20 @@ class Uscrake(SelectionMethod[UscrakeSettings]):
         return profile.retrieval.model_dump(include={"R", "k", "s"})
 
     def open_selector(self, context: StageContext) -> Selector:
-        return _open(context, self.settings)
+        settings = self.settings
+        profile = context.profile
+        benchmark = context.benchmark
+        passages = _open_passages(context) if benchmark.corpus and settings.parts != "graph" else None
+        triples = None
+        if benchmark.joined_graph and settings.parts != "chunks" and settings.s:
+            graph = open_graph(context.lake, benchmark.joined_graph, context.encoder)
+            triples = _triples(graph, settings.max_triples, settings.linking == "meaning", profile.encoder)
+        token_encoder = get_encoder(profile.token_encoder)
+        if profile.reranker.name == MAXSIM:
+            judge: Judge = LateInteraction(token_encoder)
+        else:
+            judge = PairJudge(get_reranker(profile.reranker, profile.token_encoder))
+        return UscrakeSelector(settings, passages, get_encoder(profile.encoder), token_encoder, judge, triples)
 
 
 class RankedRows(SelectionMethod[FirstRowsSettings]):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from evidence_assets.experiment.evidence.selection import Parent, SelectedEviden
 from evidence_assets.lake.array_files import release_memory
 from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.vectors import top_positions
+from evidence_assets.models.vectors import Array, top_positions
 from evidence_assets.retrieval.token_cache import CachedText
 from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
@@ -28,6 +28,16 @@ TextCandidate = tuple[SelectedEvidence, JudgedText]
 """A row of text evidence before the joint ranking, and what the judge reads of it."""
 
 
+@dataclass(frozen=True, eq=False)
+class KeptChunks:
+    """The best chunks of a pool for a hypothesis, best first, with their scores."""
+
+    ids: Sequence[str]
+    titles: Sequence[str]
+    texts: Sequence[str]
+    scores: Array
+
+
 class TextEvidence:
     """Selects the text evidence of hypotheses.
 
@@ -39,7 +49,9 @@ class TextEvidence:
     def __init__(
         self, settings: UscrakeSettings, passages: Passages, encoder: Encoder, view: Encoder, *, judged_by_text: bool
     ) -> None:
-        self._settings, self._corpus, self._encoder = settings, passages.corpus, encoder
+        self._settings = settings
+        self._corpus = passages.corpus
+        self._encoder = encoder
         self._judged_by_text = judged_by_text
         passages.store.tokens(view)  # opens the cache before threads share it
         self._encoded = EncodedPassages(passages.corpus, passages.store, view, settings.weighting, settings.titles)
@@ -64,35 +76,47 @@ class TextEvidence:
             return []
         scores = self._ranker.score_chunks(hypothesis.query, pool)
         best = top_positions(scores, self._settings.k)
-        chunks, chunk_scores, corpus = pool.chunks[best], scores[best], self._corpus
-        ids, titles, texts = corpus.ids(chunks), corpus.titles(chunks), corpus.texts(chunks)
-        tokens, cached = self._encoded.chunks(chunks)
-        by_sentence = self._settings.grain == "sentence"
-        if by_sentence:
-            parts = sentences_with_tokens(corpus.sentences(chunks), tokens, cached)
-            part_scores = self._ranker.score_sentences(hypothesis.query, parts, tokens, chunk_scores)
+        positions = pool.chunks[best]
+        corpus = self._corpus
+        chunks = KeptChunks(corpus.ids(positions), corpus.titles(positions), corpus.texts(positions), scores[best])
+        tokens, cached = self._encoded.chunks(positions)
+        if self._settings.grain == "sentence":
+            parts = sentences_with_tokens(corpus.sentences(positions), tokens, cached)
+            part_scores = self._ranker.score_sentences(hypothesis.query, parts, tokens, chunks.scores)
         else:
-            bounds = pairwise(tokens.offsets.tolist())
-            parts = [Sentence(n, 0, len(texts[n]), np.arange(*rows)) for n, rows in enumerate(bounds)]
-            part_scores = chunk_scores
+            parts = whole_chunks(chunks.texts, tokens)
+            part_scores = chunks.scores
         candidates = []
         for i in top_positions(part_scores, 2 * self._settings.k):
-            part, score = parts[i], float(part_scores[i])
-            locator, text = f"{part.start}:{part.end}", texts[part.chunk][part.start : part.end]
-            reasons: dict[str, Any] = {"cost": self._settings.cost, "chunk_rank": part.chunk + 1}
-            reasons["chunk_score"] = round(float(chunk_scores[part.chunk]), 9)
-            if by_sentence:
-                reasons["sentence_score"] = round(score, 9)
-            if by_sentence and not hypothesis.label:  # a short answer may be in one that does not name its subject
-                reasons["title"] = titles[part.chunk]
-                if starts_with_pronoun(text):
-                    reasons["referent"] = find_referent(texts[part.chunk], part.start)
-            why = json.dumps(reasons, ensure_ascii=False, sort_keys=True)
-            parents = (Parent("chunk", ids[part.chunk], ids[part.chunk]),)
-            about = hypothesis.label, self._settings.grain, parents, locator if by_sentence else ""
-            judged = JudgedText(text, None if self._judged_by_text else tokens.vectors[part.rows])
-            candidates.append((SelectedEvidence(*about, text, score, why), judged))
+            row = self._build_row(hypothesis.label, chunks, parts[i], float(part_scores[i]))
+            vectors = None if self._judged_by_text else tokens.vectors[parts[i].rows]
+            candidates.append((row, JudgedText(row.text, vectors)))
         return candidates
+
+    def _build_row(self, label: str, chunks: KeptChunks, part: Sentence, score: float) -> SelectedEvidence:
+        """A row of text evidence, which is a sentence or a whole chunk."""
+        chunk = part.chunk
+        text = chunks.texts[chunk][part.start : part.end]
+        reasons: dict[str, object] = {"cost": self._settings.cost, "chunk_rank": chunk + 1}
+        reasons["chunk_score"] = round(float(chunks.scores[chunk]), 9)
+        locator = ""
+        if self._settings.grain == "sentence":
+            locator = f"{part.start}:{part.end}"
+            reasons["sentence_score"] = round(score, 9)
+            if not label:  # a short answer may be in one that does not name its subject
+                reasons["title"] = chunks.titles[chunk]
+                if starts_with_pronoun(text):
+                    reasons["referent"] = find_referent(chunks.texts[chunk], part.start)
+        why = json.dumps(reasons, ensure_ascii=False, sort_keys=True)
+        parents = (Parent("chunk", chunks.ids[chunk], chunks.ids[chunk]),)
+        return SelectedEvidence(label, self._settings.grain, parents, locator, text, score, why)
+
+
+def whole_chunks(texts: Sequence[str], pool: TokenPool) -> list[Sentence]:
+    bounds = pairwise(pool.offsets.tolist())
+    return [
+        Sentence(n, 0, len(text), np.arange(*rows)) for n, (text, rows) in enumerate(zip(texts, bounds, strict=True))
+    ]
 
 
 def sentences_with_tokens(
@@ -101,9 +125,9 @@ def sentences_with_tokens(
     """Sentences of chunks that have tokens."""
     sentences = []
     for n, spans in enumerate(sentence_spans):
-        first_row, starts = int(pool.offsets[n]), tokens[n].spans[:, 0]
+        starts = tokens[n].spans[:, 0]
         for start, end in spans:
-            rows = first_row + np.flatnonzero((starts >= start) & (starts < end))
+            rows = int(pool.offsets[n]) + np.flatnonzero((starts >= start) & (starts < end))
             if len(rows):
                 sentences.append(Sentence(n, start, end, rows))
     return sentences

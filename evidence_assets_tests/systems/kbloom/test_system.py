@@ -93,7 +93,7 @@ def test_a_harvest_is_deterministic_and_consistent() -> None:
     distances = np.asarray([triple.semantic for triple in first.triples], float)
     fluencies = np.asarray([triple.fluency for triple in first.triples], float)
     np.testing.assert_allclose(final_scores(distances, fluencies, 5), scores)
-    kept_prompts = {number for number, prompt in enumerate(first.prompts) if prompt.kept}
+    kept_prompts = {prompt for prompt in first.prompts if prompt.kept}
     assert all(set(triple.found_by) <= kept_prompts for triple in first.triples)
     assert {(triple.head, triple.tail) for triple in first.triples if "seed" in triple.flags} <= set(
         make_relation().pairs
@@ -117,7 +117,7 @@ def test_queries_become_texts_for_any_tokenizer(build: object) -> None:
     model = build()  # type: ignore[operator]
     words = [word for word in model.vocabulary if len(word) > 2]
     allowed = np.asarray([model.vocabulary.index(word) for word in words])
-    prompt_queries = PromptQueries(model, ["<HEAD> is near <TAIL>", "the <TAIL> holds a <HEAD>!"], words, allowed)
+    prompt_queries = PromptQueries(model, ["<HEAD> is near <TAIL>", "the <TAIL> holds a <HEAD>!"], allowed)
     queries = [FillQuery(prompt, (2, 2), filled) for prompt in (0, 1) for filled in ((), (0, 1), (0, 1, 0))]
     mask, a, b = "<MASK>", words[0], words[1]
     texts = [f"{mask} {mask} is near {mask} {mask}.", f"{a} {b} is near {mask} {mask}.", f"{a} {b} is near {a} {mask}."]
