@@ -25,6 +25,7 @@ from bench.tables.claim_data import Claim, read_scitab, read_tabfact
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.extractive.tables.claims import ClaimCheck, Weights, check_claim, label_probabilities
 from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 
 # Sample weights of a SCITAB claim (truth) and a TabFact statement (NOT ENOUGH INFORMATION); 1 for the other benchmark.
 SCITAB_WEIGHT, TABFACT_WEIGHT = 3.0, 0.06
@@ -63,7 +64,7 @@ def build_samples(claims: Sequence[Claim]) -> list[Sample]:
 def fit(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
     """Maximum likelihood weights from the claims that no operation settles."""
     unsettled = [sample for sample in samples if sample.features.settled_as is None]
-    decided = [sample for sample in unsettled if CLAIM_LABELS[sample.gold] != "NOT ENOUGH INFORMATION"]
+    decided = [sample for sample in unsettled if CLAIM_LABELS[sample.gold] != NOT_ENOUGH_INFORMATION]
     return {
         "truth": _regression(
             [sample.features.truth for sample in decided],

@@ -23,10 +23,10 @@ from bench.tables.answering import choose
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.experiment.ad_hoc_questions import parse_table, table_options
-from evidence_assets.extractive.tables.claims import NOT_ENOUGH, REFUTES, SUPPORTS
+from evidence_assets.extractive.tables.claims import REFUTES, SUPPORTS
 from evidence_assets.extractive.tables.open_questions import is_statement
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.reasoning.tasks import Choice, EvidenceItem
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION, Choice, EvidenceItem
 
 FOLDER = Path(__file__).with_name("plain")
 RIGHT, REFUSED, WRONG, WRONG_LIST = "right", "refused", "wrong", "wrong list"
@@ -46,7 +46,7 @@ def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
     if "label" in case:
         choice = answer(table, case["text"], "verification", CLAIM_LABELS)
         is_answered = choice.status == "answered"
-        if case["label"] == (choice.answer if is_answered else NOT_ENOUGH):
+        if case["label"] == (choice.answer if is_answered else NOT_ENOUGH_INFORMATION):
             return RIGHT, ""
         return (WRONG if is_answered else REFUSED), str(choice.answer)
     if is_statement(case["text"]):  # a question for yes or no

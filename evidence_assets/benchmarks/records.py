@@ -10,6 +10,7 @@ from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.graphs.merge import prefixed_node_id
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, shard_of
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 from evidence_assets.text.negation import asks_for_exception
 
 Task = Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search"]
@@ -17,7 +18,7 @@ TASKS: tuple[Task, ...] = ("mcqa", "verification", "table_qa", "kgqa", "skb_sear
 _COPIED_FIELDS = ("question_id", "benchmark", "source_id", "split", "task", "text", "table_id")
 ASKED_BENCHMARK = "asked"
 """Benchmark of the questions that are asked one by one."""
-CLAIM_LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
+CLAIM_LABELS = ("SUPPORTS", "REFUTES", NOT_ENOUGH_INFORMATION)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,16 @@ from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask, find_cut
 from evidence_assets.reasoning.reply_parsing import parse_answer, parse_json_object
 from evidence_assets.reasoning.table_prompts import is_table_task
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets.reasoning.tasks import (
+    NOT_ENOUGH_INFORMATION,
+    Chain,
+    ChainStep,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+    Failure,
+)
 from evidence_assets.reasoning.templates import (
     PACKAGED,
     Prompts,
@@ -33,7 +42,6 @@ from evidence_assets.reasoning.templates import (
 
 VERSION = "8"
 """Raise it whenever equal replies may be parsed differently."""
-NOT_ENOUGH_INFORMATION = "NOT ENOUGH INFORMATION"
 MAX_STEPS = 40
 EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")
 _CHOICE = "question answers evidence reasoning negated insufficient labels"

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 from evidence_assets.text.negation import has_exclusion
 
 ANSWER_FIELDS = (
@@ -28,7 +29,7 @@ ANSWER_FIELDS = (
 LABEL_FORMS = {
     "SUPPORTS": ("supports", "supported", "support"),
     "REFUTES": ("refutes", "refuted", "refute"),
-    "NOT ENOUGH INFORMATION": ("not enough information", "not enough info", "not_enough_info", "nei"),
+    NOT_ENOUGH_INFORMATION: ("not enough information", "not enough info", "not_enough_info", "nei"),
     "correct": ("true", "yes"),
     "wrong": ("incorrect", "not correct", "false", "not true", "no"),
     "INSUFFICIENT": ("insufficient evidence", "the evidence is insufficient", "not enough evidence"),

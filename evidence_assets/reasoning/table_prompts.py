@@ -15,6 +15,7 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tables.views import build_view
 from evidence_assets.reasoning.tasks import (
     CAPTION,
+    NOT_ENOUGH_INFORMATION,
     TABLE_CELL_KINDS,
     ChainStep,
     ChooseAnswer,
@@ -33,7 +34,7 @@ from evidence_assets.reasoning.templates import (
 )
 
 TABLE_TASKS = frozenset({"verification", "table_qa"})
-STANCES = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "unsettled"}
+STANCES = {"SUPPORTS": "supports", "REFUTES": "refutes", NOT_ENOUGH_INFORMATION: "unsettled"}
 """The template field of each label of a claim."""
 EXPLAIN = Template.load(__package__, "table_explain", "question table option", *STANCES.values())
 CHOOSE = Template.load(__package__, "table_choose", "question options table cases bare negated labels")

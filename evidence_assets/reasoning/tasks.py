@@ -14,6 +14,8 @@ from typing import Literal, Protocol
 from evidence_assets.lake.ids import content_id
 from evidence_assets.text.words import is_name_or_number
 
+NOT_ENOUGH_INFORMATION = "NOT ENOUGH INFORMATION"
+"""Label of a claim that the evidence does not settle."""
 TABLE_CELL_KINDS = ("cell", "row", "column")
 """Kinds of evidence that are parts of a table's grid."""
 CAPTION = "caption"

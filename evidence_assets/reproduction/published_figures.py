@@ -18,6 +18,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from evidence_assets.benchmarks.declared_benchmarks import SEED_SEPARATOR
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 
 FILE = Path(__file__).with_suffix(".csv")
 COMPARABLE_SCALES = ("percent", "fraction", "score")
@@ -28,7 +29,7 @@ TIME_COMPARISONS = ("runtime_share", "latency_increase")
 """Metrics of figures that compare times; these are not scores."""
 COUNT_METRICS = ("tuples", "fact_count", "diversity", "correct_of_10", "pairs_with_higher_bartscore")
 """Counts that are scores: the yield of a harvest, and the correct ones of its best tuples."""
-LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
+LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", NOT_ENOUGH_INFORMATION: "nei"}
 """Published names of classes in metrics such as ``recall:SUPPORTS``."""
 RECORDED_ANSWERS = "recorded"
 """Method, and reasoner, of scores of recorded answers; see ``systems.baselines.recorded_answers``."""

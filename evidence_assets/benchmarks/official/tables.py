@@ -14,13 +14,14 @@ from evidence_assets.benchmarks.official.choices import find_option_letter
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, LocatedQuestion, QuestionRecord, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import find_file_below
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 
 QuestionsWithTables: TypeAlias = Iterator[tuple[Row, QuestionRecord, Table]]
 TABMCQ_COLUMNS = ("QUESTION", "QUESTION-ALIGNMENT", "CORRECT CHOICE", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL")
 LABEL_SPELLINGS = {
     "SUPPORTS": ("supports", "supported", "support", "true", "entailed"),
     "REFUTES": ("refutes", "refuted", "refute", "false"),
-    "NOT ENOUGH INFORMATION": ("not enough info", "not enough information", "nei"),
+    NOT_ENOUGH_INFORMATION: ("not enough info", "not enough information", "nei"),
 }
 
 

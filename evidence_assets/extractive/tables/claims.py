@@ -11,10 +11,10 @@ from evidence_assets.extractive.tables.operations import Outcome, apply_operatio
 from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit, stem, tokenize
 from evidence_assets.reasoning.tables.table import TableChain, TableStep, TableView
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 
 SUPPORTS = "SUPPORTS"
 REFUTES = "REFUTES"
-NOT_ENOUGH = "NOT ENOUGH INFORMATION"
 # Probability of a settled claim's label: the share of settled claims with the right label on TabFact.
 _SETTLED_PROBABILITY = 0.85
 _MAX_SHIFT = 0.2  # P(true) of any other claim is within this distance of 0.5, as it is little better than a guess
@@ -65,7 +65,7 @@ def is_settled(support: Mapping[str, float]) -> bool:
     """Whether an operation settled the claim, given the probabilities of the offered labels."""
     best = max(support, key=lambda label: support[label])
     rival = support.get(REFUTES if best == SUPPORTS else SUPPORTS, 0.0)
-    return best != NOT_ENOUGH and support[best] > (0.5 + _MAX_SHIFT + 1e-9) * (support[best] + rival)
+    return best != NOT_ENOUGH_INFORMATION and support[best] > (0.5 + _MAX_SHIFT + 1e-9) * (support[best] + rival)
 
 
 def check_claim(view: TableView, text: str) -> ClaimCheck:
@@ -107,7 +107,7 @@ def explain_claim(view: TableView, text: str) -> tuple[TableChain, ...]:
     return (
         _build_chain(view, SUPPORTS, check.outcome if check.is_true else None, p_true),
         _build_chain(view, REFUTES, None if check.is_true else check.outcome, p_false),
-        TableChain(NOT_ENOUGH, (TableStep("open", reason),), p_not_enough),
+        TableChain(NOT_ENOUGH_INFORMATION, (TableStep("open", reason),), p_not_enough),
     )
 
 

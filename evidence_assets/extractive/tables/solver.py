@@ -11,7 +11,15 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tables.lexicon import load_lexicon
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableView
 from evidence_assets.reasoning.tables.views import build_view
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure
+from evidence_assets.reasoning.tasks import (
+    NOT_ENOUGH_INFORMATION,
+    Chain,
+    ChainStep,
+    Choice,
+    ChooseAnswer,
+    ExplainOption,
+    Failure,
+)
 
 _MIN_PROBABILITY = 1e-6  # of a label, so that its logarithm is finite
 
@@ -80,7 +88,7 @@ def _choose_label(support: dict[str, float]) -> Choice:
     """The most probable of the offered labels; answered if an operation settled the claim."""
     best = max(support, key=lambda label: support[label])
     is_settled = claims.is_settled(support)
-    supported = (best,) if is_settled or best == claims.NOT_ENOUGH else ()
+    supported = (best,) if is_settled or best == NOT_ENOUGH_INFORMATION else ()
     weights = {label: log(max(share, _MIN_PROBABILITY)) for label, share in support.items()}
     return Choice(best, supported, "answered" if is_settled else "insufficient", weights=weights)
 

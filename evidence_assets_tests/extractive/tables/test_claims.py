@@ -4,16 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.extractive.tables.claims import (
-    NOT_ENOUGH,
-    REFUTES,
-    SUPPORTS,
-    ClaimCheck,
-    is_settled,
-    label_probabilities,
-)
+from evidence_assets.extractive.tables.claims import REFUTES, SUPPORTS, ClaimCheck, is_settled, label_probabilities
 from evidence_assets.extractive.tables.text_analysis import analyze_text
 from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 from evidence_assets_tests.extractive.tables.solver_calls import verify_claim
 
 SCORES = TableView.of(
@@ -171,7 +165,7 @@ def test_probabilities_show_whether_a_claim_is_settled(settled_as: bool | None, 
     weights = {"truth": {"intercept": weight, "negation": weight}, "not enough": {}}
     probabilities = label_probabilities(ClaimCheck({"negation": value}, {}, settled_as), weights)
     assert sum(probabilities) == pytest.approx(1.0)
-    support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities, strict=True))
+    support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH_INFORMATION), probabilities, strict=True))
     for labels in (support, {label: support[label] for label in (SUPPORTS, REFUTES)}):
         assert is_settled(labels) == (settled_as is not None)
     if settled_as is not None:
