@@ -108,7 +108,7 @@ def mean_probability(log_probs: Floats) -> float:
 
 
 def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(words[start : start + size]) for start in range(len(words) - size + 1))
+    return Counter(zip(*(words[start:] for start in range(size)), strict=False))
 
 
 CertaintyForm = Literal["printed", "entropy", "probable"]
@@ -361,14 +361,14 @@ def _fill_gaps(layouts: Sequence[list[str]], pairs: Sequence[EntityPair], model:
     scores = np.zeros(len(layouts))
     while allowed.any() and (gaps := [n for n, layout in enumerate(layouts) if MASK_SLOT in layout]):
         texts = fill_pairs((" ".join(layouts[number]) for number in gaps), pairs)
-        rows = model.slot_log_probs(texts, [0] * len(texts))
-        mean = rows.reshape(len(gaps), len(pairs), -1).mean(axis=1, dtype=np.float64)
-        mean[:, ~allowed] = -np.inf
-        for number, row in zip(gaps, mean, strict=True):
+        rows = model.slot_log_probs(texts, [0] * len(texts)).reshape(len(gaps), len(pairs), -1)
+        for number, row in zip(gaps, rows.mean(axis=1, dtype=np.float64), strict=True):
             layout = layouts[number]
             slot = layout.index(MASK_SLOT)
-            if slot and layout[slot - 1] in position:  # avoid repeating a word
-                row[position[layout[slot - 1]]] = -np.inf
+            row[~allowed] = -np.inf
+            previous = position.get(layout[slot - 1]) if slot else None
+            if previous is not None:  # avoid repeating a word
+                row[previous] = -np.inf
             best = int(row.argmax())
             layout[slot] = vocabulary[best]
             scores[number] += row[best]
@@ -381,10 +381,9 @@ def _list_layouts(orders: Sequence[Sequence[str]]) -> list[list[str]]:
         widest = 3 if len(order) <= 3 else 2
         inner = [range(widest + 1)] * (len(order) - 1)
         for before, after, *between in itertools.product(range(3 if len(order) <= 3 else 2), range(2), *inner):
-            layout = [MASK_SLOT] * before + [order[0]]
-            for size, item in zip(between, order[1:], strict=True):
-                layout += [MASK_SLOT] * size + [item]
-            layout += [MASK_SLOT] * after
+            layout = [MASK_SLOT] * before
+            for item, size in zip(order, (*between, after), strict=True):
+                layout += [item, *[MASK_SLOT] * size]
             # adjacent head and tail leave no room for the relation
             if abs(layout.index(HEAD) - layout.index(TAIL)) > 1:
                 layouts.append(layout)

@@ -109,7 +109,6 @@ def search_tuples(
     """
     share = np.asarray(weights, dtype=np.float64)
     search = _Search(log_probs, vocabulary, share / share.sum(), variant)
-    heaps = {shape: (shape,) for shape in SHAPES} if variant == "kbloom" else dict.fromkeys(SHAPES, SHAPES)
     for shape in SHAPES:
         search.push(0.0, _Node(shape))
     counts: Counter[tuple[Shape, ...]] = Counter()
@@ -120,7 +119,7 @@ def search_tuples(
             continue
         occurrences.update((pair.head, pair.tail))
         selected.append(pair)
-        heap = heaps[pair.shape]
+        heap = (pair.shape,) if variant == "kbloom" else SHAPES
         counts[heap] += 1
         if counts[heap] == n:
             search.close(heap)

@@ -32,8 +32,7 @@ def factorize_graph(graph: GraphArrays, dimensions: int = 128) -> FloatArray:
     columns = np.concatenate([graph.tails, graph.heads, nodes])
     matrix = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n)).tocoo()
     degrees = np.asarray(matrix.sum(axis=1)).ravel()
-    information = np.log(matrix.data * degrees.sum() / (degrees[matrix.row] * degrees[matrix.col]))
-    matrix.data = np.maximum(information, 0)
+    matrix.data = np.maximum(np.log(matrix.data * degrees.sum() / (degrees[matrix.row] * degrees[matrix.col])), 0)
     if n <= 10 * dimensions:  # exact, and the sparse solver needs fewer dimensions than nodes
         left, values, _ = np.linalg.svd(matrix.toarray())
     else:  # the first guess is given, so that each run has the same vectors

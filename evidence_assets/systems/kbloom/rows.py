@@ -9,7 +9,6 @@ from dataclasses import asdict
 import polars as pl
 
 from evidence_assets.experiment.stage import StageOutput
-from evidence_assets.harvest.prompt_mining import MinedPrompt
 from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple
 from evidence_assets.harvest.tuple_search import ScoredPair
 from evidence_assets.lake.errors import BadInput, StaleInput
@@ -95,9 +94,9 @@ def build_harvest_rows(
                 f"relation {relation.id!r}: {model} yields no pair. Its vocabulary has no candidate entity for this "
                 "prompt, or none of an allowed kind. Change the prompt or the allowed kinds, or use another model"
             )
-        tables.add_prompts(harvest, input_hash)
+        prompt_ids = tables.add_prompts(harvest, input_hash)
         tables.add_candidates(harvest)
-        tables.add_triples(harvest, source)
+        tables.add_triples(harvest, source, prompt_ids)
     metadata: dict[str, object] = {"prompts": len(harvests[0].kept_prompts), "candidates": len(tables.candidates)}
     side_tables = {"prompts": tables.prompts, "candidate_tuples": tables.candidates}
     return StageOutput(tables.triples, tables.lineage, metadata, reused=0, other_tables=side_tables)
@@ -114,11 +113,14 @@ class _HarvestTables:
         self.triples = list[Row]()
         self.lineage = list[Row]()
 
-    def add_prompts(self, harvest: Harvest, input_hash: str) -> None:
+    def add_prompts(self, harvest: Harvest, input_hash: str) -> dict[str, str]:
+        """Returns the id of each prompt."""
         relation = self._relation
         seed_ids = [_seed_id(relation, *pair) for pair in relation.pairs]
+        ids: dict[str, str] = {}
         for prompt in harvest.prompts:
-            prompt_id = self._prompt_id(harvest, prompt)
+            prompt_id = content_id("prompt", relation.id, harvest.variant, prompt.text)
+            ids[prompt.text] = prompt_id
             self.prompts.append(
                 {
                     "prompt_id": prompt_id,
@@ -130,6 +132,7 @@ class _HarvestTables:
             )
             self.lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seed_ids]
             self._add_origin("prompt", prompt_id)
+        return ids
 
     def add_candidates(self, harvest: Harvest) -> None:
         agreement = {(triple.head, triple.tail): triple.agreement for triple in harvest.triples}
@@ -147,9 +150,8 @@ class _HarvestTables:
                 }
             )
 
-    def add_triples(self, harvest: Harvest, source: str) -> None:
+    def add_triples(self, harvest: Harvest, source: str, prompt_ids: Mapping[str, str]) -> None:
         relation_id = self._relation.id
-        prompt_ids = {prompt.text: self._prompt_id(harvest, prompt) for prompt in harvest.prompts}
         previous_ids = {triple["triple_id"] for triple in self.triples}
         for triple in harvest.triples:
             triple_id = content_id("triple", triple.head, relation_id, triple.tail)
@@ -167,21 +169,16 @@ class _HarvestTables:
                 }
             )
             candidate = self._candidate_id(harvest, triple)
-            for prompt in triple.found_by or harvest.kept_prompts:
-                prompt_id = prompt_ids[prompt.text]
-                self.lineage.append(edge("candidate", candidate, DERIVED, "prompt", prompt_id, prompt_id))
-            derivation = edge(
-                "triple", triple_id, DERIVED, "candidate", candidate, candidate, triple.rank, triple.score
+            prompts = [prompt_ids[prompt.text] for prompt in triple.found_by or harvest.kept_prompts]
+            self.lineage += [edge("candidate", candidate, DERIVED, "prompt", prompt, prompt) for prompt in prompts]
+            self.lineage.append(
+                edge("triple", triple_id, DERIVED, "candidate", candidate, candidate, triple.rank, triple.score)
             )
-            self.lineage.append(derivation)
             if triple_id not in previous_ids:
                 self._add_origin("triple", triple_id)
 
     def _add_origin(self, kind: str, row_id: str) -> None:
         self.lineage.append(edge(kind, row_id, GENERATED, "model", self._model, self._model))
-
-    def _prompt_id(self, harvest: Harvest, prompt: MinedPrompt) -> str:
-        return content_id("prompt", self._relation.id, harvest.variant, prompt.text)
 
     def _candidate_id(self, harvest: Harvest, pair: ScoredPair | HarvestedTriple) -> str:
         return content_id("candidate", self._relation.id, self._model, harvest.variant, pair.head, pair.tail)

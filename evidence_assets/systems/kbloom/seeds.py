@@ -160,7 +160,7 @@ def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
     if duplicates := [key for position, key in enumerate(keys) if key in keys[:position]]:
         line = next(key.start_mark.line + 1 for key, _ in reversed(root.value) if key.value == duplicates[0])
         raise BadInput("appears twice in the file. Remove one of them", file=path, line=line, field=str(duplicates[0]))
-    fields = parse_yaml_file(path, lambda text, _: yaml.BaseLoader(text).get_single_data())
+    fields = yaml.BaseLoader("").construct_document(root)
     try:
         return TypeAdapter(Relation).validate_python({"template": fields.get("prompt"), **fields}), root
     except ValidationError as invalid:

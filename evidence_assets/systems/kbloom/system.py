@@ -46,6 +46,8 @@ from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, Statem
 SEED_ASSET = "knowledge/seeds"
 SEED_FOLDER_ASSET = "raw/seeds"
 """Assets of the seeds of each relation and of the folder of seed files."""
+SIDE_TABLES = ("prompts", "candidate_tuples")
+"""Tables of a harvest beside its triples."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,6 @@ class HarvestSettings(KBloomSettings):
     def references(self) -> list[Reference]:
         """Reference tuples for the collections."""
         return [reference for reference in load_references().values() if reference.collection in self.collections]
-
-    @property
-    def scored_collections(self) -> tuple[str, ...]:
-        """Collections with scores of their own."""
-        return () if self.truth else self.collections
 
     @property
     def harvests(self) -> list[KBloomSettings]:
@@ -112,19 +109,25 @@ class KBloom(StagesMethod[HarvestSettings]):
     def score_targets(self) -> Sequence[ScoreTarget]:
         """The collections with scores of a harvest, and the references that they are compared with."""
         settings = self.settings
-        by_models = {"kappa", "exact_agreement"} if len(_judge_settings()) > 1 else set[str]()
-        if _judge_settings():
-            n_correct = f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}"
-            by_models |= {"precision", "noisy_percent", n_correct}
+        metrics = {"tuples", "fact_count", "diversity", "agreement"}
+        n_judges = len(_judge_settings())
+        if n_judges:
+            metrics |= {
+                "precision",
+                "noisy_percent",
+                f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}",
+            }
+        if n_judges > 1:
+            metrics |= {"kappa", "exact_agreement"}
         if profiles.load().harvesting.likelihood is not None:
             extremes = {f"bartscore_{end}:{rounding}" for end in ("max", "min") for rounding in ("range", "rounded")}
-            by_models |= {"bartscore_mean", *extremes, *(["pairs_with_higher_bartscore"] if settings.baseline else [])}
-        of_collection = frozenset({"tuples", "fact_count", "diversity", "agreement"} | by_models)
+            metrics |= {"bartscore_mean", *extremes, *(["pairs_with_higher_bartscore"] if settings.baseline else [])}
         novel_only = ["novel_only_precision"] if settings.baseline else []
         of_reference = frozenset({"fact_count", "diversity", "novelty", "accuracy", "accuracy_maximum", *novel_only})
         seed_note = "the seed files of {} (systems/kbloom/relations, or your own)"
+        collections = () if settings.truth else settings.collections
         return [
-            *(ScoreTarget(name, of_collection, seed_note.format(name)) for name in settings.scored_collections),
+            *(ScoreTarget(name, frozenset(metrics), seed_note.format(name)) for name in collections),
             *(ScoreTarget(reference.name, of_reference, reference.contents) for reference in settings.references),
         ]
 
@@ -254,13 +257,8 @@ class KBloom(StagesMethod[HarvestSettings]):
         encoder_id = model_key(get_encoder(context.profile.encoder))
         settings = self.settings.harvests
         input_hash = rows.hash_harvest_inputs(relation, model_id, encoder_id, settings, kinds, self._other_models)
-        prompts = context.read("prompts", context.asset, context.partition)
-        is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
-        if is_complete and prompts.height and set(prompts["input_hash"]) == {input_hash}:
-            triples, lineage, _ = context.previous_output
-            candidates = context.read("candidate_tuples", context.asset, context.partition)
-            side_tables = {"prompts": prompts, "candidate_tuples": candidates}
-            return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
+        if previous_output := _read_unchanged(context, input_hash):
+            return previous_output
         harvests = self._run_harvests(context, relation, kinds)
         source = self._harvest_asset
         return rows.build_harvest_rows(relation, harvests, model=model_id, source=source, input_hash=input_hash)
@@ -346,6 +344,16 @@ class KBloom(StagesMethod[HarvestSettings]):
             published = [name for name in self.variant.printed.figures if name.system == origin]
             output_rows += add_published_figures([row for row in score_rows if row["selector"] == selector], published)
         return StageOutput(output_rows)
+
+
+def _read_unchanged(context: StageContext, input_hash: str) -> StageOutput | None:
+    """The previous harvest if it is complete and has these inputs."""
+    side_tables = {name: context.read(name, context.asset, context.partition) for name in SIDE_TABLES}
+    is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
+    if not is_complete or set(side_tables["prompts"]["input_hash"]) != {input_hash}:
+        return None
+    triples, lineage, _ = context.previous_output
+    return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
 
 
 def _judge_settings() -> list[GeneratorSettings]:

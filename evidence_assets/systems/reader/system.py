@@ -12,7 +12,7 @@ from evidence_assets.experiment.methods import SolvingMethod, StagesMethod
 from evidence_assets.experiment.solvers import build_extractive_solver
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.reader.network import OptionInput
+from evidence_assets.models.reader.network import EncodedInput, OptionInput
 from evidence_assets.models.reader.training import TrainedReader, TrainingSettings
 from evidence_assets.models.registry import get_encoder, get_trained_reader
 from evidence_assets.models.vectors import softmax
@@ -117,19 +117,24 @@ class ReaderSolver:
         tokens = iter(encoded)
         chains: list[Chain | Failure] = []
         for task, items in zip(tasks, facts, strict=True):
-            weight, *without = islice(weights, 1 + len(items))
-            with_all_facts, *_ = islice(tokens, 1 + len(items))
-            omissions = (Omission("cut", "facts or question", "the reader's token limit"),)
-            chains.append(
-                Chain(
-                    task.hypothesis,
-                    self._steps(task, items, weight, without),
-                    round(1 / (1 + math.exp(-weight)), SUPPORT_DIGITS),
-                    reply=ReplyCost(self.model_id, len(with_all_facts.ids), 0, "stop"),
-                    omissions=omissions if with_all_facts.is_cut else (),
-                )
-            )
+            n_inputs = 1 + len(items)
+            with_all_facts, *_ = islice(tokens, n_inputs)
+            chains.append(self._build_chain(task, items, list(islice(weights, n_inputs)), with_all_facts))
         return chains
+
+    def _build_chain(
+        self, task: ExplainOption, items: Sequence[EvidenceItem], weights: Sequence[float], tokens: EncodedInput
+    ) -> Chain:
+        """The chain of an option; ``weights`` are that with all facts, then that without each."""
+        weight, *without = weights
+        omissions = (Omission("cut", "facts or question", "the reader's token limit"),) if tokens.is_cut else ()
+        return Chain(
+            task.hypothesis,
+            self._steps(task, items, weight, without),
+            round(1 / (1 + math.exp(-weight)), SUPPORT_DIGITS),
+            reply=ReplyCost(self.model_id, len(tokens.ids), 0, "stop"),
+            omissions=omissions,
+        )
 
     def _steps(
         self, task: ExplainOption, items: Sequence[EvidenceItem], weight: float, without: Sequence[float]

@@ -86,25 +86,28 @@ def _train(context: StageContext, settings: TrainingSettings) -> StageOutput:
     report = train_if_changed(
         folder, input_hash, lambda into: train_reader(base, questions, into, settings, context.inform)
     )
-    name = f"reader-{benchmark.name}"
-    revision = file_id(folder / WEIGHTS_FILE)[:12]
-    model_id = f"{name}@{revision}"
-    row = {
-        "model_id": model_id,
-        "name": name,
-        "revision": revision,
-        "task": "reader",
-        "sentences": len(questions),
-        "held_out_accuracy": report["held_out_accuracy"],
-        "input_hash": report["input_hash"],
-    }
+    rows = training_rows(records, benchmark, settings.held_out)
+    row = _build_model_row(f"reader-{benchmark.name}", folder, report, len(questions))
+    model_id = str(row["model_id"])
     ids = sorted({record.question_id for record in records})
     lineage = [edge("model", model_id, DERIVED, "training_question", question_id, question_id) for question_id in ids]
     datasets = load_datasets()
     licence = datasets[benchmark.reader].licence if benchmark.reader in datasets else "the user's own"
     metadata = {**report, "epochs": str(report["epochs"]), "licence": licence, "left_out_because_tested": n_dropped}
-    rows = training_rows(records, benchmark, settings.held_out)
     return StageOutput([row], lineage, metadata, other_tables={"training_questions": rows})
+
+
+def _build_model_row(name: str, folder: Path, report: Mapping[str, object], n_questions: int) -> dict[str, object]:
+    revision = file_id(folder / WEIGHTS_FILE)[:12]
+    return {
+        "model_id": f"{name}@{revision}",
+        "name": name,
+        "revision": revision,
+        "task": "reader",
+        "sentences": n_questions,
+        "held_out_accuracy": report["held_out_accuracy"],
+        "input_hash": report["input_hash"],
+    }
 
 
 def reader_folder(lake: Lake, benchmark: str) -> Path:

@@ -286,38 +286,43 @@ class PathSelector:
         ]
 
     def _build_row(self, selection: PathSelection, label: str, text: str, path: GraphPath) -> SelectedEvidence:
-        """A row whose reasons have the attention of each edge, from head to tail and from tail to head.
+        edge_ids = self._graph.edge_ids
+        edges = [edge_ids[edge] for edge in dict.fromkeys(path.edges)]
+        return SelectedEvidence(
+            label,
+            "path",
+            tuple(Parent("edge", edge, edge) for edge in edges),
+            path_locator((edge_ids[edge], along) for step in path.steps for edge, along in step),
+            text,
+            round(path.score, SCORE_DIGITS),
+            json.dumps(self._explain(selection, label, path), ensure_ascii=False, sort_keys=True),
+        )
 
-        They also tell whether two edges state opposite relations between the same two nodes.
+    def _explain(self, selection: PathSelection, label: str, path: GraphPath) -> dict[str, object]:
+        """Why a path was selected.
+
+        ``attention`` of an edge is that from head to tail and that from tail to head. A path is ``contradictory`` if
+        two of its edges state opposite relations between the same two nodes.
         """
         links = selection.question.links
         scores = selection.scores
-        edge_ids = self._graph.edge_ids
-        edges = list(dict.fromkeys(path.edges))
+        graph = self._graph
         ends = [_link_of(links.concepts, path.nodes[0]), _link_of(links.options[label], path.nodes[-1])]
-        attention = selection.attention
-        reasons = {
+        attention = {graph.edge_ids[edge]: selection.attention.get(edge, []) for edge in path.edges}
+        return {
             "nodes": [
-                {"name": self._graph.names[node], "relevance": _round(selection.relevance.get(node))}
-                for node in path.nodes
+                {"name": graph.names[node], "relevance": _round(selection.relevance.get(node))} for node in path.nodes
             ],
             "links": [link for link in ends if link],
-            "attention": {edge_ids[e]: [_round(weight) for weight in attention[e]] for e in edges if e in attention},
+            "attention": {
+                edge: [_round(weight) for weight in weights] for edge, weights in attention.items() if weights
+            },
             "contradictory": any(self._is_contradictory(step) for step in path.steps),
             "relevant_by": scores.rule if scores else "all",
             "spread": _round(scores.spread if scores else None),
             "kept": len(scores.relevant if scores else selection.subgraph.nodes),
             "of": len(selection.subgraph.nodes),
         }
-        return SelectedEvidence(
-            label,
-            "path",
-            tuple(Parent("edge", edge_ids[edge], edge_ids[edge]) for edge in edges),
-            path_locator((edge_ids[edge], along) for step in path.steps for edge, along in step),
-            text,
-            round(path.score, SCORE_DIGITS),
-            json.dumps(reasons, ensure_ascii=False, sort_keys=True),
-        )
 
 
 def _rescore(
