@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import PositiveInt
 
+from evidence_assets.experiment.rows import batches
 from evidence_assets.harvest import bertnet_prompts, prompt_mining, triple_scoring, tuple_search
 from evidence_assets.harvest.prompt_mining import CertaintyForm, EntityPair, MinedPrompt, MiningModels, PromptSetting
 from evidence_assets.harvest.triple_metrics import find_supporting_prompts, flag_contradictions
@@ -195,21 +197,19 @@ def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, Enti
     texts = []
     words = []
     slots = []
-    head_sizes = []
     for prompt, (head, tail) in prompt_pairs:
         head_words = head.split()
         tail_words = tail.split()
         masks = (" ".join([MASK_SLOT] * len(part)) for part in (head_words, tail_words))
         texts.append(as_sentence(fill_prompt(prompt, *masks)))
-        tail_first = prompt.index(TAIL) < prompt.index(HEAD)
-        head_at, tail_at = (len(tail_words), 0) if tail_first else (0, len(head_words))
         words.append([*head_words, *tail_words])
-        slots.append([*range(head_at, head_at + len(head_words)), *range(tail_at, tail_at + len(tail_words))])
-        head_sizes.append(len(head_words))
+        positions = list(range(len(words[-1])))
+        n_before = len(tail_words) if prompt.index(TAIL) < prompt.index(HEAD) else 0
+        slots.append(positions[n_before:] + positions[:n_before])
     log_probs = model.fill_log_probs(texts, words, slots)
     return [
-        tuple_search.bertnet_score(values[:size].tolist(), values[size:].tolist())
-        for values, size in zip(log_probs, head_sizes, strict=True)
+        tuple_search.bertnet_score(values[: len(head.split())].tolist(), values[len(head.split()) :].tolist())
+        for values, (_, (head, _)) in zip(log_probs, prompt_pairs, strict=True)
     ]
 
 
@@ -272,14 +272,11 @@ class PromptQueries:
         requests: dict[FillQuery, list[tuple[int, int]]] = {}
         for row, pair in enumerate(pairs):
             words = tuple(self._position[word] for word in f"{pair.head} {pair.tail}".split(" "))
-            for prompt in range(len(self._prompts)):
-                for position, word in enumerate(words):
-                    requests.setdefault(FillQuery(prompt, pair.shape, words[:position]), []).append((row, word))
+            for prompt, position in product(range(len(self._prompts)), range(len(words))):
+                query = FillQuery(prompt, pair.shape, words[:position])
+                requests.setdefault(query, []).append((row, words[position]))
         result = np.zeros((len(pairs), len(self._prompts)))
-        queries = list(requests)
-        block_size = max(1, LOG_PROBS_PER_BATCH // max(1, len(self.words)))
-        for start in range(0, len(queries), block_size):
-            block = queries[start : start + block_size]
+        for block in batches(list(requests), max(1, LOG_PROBS_PER_BATCH // max(1, len(self.words)))):
             for query, log_probs in zip(block, self.log_probs(block), strict=True):
                 for row, word in requests[query]:
                     result[row, query.prompt] += log_probs[word]
