@@ -119,8 +119,10 @@ def harvest_relation(
     ratings = _rate_pairs(relation, pairs, model, settings, causal)
     finders = find_supporting_prompts(queries.pair_log_likelihoods(pairs), [pair.shape for pair in pairs])
     triples = [
-        HarvestedTriple(pair.head, pair.tail, *rating, tuple(kept_prompts[n] for n in found), len(found) / len(texts))
-        for pair, rating, found in zip(pairs, ratings, finders, strict=True)
+        HarvestedTriple(
+            pair.head, pair.tail, *rating, tuple(kept_prompts[n] for n in numbers), len(numbers) / len(texts)
+        )
+        for pair, rating, numbers in zip(pairs, ratings, finders, strict=True)
     ]
     triples.sort(key=lambda triple: (-triple.score, triple.head, triple.tail))
     return replace(harvest, triples=tuple(_flag_triples(relation, triples[: settings.n], kinds)))
