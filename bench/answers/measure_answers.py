@@ -225,7 +225,8 @@ def main() -> None:
         else:
             firsts += first
     if must_fit and firsts:
-        is_fitted = np.concatenate([question["features"] for question in firsts]).any(axis=0)
+        features = np.concatenate([question["features"] for question in firsts])
+        is_fitted = [bool(column.any()) for column in features.T]
         weights = zip(FEATURES, fitted(firsts), is_fitted, strict=True)
         values |= {name: round(float(weight), 1) for name, weight, has_data in weights if has_data}
     if must_fit:

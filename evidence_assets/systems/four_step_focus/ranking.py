@@ -234,7 +234,7 @@ class FourStepFocus:
         else:  # a whole type is too many for exact similarities
             is_candidate = np.zeros(len(self._graph), dtype=bool)
             is_candidate[candidates] = True
-            candidates = self._search(vector, is_candidate, settings.k_max)
+            candidates = self._search(vector, is_candidate, settings.k_max).astype(np.int64)
             notes.append("no usable triplet touches the target: all nodes of its type are candidates")
         return NodeRanking("answered", query=query, is_narrowed=narrowed.is_narrowed, notes=tuple(notes)), candidates
 

@@ -104,7 +104,7 @@ class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
         return FourStepFocus(
             graph,
             get_encoder(context.profile.encoder),
-            build_triplet_reader(model, graph, settings, declared.forms) if settings.triplets else None,
+            build_triplet_reader(model, graph, settings, bool(declared.forms)) if settings.triplets else None,
             _open_grader(context, model) if settings.rerank else None,
             settings,
             frozenset(declared.symmetric),
@@ -115,7 +115,7 @@ class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
         settings = self.settings
         model = open_profile_model(context)
         model_id = model_key(get_encoder(context.profile.encoder))
-        reasoner = "reranker" if settings.rerank else settings.search
+        reasoner: str = "reranker" if settings.rerank else settings.search
         if model is None and settings.triplets:
             reasoner = "form_parser"
             model_id = f"form_parser+{model_id}"
