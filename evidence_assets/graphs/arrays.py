@@ -223,7 +223,7 @@ class GraphArrays:
 
 def _apply_cap(hubs: IntArray, nodes: IntArray, cap: int, score: ScoreNodes) -> tuple[IntArray, IntArray]:
     """The `cap` best nodes of each hub, and the dropped (hub, node) pairs, for ascending pairs of hubs and nodes."""
-    hubs_over_cap = hubs[cap:][hubs[cap:] == hubs[: len(hubs) - cap]]
+    hubs_over_cap = hubs[cap:][hubs[cap:] == hubs[: max(0, len(hubs) - cap)]]
     rows = np.flatnonzero(np.isin(hubs, hubs_over_cap))
     order = np.lexsort((-score(nodes[rows]), hubs[rows]))
     ranks = np.arange(len(rows)) - np.searchsorted(hubs[rows], hubs[rows])

@@ -32,7 +32,7 @@ def test_a_cap_keeps_the_best_new_neighbours_and_records_the_rest(
     n, edges = case
     graph = graph_of(n, edges)
     seeds = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=3))
-    cap = data.draw(st.integers(1, 3))
+    cap = data.draw(st.integers(1, 6))
     score = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n)))
     part = graph.neighbourhood(seeds, 2, cap=cap, score=score.take)
     visited = set(seeds)
