@@ -1,11 +1,12 @@
 """Whether the solver of tables needs a rule: all development cases with the code of the working tree and before.
 
-    EVIDENCE_DEV_DATA=<folder> python -m bench.tables.prune_rules [--keep "Remove …"]
+    EVIDENCE_DEV_DATA=<folder> python -m bench.tables.prune_rules [--keep "Remove …" --removed RULE …]
 
 Scores TabMCQ (300 questions), TabFact (1,024 statements), SCITAB (120 claims) and the five sets of plain tables, and
 compares the right answers of all together with the last entry of ``bench/tables/table_rules.json``, in pairs. A rule
-may go if the 95 % interval of the difference includes zero. ``--keep`` appends the result to the file. Verdicts by case
-are cached beside it, under the hash of the solver's files.
+may go if the 95 % interval of the difference includes zero. ``--keep`` appends the result to the file, with the rules of
+``table_rules_screening.json`` that the step removed and the number left. Verdicts by case are cached beside it, under
+the hash of the solver's files.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from evidence_assets.lake.ids import content_id
 ROOT = Path(__file__).resolve().parents[2]
 CODE = [ROOT / "evidence_assets" / package / "tables" for package in ("extractive", "reasoning")]
 RESULTS = ROOT / "bench" / "tables" / "table_rules.json"
+SCREENING = RESULTS.with_name("table_rules_screening.json")
 PLAIN_SETS = ("first", "second", "third", "fourth", "fifth")
 BENCHMARKS = ("tabmcq", "tabfact", "scitab")
 HALVES = "first half", "second half"
@@ -132,7 +134,10 @@ def count_right(verdicts: Mapping[str, str]) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", metavar="STEP", help="append the result to the file, with these words")
-    keep = parser.parse_args().keep
+    rules = [rule["rule"] for rule in json.loads(SCREENING.read_text(encoding="utf-8"))["rules"]]
+    parser.add_argument("--removed", nargs="+", default=[], metavar="RULE", choices=rules, help="rules of the screening")
+    options = parser.parse_args()
+    keep = options.keep
     entries: list[dict[str, Any]] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
     code = hash_code()
     verdicts = read_or_score(code)
@@ -144,6 +149,8 @@ def main() -> None:
         "code": code,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "logic lines": sum(count_logic_lines(file) for folder in CODE for file in folder.glob("*.py")),
+        "removed": options.removed,
+        "rules left": len(rules) - sum(len(each["removed"]) for each in [*entries, {"removed": options.removed}]),
         "right": sum(verdict == RIGHT for verdict in verdicts.values()),
         "wrong": sum(verdict not in (RIGHT, REFUSED) for verdict in verdicts.values()),
         "of": len(verdicts),

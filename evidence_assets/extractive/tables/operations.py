@@ -89,8 +89,6 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
         return None
     if column is None or column in view.date_columns | view.time_columns | view.mixed_units.keys():
         return None
-    if analysis.has_similar_words:
-        return None  # "the European countries" if the table says "Europe"
     rows = analysis.rows or analysis.select_rows(analysis.find_conditions(number))
     rows = tuple(i for i in rows if all(i in mention.rows for mention in analysis.shared if mention.rows))
     rows = tuple(i for i in rows if view.cell((i, column)).is_known)

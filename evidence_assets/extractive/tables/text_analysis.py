@@ -11,13 +11,7 @@ from datetime import date
 from functools import cached_property
 
 from evidence_assets.extractive.tables.mentions import Mention, find_mentions
-from evidence_assets.reasoning.tables.cell_text import (
-    NUMBER_WORDS,
-    collect_words,
-    stem,
-    strip_markup,
-    tokenize_with_offsets,
-)
+from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
 from evidence_assets.reasoning.tables.lexicon import DegreeKind, DegreeWord, find_degree_words, is_lower_better, pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
@@ -113,13 +107,6 @@ class TextAnalysis:
         """Whether a question asks for a number in a column, not for a number of rows: "how many units"."""
         ends = [match.end() for match in pattern("counting").finditer(self.text)]
         return any(0 <= m.start - end <= 1 for m in self.numeric_mentions.values() for end in ends)
-
-    @property
-    def has_similar_words(self) -> bool:
-        """Whether a word outside names is like one of the table's: "European"."""
-        words = [token for token, start, _ in tokenize_with_offsets(self.text) if not self.is_masked(start)]
-        terms = self.view.vocabulary
-        return any(stem(word) not in terms and any(len(t) > 4 and word.startswith(t) for t in terms) for word in words)
 
     @cached_property
     def degrees(self) -> tuple[DegreeWord, ...]:
