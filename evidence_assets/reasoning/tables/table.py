@@ -27,21 +27,6 @@ def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _NUMERIC_BE
     return [j for j, flags in columns.items() if flags and sum(flags) >= share * len(flags)]
 
 
-def _has_header(grid: Grid) -> bool:
-    """Whether the first row names columns instead of looking like data."""
-    first = grid[0]
-    above = [grid[0][j] for j in _numeric_columns(grid, range(1, len(grid))) if grid[0][j].plain]
-    is_record = first[0].plain and not first[0].is_mostly_value and len({row[0].plain for row in grid}) == len(grid)
-    has_values = bool(above) and all(cell.is_mostly_value for cell in above)
-    return not (is_record and has_values) or all(map(_is_header_value, above))
-
-
-def _is_header_value(cell: Cell) -> bool:
-    """Whether a value can head a column: years and percentages of data ("2019", "10%") can, counts cannot."""
-    value = cell.values[0]
-    return value.kind in {"date", "percentage"} or (value.kind == "number" and 1900 <= value.value <= 2100)
-
-
 def _is_section(row: tuple[Cell, ...]) -> bool:
     """Whether one text fills the row, or only its first cell: a heading for the rows below."""
     filled = [j for j, cell in enumerate(row) if cell.plain]
@@ -83,7 +68,6 @@ class TableView:
 
     caption: str
     grid: Grid  # all rows, padded to equal width, the header first
-    header_rows: tuple[int, ...]  # the row that names columns; empty if the first row is data
     sections: tuple[int, ...]  # rows that head the rows below
     body: tuple[int, ...]  # rows with data
     row_headers: tuple[int, ...]  # columns that name the rows, from the left
@@ -95,13 +79,12 @@ class TableView:
         width = max([len(header), *map(len, rows)])
         grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
         if width == 0:
-            return cls(caption, grid, (0,), (), (), (), ())
-        header_rows = (0,) if _has_header(grid) else ()
-        inner = [i for i in range(len(grid)) if i not in header_rows]
+            return cls(caption, grid, (), (), (), ())
+        inner = range(1, len(grid))
         sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
         body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
-        labels = tuple(cell.plain if header_rows else "" for cell in grid[0])
-        return cls(caption, grid, header_rows, sections, body, _find_row_headers(grid, body), labels)
+        labels = tuple(cell.plain for cell in grid[0])
+        return cls(caption, grid, sections, body, _find_row_headers(grid, body), labels)
 
     @classmethod
     def from_cells(cls, cells: Mapping[CellLocation, str], caption: str = "") -> TableView:
@@ -249,8 +232,8 @@ class TableView:
         return len(self.body) > 1 and len({self.text_at((i, column)) for i in self.body}) == 1
 
     def header_cells(self, column: int) -> tuple[CellLocation, ...]:
-        """The non-empty header cells of a column."""
-        return tuple((i, column) for i in self.header_rows if self.text_at((i, column)))
+        """The header cell of a column, unless it is empty."""
+        return ((0, column),) if self.labels[column] else ()
 
     @cached_property
     def row_words(self) -> dict[int, frozenset[str]]:

@@ -4,13 +4,6 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.extractive.tables.solver_calls import answer_choice, verify_claim
 
 
-def test_a_table_can_lack_a_header() -> None:
-    rows = [["True cues", "2674"], ["False cues", "247"], ["Average length", "2.9"]]
-    view = TableView.of("", ["Total cues", "2921"], rows)
-    assert view.header_rows == ()
-    assert view.body == (0, 1, 2, 3)
-
-
 def test_sections_are_not_part_of_the_body() -> None:
     rows = [["Baselines"] * 3, ["A", "1.5", "2.5"], ["Ours"] * 3, ["B", "3.5", "4.5"]]
     view = TableView.of("", ["Model", "X", "Y"], rows)
