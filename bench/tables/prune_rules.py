@@ -4,9 +4,9 @@
 
 Scores TabMCQ (300 questions), TabFact (1,024 statements), SCITAB (120 claims) and the five sets of plain tables, and
 compares the right answers of all together with the last entry of ``bench/tables/table_rules.json``, in pairs. A rule
-may go if the 95 % interval of the difference includes zero. ``--keep`` appends the result to the file, with the rules of
-``table_rules_screening.json`` that the step removed and the number left. Verdicts by case are cached beside it, under
-the hash of the solver's files.
+may go if the 95 % interval of the difference includes zero. ``--keep`` appends the result to the file, with the rules
+of ``table_rules_screening.json`` that the step removed and the number left. Verdicts by case are cached beside it,
+under the hash of the solver's files.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", metavar="STEP", help="append the result to the file, with these words")
     rules = [rule["rule"] for rule in json.loads(SCREENING.read_text(encoding="utf-8"))["rules"]]
-    parser.add_argument("--removed", nargs="+", default=[], metavar="RULE", choices=rules, help="rules of the screening")
+    parser.add_argument("--removed", nargs="+", default=[], metavar="RULE", choices=rules, help="of the screening")
     options = parser.parse_args()
     keep = options.keep
     entries: list[dict[str, Any]] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []

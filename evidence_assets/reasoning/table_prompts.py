@@ -90,7 +90,7 @@ def stance_fields(task: ExplainOption) -> dict[str, str]:
 def table_text(view: TableView, *, with_ids: bool = True) -> str:
     """A table as text, cells separated by bars; ``with_ids`` adds a cell's id for citations."""
     lines = [f"[{CAPTION}] {view.caption}" if with_ids else f"Caption: {view.caption}"] if view.caption else []
-    for i in sorted({0, *view.sections, *view.body}):
+    for i in (0, *view.body):
         cells = [view.cell((i, j)).plain for j in view.columns]
         if with_ids:
             cells = [f"[r{i}c{j}] {text or '(empty)'}" for j, text in zip(view.columns, cells, strict=True)]

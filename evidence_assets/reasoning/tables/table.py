@@ -27,14 +27,6 @@ def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _NUMERIC_BE
     return [j for j, flags in columns.items() if flags and sum(flags) >= share * len(flags)]
 
 
-def _is_section(row: tuple[Cell, ...]) -> bool:
-    """Whether one text fills the row, or only its first cell: a heading for the rows below."""
-    filled = [j for j, cell in enumerate(row) if cell.plain]
-    if len({row[j].plain for j in filled}) != 1 or not row[filled[0]].plain.strip("0123456789.,%"):
-        return False
-    return len(filled) == len(row) or (filled == [0] and len(row) > 2)
-
-
 def _find_row_headers(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
     """The text columns before the first numeric column, else the first column that distinguishes most rows."""
     columns = range(len(grid[0]) - 1)
@@ -68,8 +60,7 @@ class TableView:
 
     caption: str
     grid: Grid  # all rows, padded to equal width, the header first
-    sections: tuple[int, ...]  # rows that head the rows below
-    body: tuple[int, ...]  # rows with data
+    body: tuple[int, ...]  # rows below the header with a text
     row_headers: tuple[int, ...]  # columns that name the rows, from the left
     labels: tuple[str, ...]  # name of each column
 
@@ -78,13 +69,8 @@ class TableView:
         """Parse a table; one without rows or columns has an empty body."""
         width = max([len(header), *map(len, rows)])
         grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
-        if width == 0:
-            return cls(caption, grid, (), (), (), ())
-        inner = range(1, len(grid))
-        sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
-        body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
-        labels = tuple(cell.plain for cell in grid[0])
-        return cls(caption, grid, sections, body, _find_row_headers(grid, body), labels)
+        body = tuple(i for i in range(1, len(grid)) if any(cell.plain for cell in grid[i]))
+        return cls(caption, grid, body, _find_row_headers(grid, body), tuple(cell.plain for cell in grid[0]))
 
     @classmethod
     def from_cells(cls, cells: Mapping[CellLocation, str], caption: str = "") -> TableView:

@@ -1,14 +1,7 @@
-"""Headers, row names and sections of irregular tables."""
+"""Row names and shapes of irregular tables."""
 
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.extractive.tables.solver_calls import answer_choice, verify_claim
-
-
-def test_sections_are_not_part_of_the_body() -> None:
-    rows = [["Baselines"] * 3, ["A", "1.5", "2.5"], ["Ours"] * 3, ["B", "3.5", "4.5"]]
-    view = TableView.of("", ["Model", "X", "Y"], rows)
-    assert view.sections == (1, 3)
-    assert view.body == (2, 4)
 
 
 def test_a_numeric_first_column_can_name_rows() -> None:
