@@ -134,12 +134,8 @@ class TextAnalysis:
 
     @cached_property
     def candidates(self) -> tuple[int, ...]:
-        """Rows that take part in operations: no row after "except"; summary rows only if the text names them."""
-        exception = pattern("exception").search(self.text)
-        excepted = {i for i, mention in self.rows.items() if exception and mention.start > exception.end()}
-        return tuple(
-            i for i in self.view.body if (i not in self.view.summary_rows or i in self.rows) and i not in excepted
-        )
+        """Rows that take part in operations: summary rows only if the text names them."""
+        return tuple(i for i in self.view.body if i not in self.view.summary_rows or i in self.rows)
 
     def select_rows(self, conditions: Sequence[Condition]) -> tuple[int, ...]:
         """Candidates that meet all conditions; all if there are none."""
