@@ -10,7 +10,7 @@ from typing import NamedTuple
 from evidence_assets.extractive.tables.mentions import find_named_column
 from evidence_assets.extractive.tables.operations import Outcome, apply_operations, cite_names
 from evidence_assets.extractive.tables.text_analysis import analyze_text
-from evidence_assets.reasoning.tables.cell_text import collect_words, is_same_word, split_alternatives, stem, trigrams
+from evidence_assets.reasoning.tables.cell_text import collect_words, split_alternatives, stem, trigrams
 from evidence_assets.reasoning.tables.cells import CellValue, parse_cell
 from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableStep, TableView
@@ -29,7 +29,6 @@ _MAX_OTHER_SUPPORT = 0.3
 MAX_UNRELATED_SUPPORT = 0.01  # of an option whose row is unrelated to the question: ranked, but not supported
 LOG_ODDS_PER_SUPPORT = 30.0  # maximum likelihood estimate on the first half of the TabMCQ subset
 _MANY_OPTIONS = 12  # people give fewer: these are cells
-_SPELLING_MATCH = 0.99  # of two words that may be one with a spelling mistake: "Tuesday" is not "Thursday"
 _OTHER_BOUND_MATCH = 0.5  # of an option and a cell with the same number but another bound ("less than", "over")
 
 
@@ -40,26 +39,21 @@ def rate_match(option: str, cell: str) -> float:
 
 
 @lru_cache(maxsize=1 << 16)
-def _read_phrase(text: str) -> tuple[CellValue | None, str, frozenset[str], frozenset[str]]:
-    """The amount that a text is, if it is one, with the stem of its unit; the words of the text and their initials."""
+def _read_phrase(text: str) -> tuple[CellValue | None, str, frozenset[str]]:
+    """The amount that a text is, if it is one, with the stem of its unit; and the words of the text."""
     cell = parse_cell(text)
-    words = collect_words(text)
     amount = cell.quantity if cell.is_one_amount else None
     unit = stem(amount.unit.casefold()) if amount and amount.unit else ""
-    return amount, unit, words, frozenset(word[0] for word in words)
+    return amount, unit, collect_words(text)
 
 
 def _rate_alternative(option: str, text: str) -> float:
-    (a, unit, words, initials) = _read_phrase(option)
-    (b, other_unit, other, other_initials) = _read_phrase(text)
-    if initials.isdisjoint(other_initials) and not (a and b):
-        return 0.0  # similar words begin with the same letter
+    a, unit, words = _read_phrase(option)
+    b, other_unit, other = _read_phrase(text)
     if a and b and (not (unit and other_unit) or unit == other_unit) and (a.value == b.value or a.scale == b.scale):
         has_same_bound = a.comparator.replace("≈", "") == b.comparator.replace("≈", "")
         return float(a.value == b.value) * (1.0 if has_same_bound else _OTHER_BOUND_MATCH)
-    n_similar = sum(any(is_same_word(x, y) for y in other - words) for x in words - other)
-    n_shared = min(len(words & other) + n_similar * _SPELLING_MATCH, len(words), len(other))
-    return 2 * n_shared / (len(words) + len(other)) if words and other else 0.0
+    return _dice(words, other)
 
 
 @lru_cache(maxsize=64)  # called for each option of a question
@@ -152,9 +146,7 @@ class CellContext(NamedTuple):
 def rate_contexts(view: TableView, question: str) -> dict[CellLocation, CellContext]:
     """The context of each cell with a text."""
     words = collect_words(question)
-    vocabulary = view.word_weights.keys()
-    words |= {term for word in words - vocabulary for term in vocabulary if is_same_word(word, term)}
-    terms = words & vocabulary
+    terms = words & view.word_weights.keys()
     named = find_value_column(view, question)
     key_columns = {j for j in view.columns if not view.is_constant(j)}
     contexts = {}

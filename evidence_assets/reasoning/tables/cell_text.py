@@ -8,8 +8,6 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from rapidfuzz import fuzz
-
 from evidence_assets.text import words
 
 # Only these markers and tags are markup: "[MASK]", "<unk>" and "p<0.05 and >3" are content in real tables.
@@ -30,7 +28,6 @@ _ASCII_SIGNS = dict(zip("٫٬−﹣－＋％٪∗＊．＜＞＝", ".,---+%%**.<
 _FINAL_BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _HEADER_PREPOSITIONS = frozenset(("of", "per", "in", "for", "to", "from", "at", "on", "by"))
-_MIN_SPELLING_RATIO = 80.0
 _LISTS = words.read_word_lists("answer_words.txt")
 _VERBS = dict(pair.split("=") for pair in _LISTS["irregular_verbs"])
 
@@ -128,11 +125,3 @@ def extract_unit(header: str) -> str:
     """The text in the final brackets of a header, or ""."""
     match = _FINAL_BRACKETS.search(header)
     return match[1].strip() if match and match.start() > 0 else ""
-
-
-@lru_cache(maxsize=1 << 16)
-def is_same_word(a: str, b: str) -> bool:
-    """Whether two words are equal up to a spelling mistake; never for numbers."""
-    if a[0] != b[0] or min(len(a), len(b)) < 4 or a[0].isdigit():
-        return False
-    return fuzz.ratio(a, b) >= _MIN_SPELLING_RATIO
