@@ -47,7 +47,6 @@ def apply_operations(analysis: TextAnalysis) -> Outcome | None:
         _check_trend,
         _check_count,
         _check_quantifier,
-        _check_only,
         _check_group_sizes,
         _check_difference,
         _check_extreme,
@@ -198,15 +197,6 @@ def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
     text = f"{len(rows)} of {len(subjects)} rows{kinds} satisfy {conditions[-1].describe(view)}."
     n_claimed = len(subjects) if quantifier[0].casefold() in ("all", "every", "each") else 0
     return Outcome("count", text, tuple(cells), float(len(rows)), rows, is_confirmed=len(rows) == n_claimed)
-
-
-def _check_only(analysis: TextAnalysis) -> Outcome | None:
-    """For a claim that only one row meets its conditions: whether exactly this one does."""
-    conditions = analysis.find_conditions()
-    if analysis.is_question or len(analysis.rows) != 1 or not (conditions and analysis.has_phrase("exclusivity")):
-        return None
-    outcome = count_rows(analysis, conditions)
-    return replace(outcome, is_confirmed=outcome.rows == (*analysis.rows,))
 
 
 def _check_group_sizes(analysis: TextAnalysis) -> Outcome | None:

@@ -29,7 +29,6 @@ SCORES = TableView.of(
         ("Beta improves precision over Alpha by 3.8 points.", "SUPPORTS", "difference"),
         ("Beta has the best error rate.", "SUPPORTS", "superlative"),
         ("Alpha has a better error rate than Beta.", "REFUTES", "comparison"),
-        ("Beta is the only model with a recall of 62.0.", "SUPPORTS", "count"),
         ("There are 2 models with a precision over 70.", "SUPPORTS", "count"),
         ("The error rate of Gamma is 71.4% higher than that of Beta.", "SUPPORTS", "difference"),
     ],
@@ -83,8 +82,6 @@ FILMS = TableView.of(
         (FILMS, "Ferro costs more than Lantern.", "SUPPORTS"),  # by the currency
         (FILMS, "Lantern was screened before Ferro.", "REFUTES"),  # "scr."
         (FILMS, "There are more films on Friday than on Saturday.", "SUPPORTS"),
-        (FILMS, "Moth is the only film on Saturday.", "SUPPORTS"),
-        (FILMS, "Ferro is the only film on Friday.", "REFUTES"),
         (FILMS, "On average a film runs for more than 105 minutes.", "SUPPORTS"),
         (FILMS, "Two films are unpaid.", "SUPPORTS"),
         (FILMS, "Only one film has a negative number left.", "SUPPORTS"),
