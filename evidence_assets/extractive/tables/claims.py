@@ -6,25 +6,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import exp, fsum
+from pathlib import Path
 
 from evidence_assets.extractive.tables.operations import Outcome, apply_operations, cite_names
 from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text
+from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit, stem, tokenize
 from evidence_assets.reasoning.tables.table import TableChain, TableStep, TableView
 from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 
 SUPPORTS = "SUPPORTS"
 REFUTES = "REFUTES"
-# Probability of a settled claim's label: the share of settled claims with the right label on TabFact.
-_SETTLED_PROBABILITY = 0.85
+WEIGHTS_FILE = Path(__file__).with_name("claim_weights.yaml")
 _MAX_SHIFT = 0.2  # P(true) of any other claim is within this distance of 0.5, as it is little better than a guess
 _MIN_UNMEASURED_PROBABILITY = 0.6  # of NOT ENOUGH INFORMATION for a claim that no column measures
-Weights = Mapping[str, Mapping[str, float]]
-# Output of bench/tables/fit_claim_weights.py.
-WEIGHTS: Weights = {
-    "not enough": {"intercept": -3.38, "no comparison": 1.34, "negation": -0.97, "unknown words": 4.25},
-    "truth": {"intercept": 0.09, "negation": -0.84, "word row": 0.31},
-}
+
+
+@dataclass(frozen=True)
+class ClaimWeights:
+    """Weights of the features of a claim, by name; fitted by ``bench/tables/fit_claim_weights.py``.
+
+    ``settled_probability``: Share of settled claims that have the right label.
+    """
+
+    truth: Mapping[str, float]
+    not_enough: Mapping[str, float]
+    settled_probability: float
+
+
+@lru_cache(maxsize=1)
+def load_claim_weights() -> ClaimWeights:
+    """The packaged weights."""
+    return ClaimWeights(**read_yaml_mapping(WEIGHTS_FILE)["values"])
 
 
 @dataclass(frozen=True)
@@ -40,17 +53,18 @@ class ClaimCheck:
     unknown_words: tuple[str, ...] = ()  # content words that are neither in the table nor in its caption
 
 
-def label_probabilities(check: ClaimCheck, weights: Weights = WEIGHTS) -> tuple[float, float, float]:
+def label_probabilities(check: ClaimCheck, weights: ClaimWeights) -> tuple[float, float, float]:
     """Probabilities of SUPPORTS, REFUTES and NOT ENOUGH INFORMATION.
 
     For an unsettled claim with features ``t`` of truth, ``n`` of NOT ENOUGH INFORMATION and weights ``a`` and ``b``:
     P(NOT ENOUGH INFORMATION) = σ(b·n) and P(SUPPORTS | enough information) = 0.5 + 0.4·(σ(a·t) − 0.5).
     """
     if check.settled_as is not None:
-        rest = (1 - _SETTLED_PROBABILITY) / 2
-        return (_SETTLED_PROBABILITY, rest, rest) if check.settled_as else (rest, _SETTLED_PROBABILITY, rest)
-    p_true = 0.5 + 2 * _MAX_SHIFT * (_logistic(check.truth, weights["truth"]) - 0.5)
-    p_not_enough = _logistic(check.not_enough, weights["not enough"])
+        p_settled = weights.settled_probability
+        rest = (1 - p_settled) / 2
+        return (p_settled, rest, rest) if check.settled_as else (rest, p_settled, rest)
+    p_true = 0.5 + 2 * _MAX_SHIFT * (_logistic(check.truth, weights.truth) - 0.5)
+    p_not_enough = _logistic(check.not_enough, weights.not_enough)
     p_not_enough = max(p_not_enough, _MIN_UNMEASURED_PROBABILITY) if check.is_unmeasured else p_not_enough
     return (1 - p_not_enough) * p_true, (1 - p_not_enough) * (1 - p_true), p_not_enough
 
@@ -99,7 +113,7 @@ def check_claim(view: TableView, text: str) -> ClaimCheck:
 def explain_claim(view: TableView, text: str) -> tuple[TableChain, ...]:
     """A chain for each label of a claim, with the label's probability as its support."""
     check = check_claim(view, text)
-    p_true, p_false, p_not_enough = label_probabilities(check)
+    p_true, p_false, p_not_enough = label_probabilities(check, load_claim_weights())
     has_outcome = check.settled_as is not None
     reason = "The cells settle the claim." if has_outcome else "No operation on the cells settles the claim."
     if not has_outcome and check.unknown_words:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.extractive.tables.claims import REFUTES, SUPPORTS, ClaimCheck, is_settled, label_probabilities
+from evidence_assets.extractive.tables.claims import (
+    REFUTES,
+    SUPPORTS,
+    ClaimCheck,
+    ClaimWeights,
+    is_settled,
+    label_probabilities,
+)
 from evidence_assets.extractive.tables.text_analysis import analyze_text
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
@@ -159,7 +166,7 @@ def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[s
 @pytest.mark.parametrize("settled_as", [None, True, False])
 @given(st.floats(-9, 9), st.floats(-9, 9))
 def test_probabilities_show_whether_a_claim_is_settled(settled_as: bool | None, value: float, weight: float) -> None:
-    weights = {"truth": {"intercept": weight, "negation": weight}, "not enough": {}}
+    weights = ClaimWeights({"intercept": weight, "negation": weight}, {}, 0.85)
     probabilities = label_probabilities(ClaimCheck({"negation": value}, {}, settled_as), weights)
     assert sum(probabilities) == pytest.approx(1.0)
     support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH_INFORMATION), probabilities, strict=True))
