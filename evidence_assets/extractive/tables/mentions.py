@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize, tokenize_with_offsets
 from evidence_assets.reasoning.tables.lexicon import load_adjectives, related_headers
@@ -61,26 +61,52 @@ def find_mentions(view: TableView, plain: str) -> tuple[Mention, ...]:
     return tuple(sorted([*names, *_find_single_words(view, free)], key=lambda mention: mention.start))
 
 
+Target = tuple[Literal["names", "columns", "cells"], Any]
+"""What a name stands for: a field of :class:`Mention`, and the cell or column in it."""
+
+
+class NameIndex(NamedTuple):
+    """What each name in a table stands for, and each word of a name."""
+
+    names: dict[tuple[str, ...], set[Target]]
+    words: dict[str, set[Target]]
+
+
 @lru_cache(maxsize=16)  # questions about the same table are usually consecutive
-def _index_names(view: TableView) -> dict[tuple[str, ...], tuple[set[Any], set[Any], set[Any]]]:
-    """Every name in a table as stems, with the row name cells, columns and other cells that have it."""
-    index: dict[tuple[str, ...], tuple[set[Any], set[Any], set[Any]]] = defaultdict(lambda: (set(), set(), set()))
-    names: list[tuple[int, str, Any]] = [(1, view.labels[j], j) for j in view.columns]
-    for location in ((i, j) for i in view.body for j in view.columns):
-        if location[1] in view.name_columns:
-            names.append((0, view.text_at(location), location))
-        elif not _SINGLE_NUMBER.fullmatch(view.text_at(location)):
-            names.append((2, view.text_at(location), location))
-    full_names = {(kind, _stem_name(name)) for kind, name, _ in names}
-    for kind, name, target in names:
-        # The part before brackets or a colon is an alias, unless it is the full name of something else.
-        without_brackets = re.sub(r"\s*\([^()]*\)", "", name).strip()
-        last, _, first = name.partition(", ")  # "Berg, Lena"
-        for alias in dict.fromkeys([name, without_brackets, name.split(":")[0].strip(), f"{first} {last}".strip()]):
+def _index_names(view: TableView) -> NameIndex:
+    """The names in a table as stems, with their aliases."""
+    texts: list[tuple[str, Target]] = [(view.labels[j], ("columns", j)) for j in view.columns]
+    for cell in ((i, j) for i in view.body for j in view.columns):
+        text = view.text_at(cell)
+        if cell[1] in view.name_columns:
+            texts.append((text, ("names", cell)))
+        elif not _SINGLE_NUMBER.fullmatch(text):
+            texts.append((text, ("cells", cell)))
+    full_names = {(_stem_name(text), target[0]) for text, target in texts}
+    index = NameIndex(defaultdict(set), defaultdict(set))
+    for text, target in texts:
+        for alias in _list_aliases(text):
             stems = _stem_name(alias)
-            if stems and (alias == name or (kind, stems) not in full_names):
-                index[stems][kind].add(target)
+            if alias == text or (stems, target[0]) not in full_names:
+                index.names[stems].add(target)
+                for word in stems:
+                    index.words[word].add(target)
+    index.names.pop((), None)
     return index
+
+
+def _list_aliases(name: str) -> set[str]:
+    """A name, its parts before brackets and a colon, and "Lena Berg" for "Berg, Lena"."""
+    last, _, first = name.partition(", ")
+    return {name, re.sub(r"\s*\([^()]*\)", "", name).strip(), name.split(":")[0].strip(), f"{first} {last}".strip()}
+
+
+def _build_mention(start: int, end: int, targets: Iterable[Target], *, is_whole: bool) -> Mention:
+    """A mention of names that stand for these targets."""
+    fields: dict[str, list[Any]] = {"names": [], "columns": [], "cells": []}
+    for kind, target in sorted(targets):
+        fields[kind].append(target)
+    return Mention(start, end, **{kind: tuple(each) for kind, each in fields.items()}, is_whole=is_whole)
 
 
 def _stem_name(name: str) -> tuple[str, ...]:
@@ -89,7 +115,7 @@ def _stem_name(name: str) -> tuple[str, ...]:
 
 
 def _find_names(view: TableView, plain: str, words: Sequence[Word]) -> list[Mention]:
-    index = _index_names(view)
+    index = _index_names(view).names
     stems = [word.stem for word in words]
     longest = max(map(len, index), default=0)
     spans = (range(start, start + n) for n in range(longest, 0, -1) for start in range(len(words) - n + 1))
@@ -99,8 +125,7 @@ def _find_names(view: TableView, plain: str, words: Sequence[Word]) -> list[Ment
         name = tuple(stems[span.start : span.stop])
         if name not in index or covered & set(span):
             continue
-        row_names, columns, cells = (tuple(sorted(targets)) for targets in index[name])
-        mention = Mention(words[span.start].start, words[span.stop - 1].end, row_names, columns, cells)
+        mention = _build_mention(words[span.start].start, words[span.stop - 1].end, index[name], is_whole=True)
         if not _is_function_word(words[span.start : span.stop]) or _is_name(view, plain, mention):
             covered |= set(span)
             mentions.append(mention)
@@ -129,28 +154,30 @@ def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
 
 def _find_single_words(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
     """Words in names of one line ("depth" of "Greatest depth") or several rows, and words that ask for a column."""
-    lines_by_word: dict[str, set[tuple[str, Any]]] = defaultdict(set)
-    cells_by_word: dict[str, set[CellLocation]] = defaultdict(set)
-    for name, (row_names, columns, cells) in _index_names(view).items():
-        lines = {("names", location) for location in row_names} | {("columns", column) for column in columns}
-        for name_stem in name:
-            lines_by_word[name_stem] |= lines
-            cells_by_word[name_stem] |= cells
-    kind = collect_words(view.caption)
     for word in free:
-        lines = lines_by_word.get(word.stem) or lines_by_word.get(stem(word.token.removeprefix("un")), set())
         is_content = word.token not in STOP_WORDS and not word.stem[0].isdigit()
-        is_shared = len(lines) > 1 and word.stem not in kind and all(axis == "names" for axis, _ in lines)
-        cells = {name for _, name in lines} if is_content and is_shared else set[CellLocation]()  # "cup" of "blue cup"
-        is_content &= len(word.token) >= _MIN_UNIQUE_LENGTH
-        cells = cells_by_word[word.stem] if is_content and not lines else cells
-        if len(lines) == 1 and is_content:
-            ((axis, line),) = lines
-            yield Mention(word.start, word.end, **{axis: (line,)}, is_whole=False)
-        elif len({j for _, j in cells}) == 1:
-            yield Mention(word.start, word.end, cells=tuple(sorted(cells)), is_whole=False)
+        mention = _find_part_of_name(view, word) if is_content else None
+        if mention is not None:
+            yield mention
         elif related := find_related_columns(view, word.token):
             yield Mention(word.start, word.end, columns=related, is_whole=False)
+
+
+def _find_part_of_name(view: TableView, word: Word) -> Mention | None:
+    """The row or column that a word is in the name of, or the names of rows or cells of one column that it is in."""
+    index = _index_names(view).words
+    is_long = len(word.token) >= _MIN_UNIQUE_LENGTH
+    targets = [index.get(key, set()) for key in (word.stem, stem(word.token.removeprefix("un")))]
+    lines = next(filter(None, ({t for t in each if t[0] != "cells"} for each in targets)), set())
+    cells: list[CellLocation] = []
+    if len(lines) == 1 and is_long:
+        return _build_mention(word.start, word.end, lines, is_whole=False)
+    if not lines and is_long:
+        cells = sorted(cell for _, cell in targets[0])
+    elif len(lines) > 1 and word.stem not in collect_words(view.caption) and all(axis == "names" for axis, _ in lines):
+        cells = sorted(name for _, name in lines)  # "cup" of "blue cup"
+    is_of_one_column = len({j for _, j in cells}) == 1
+    return Mention(word.start, word.end, cells=tuple(cells), is_whole=False) if is_of_one_column else None
 
 
 def find_related_columns(view: TableView, word: str, *, of_person: bool = False) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from evidence_assets.extractive.tables.mentions import find_named_column, find_related_columns
 from evidence_assets.extractive.tables.operations import Outcome, format_number
@@ -36,64 +37,84 @@ def list_options(view: TableView, question: str) -> list[str]:
     """
     outcome = compute_outcome(view, question)
     analysis = analyze_text(view, question, is_question=True)
-    column = _find_requested_column(analysis, outcome)
     named = find_value_column(view, question)
-    inner = range(1, len(view.grid))
-    results = list[str]()
-    others = set[str]()
     if outcome is None:  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
-        column = named if named is not None or analysis.rows else column
-    elif asks_for_number(outcome, question):
-        column = None
-        results = [format_number(outcome.number)]
-        cells = (view.cell((i, j)) for i in inner for j in view.columns)
-        others = {cell.plain for cell in cells if cell.values and cell.values[0].states(outcome.number)}
-    elif column is None and named is None:
-        results = [format_number(outcome.number)]
-        others = {view.text_at((i, j)) for i in outcome.rows for j in view.columns}
-    columns = view.columns if column is None else (column,)
-    matching = outcome.rows if outcome is not None and not asks_for_number(outcome, question) else ()
-    supports = dict[str, tuple[bool, float]]()  # cells of matching rows first
+        is_named = named is not None or analysis.rows
+        return _rank_cells(view, question, named if is_named else _find_requested_column(analysis, None))
+    number = format_number(outcome.number)
+    if asks_for_number(outcome, question):
+        cells = (view.cell((i, j)) for i in range(1, len(view.grid)) for j in view.columns)
+        same = {number, *(cell.plain for cell in cells if cell.values and cell.values[0].states(outcome.number))}
+        return [number, *(text for text in _rank_cells(view, question, None) if text not in same)]
+    column = _find_requested_column(analysis, outcome)
+    ranked = _rank_cells(view, question, column, outcome.rows)
+    if column is not None or named is not None:
+        return ranked
+    of_rows = {number, *(view.text_at((i, j)) for i in outcome.rows for j in view.columns)}
+    return [number, *(text for text in ranked if text not in of_rows)]
+
+
+def _rank_cells(view: TableView, question: str, column: int | None, rows: Sequence[int] = ()) -> list[str]:
+    """The texts of a column, or of all, those of some rows first, then by their support."""
+    supports = dict[str, tuple[bool, float]]()
     for (i, j), context in rate_contexts(view, question).items():
-        if j in columns:
+        if column in (None, j):
             text = view.text_at((i, j))
-            supports[text] = max(supports.get(text, (False, 0.0)), (i in matching, context.rate(1.0, 1.0)))
-    ranked = sorted(supports, key=lambda text: supports[text], reverse=True)
-    return [*results, *(text for text in ranked if text not in results and text not in others)]
+            supports[text] = max(supports.get(text, (False, 0.0)), (i in rows, context.rate(1.0, 1.0)))
+    return sorted(supports, key=lambda text: supports[text], reverse=True)
 
 
 def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> int | None:
     """The column whose cells answer "which", "what", "who", "where" or "when"; by default that of the rows' names."""
     view = analysis.view
-    text = analysis.text
-    for degree in reversed(analysis.degrees):  # "the second most populous country" asks for no population
-        before = text[: degree.start].rsplit(maxsplit=1)[0] if degree.rank > 1 else text[: degree.start]
-        text = before + re.sub(r"^most \w+|^\w+", "", text[degree.start :])
+    text = _drop_degrees(analysis)
     words = [re.sub(r"['’]s$", "", word.casefold()) for word in split_words(text)]
     words = words[1:] if {*words[:1]} & _PREPOSITIONS else words
     if not _QUESTION.match(" ".join(words)):  # "tallest plant?", "price of the Bell?"
         words = ["what" if outcome is None else "which", *words]
     related = [j for word in words for j in find_related_columns(view, word, of_person=words[0] == "who")]
-    values = {*view.numeric_columns, *view.flag_columns}
     first_name = next(iter(view.name_columns), None)
-    match words[:1]:
-        case ["when"]:
+    match words[0]:
+        case "when":
             return next(iter(related), None)
-        case ["who"] | ["where"]:
+        case "who" | "where":
+            values = {*view.numeric_columns, *view.flag_columns}
             texts = [j for j in view.columns if j not in values and not view.has_codes(j)]
             columns = [j for j in related if j in texts] + (texts[:1] if words[0] == "who" else [])
             return columns[0] if columns else first_name
-        case ["which"] | ["what"]:
-            content = [stem(word) for word in words[1:] if word not in STOP_WORDS]
-            dates = {j for j in view.date_columns if words[0] == "which" and not {*words} & {*tokenize(view.labels[j])}}
-            columns = [j for j in view.columns if j not in view.flag_columns.keys() | dates]
-            if outcome is not None:  # "What is the highest price?" asks for what it compares
-                is_count = outcome.operation == "count"
-                compared = {j for _, j in outcome.cells}
-                compared |= {condition.column for condition in analysis.find_conditions()}
-                head = {j for j in columns if not is_count and {*content[:1]} & collect_words(view.labels[j])}
-                columns = [j for j in columns if j not in compared or j in head]
-            named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in content])
-            named = next((j for j in related if j in columns and outcome is None), None) if named is None else named
-            return named if named is not None or (words[0] == "what" and outcome is None) else first_name
+        case "which" | "what":
+            nouns = [stem(word) for word in words[1:] if word not in STOP_WORDS]
+            columns = _list_answering_columns(analysis, outcome, words, nouns)
+            named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in nouns])
+            if outcome is not None:
+                return first_name if named is None else named
+            named = next((j for j in related if j in columns), None) if named is None else named
+            return first_name if named is None and words[0] == "which" else named
     return None
+
+
+def _drop_degrees(analysis: TextAnalysis) -> str:
+    """A question without comparatives and superlatives: "the second most populous country" asks for no population."""
+    text = analysis.text
+    for degree in reversed(analysis.degrees):
+        before = text[: degree.start].rsplit(maxsplit=1)[0] if degree.rank > 1 else text[: degree.start]
+        text = before + re.sub(r"^most \w+|^\w+", "", text[degree.start :])
+    return text
+
+
+def _list_answering_columns(
+    analysis: TextAnalysis, outcome: Outcome | None, words: Sequence[str], nouns: Sequence[str]
+) -> list[int]:
+    """Columns that "which" or "what" may ask for: no flags, no dates unless named, and none that the outcome compares.
+
+    "What is the highest price?" asks for what it compares.
+    """
+    view = analysis.view
+    columns = [j for j in view.columns if j not in view.flag_columns]
+    if words[0] == "which":
+        columns = [j for j in columns if j not in view.date_columns or {*words} & {*tokenize(view.labels[j])}]
+    if outcome is None:
+        return columns
+    head = {*nouns[:1]} if outcome.operation != "count" else set[str]()
+    compared = {j for _, j in outcome.cells} | {condition.column for condition in analysis.find_conditions()}
+    return [j for j in columns if j not in compared or head & collect_words(view.labels[j])]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import fsum
+from statistics import fmean
 
 from evidence_assets.extractive.tables.text_analysis import Condition, TextAnalysis
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit
@@ -42,17 +44,7 @@ class Outcome:
 
 def apply_operations(analysis: TextAnalysis) -> Outcome | None:
     """The first outcome of a rule; for a claim, the first that confirms or contradicts it."""
-    rules = (
-        _compute_total,
-        _check_trend,
-        _check_count,
-        _check_quantifier,
-        _check_group_sizes,
-        _check_difference,
-        _check_extreme,
-        _check_comparison,
-        _check_joint_row,
-    )
+    rules = _QUESTION_RULES if analysis.is_question else _CLAIM_RULES
     outcomes = filter(None, (rule(analysis) for rule in rules))
     return next((outcome for outcome in outcomes if analysis.is_question or outcome.is_confirmed is not None), None)
 
@@ -80,24 +72,23 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     For a claim, whether it is the stated number.
     """
     view = analysis.view
-    number = next(iter(analysis.numbers), None)
-    column = analysis.find_column(number) if number else analysis.find_measured_column(None)
-    phrases = {name: pattern(name).search(analysis.text) for name in ("total", "mean")}
-    operation = next((name for name, match in phrases.items() if match and not analysis.is_masked(match.start())), None)
+    matches = {name: pattern(name).search(analysis.text) for name in ("total", "mean")}
+    operation = next((name for name, match in matches.items() if match and not analysis.is_masked(match.start())), None)
     if operation is None or len(analysis.numbers) != (not analysis.is_question) or analysis.degrees:
         return None
+    number = next(iter(analysis.numbers), None)
+    column = analysis.find_column(number) if number else analysis.find_measured_column(None)
     if column is None or column in view.date_columns | view.time_columns | view.mixed_units.keys():
         return None
     rows = analysis.rows or analysis.select_rows(analysis.find_conditions(number))
-    rows = tuple(i for i in rows if all(i in mention.rows for mention in analysis.shared if mention.rows))
-    rows = tuple(i for i in rows if view.cell((i, column)).is_known)
-    values = [value for i in rows if (value := view.number_at((i, column))) is not None]
-    if len(values) < max(2, len(rows)):
+    shared = [mention.rows for mention in analysis.shared if mention.rows]
+    cells = [(i, column) for i in rows if all(i in named for named in shared) and view.cell((i, column)).is_known]
+    values = [value for cell in cells if (value := view.number_at(cell)) is not None]
+    if len(values) < max(2, len(cells)):
         return None
-    result = math.fsum(values) / (len(values) if operation == "mean" else 1)
+    result = fmean(values) if operation == "mean" else fsum(values)
     text = f"The {operation} of {len(values)} values in “{view.label(column)}” is {format_number(result)}."
-    is_confirmed = number.is_met(result) if number else None
-    return Outcome(operation, text, tuple((i, column) for i in rows), result, is_confirmed=is_confirmed)
+    return Outcome(operation, text, tuple(cells), result, is_confirmed=number.is_met(result) if number else None)
 
 
 def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
@@ -106,9 +97,18 @@ def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int
     return sorted(values, key=lambda item: (-direction * item[0], item[1]))
 
 
-def _check_trend(analysis: TextAnalysis) -> Outcome | None:
-    """One column moves in a direction while another one does."""
-    view = analysis.view
+@dataclass(frozen=True)
+class _Series:
+    """A column along another one: "As the depth (``along``) grows, what does the pressure (``column``) do?"."""
+
+    along: int
+    column: int
+    falls: bool  # whether the series is in the order in which ``along`` falls
+    claimed: tuple[int, ...]  # the movements of ``column`` that the text states
+
+
+def _find_series(analysis: TextAnalysis) -> _Series | None:
+    """The series that a text is about; the column after the marker orders it."""
     text = analysis.text
     columns = analysis.numeric_mentions
     marker = pattern("order_marker").search(text)
@@ -123,24 +123,32 @@ def _check_trend(analysis: TextAnalysis) -> Outcome | None:
     end = later[1][0] if len(later) > 1 else comma if comma >= 0 else len(text)
     movements = [(marker.start() <= k < end, sign) for k, sign in find_movements(text) if not analysis.is_masked(k)]
     falls = next((sign for is_condition, sign in movements if is_condition), 1) == -1
-    ranking = _rank_rows(view, along, analysis.candidates, 1 if falls else -1)
-    series = [(step, value, i) for step, i in ranking if (value := view.number_at((i, column))) is not None]
-    signs = [(b[1] > a[1]) - (b[1] < a[1]) for a, b in pairwise(series) if a[0] != b[0]]
+    return _Series(along, column, falls, drop_repeats(sign for is_condition, sign in movements if not is_condition))
+
+
+def _check_trend(analysis: TextAnalysis) -> Outcome | None:
+    """One column moves in a direction while another one does."""
+    series = _find_series(analysis)
+    if series is None:
+        return None
+    view = analysis.view
+    ranking = _rank_rows(view, series.along, analysis.candidates, 1 if series.falls else -1)
+    points = [(step, value, i) for step, i in ranking if (value := view.number_at((i, series.column))) is not None]
+    signs = [(b[1] > a[1]) - (b[1] < a[1]) for a, b in pairwise(points) if a[0] != b[0]]
     if not signs:
         return None
     observed = drop_repeats(sign for sign in signs if sign) or (0,)
     observed = observed if len(observed) <= 2 else (2,)
-    claimed = drop_repeats(sign for is_condition, sign in movements if not is_condition)
     predicate = ", then ".join(_MOVEMENTS[sign] for sign in observed)
-    condition = f"“{view.label(along)}” {'falls' if falls else 'rises'}"
+    condition = f"“{view.label(series.along)}” {'falls' if series.falls else 'rises'}"
     n_rising = sum(sign > 0 for sign in signs)
     return Outcome(
         "trend",
-        f"As {condition}, “{view.label(column)}” {predicate} ({n_rising} of {len(signs)} steps go up).",
-        tuple((i, j) for _, _, i in series for j in (along, column)),
+        f"As {condition}, “{view.label(series.column)}” {predicate} ({n_rising} of {len(signs)} steps go up).",
+        tuple((i, j) for _, _, i in points for j in (series.along, series.column)),
         n_rising / len(signs),
         pattern=observed,
-        is_confirmed=observed == claimed if claimed else None,
+        is_confirmed=observed == series.claimed if series.claimed else None,
     )
 
 
@@ -159,42 +167,50 @@ def count_rows(
 
 
 def _check_count(analysis: TextAnalysis) -> Outcome | None:
-    """The number of rows that meet conditions; for a claim, whether it is the stated number."""
-    if analysis.rows or (analysis.is_question and (not analysis.has_phrase("counting") or analysis.asks_for_value)):
-        return None
-    number = None if analysis.is_question else _find_stated_count(analysis)
-    if not analysis.is_question and (number is None or number.value % 1):
+    """Whether the stated number of rows meet the conditions of a claim."""
+    number = _find_stated_count(analysis)
+    if analysis.rows or number is None or number.value % 1:
         return None
     conditions = analysis.find_conditions(number)
-    if analysis.is_question and not conditions:
-        return _count_names(analysis)
-    amounts = analysis.numeric_mentions.keys() - analysis.view.date_columns - analysis.view.time_columns
-    if analysis.is_question and amounts and not (analysis.numbers or analysis.has_phrase("row_nouns")):
-        return None  # "How many bolts are in stock?"
     columns = [condition.column for condition in conditions if condition.number is None]
-    if not conditions or (number and len(set(columns)) < len(columns)):
+    if not conditions or len(set(columns)) < len(columns):
         return None  # a row has one value per column
     outcome = count_rows(analysis, conditions)
-    return replace(outcome, is_confirmed=number.is_met(outcome.number)) if number else outcome
+    return replace(outcome, is_confirmed=number.is_met(outcome.number))
+
+
+def _answer_count(analysis: TextAnalysis) -> Outcome | None:
+    """The number of rows that meet the conditions of a question, or of names of a column if it has none."""
+    if analysis.rows or not analysis.has_phrase("counting") or analysis.asks_for_value:
+        return None
+    conditions = analysis.find_conditions()
+    if not conditions:
+        return _count_names(analysis)
+    amounts = analysis.numeric_mentions.keys() - analysis.view.date_columns - analysis.view.time_columns
+    if amounts and not (analysis.numbers or analysis.has_phrase("row_nouns")):
+        return None  # "How many bolts are in stock?"
+    return count_rows(analysis, conditions)
 
 
 def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
     """For a claim with "all" or "no" that ends with a condition: whether all rows of its other conditions meet it, or
     none."""
+    view = analysis.view
     quantifier = pattern("universal").match(analysis.text)
     conditions = analysis.find_conditions()
-    rest = analysis.text[max([0, *(m.end for m in analysis.mentions), *(n.end for n in analysis.numbers)]) :]
-    # "150 hp" may be of no column, and "… at least once" ends with no condition.
-    is_complete = sum(c.number is not None for c in conditions) >= len(analysis.numbers) and len(rest.split()) < 2
-    if analysis.is_question or analysis.rows or not (quantifier and conditions and is_complete):
+    if analysis.rows or not (quantifier and conditions):
         return None
+    end = max((span.end for span in (*analysis.mentions, *analysis.numbers)), default=0)
+    n_numbers = sum(condition.number is not None for condition in conditions)
+    # "150 hp" may be of no column, and "… at least once" ends with no condition.
+    if n_numbers < len(analysis.numbers) or len(analysis.text[end:].split()) > 1:
+        return None
+    *others, last = conditions
     rows = analysis.select_rows(conditions)
-    others = conditions[:-1]
-    view = analysis.view
     subjects = analysis.select_rows(others)
     cells = dict.fromkeys((i, c.column) for i in subjects for c in conditions if view.text_at((i, c.column)))
     kinds = "".join(f" with {condition.describe(view)}" for condition in others)
-    text = f"{len(rows)} of {len(subjects)} rows{kinds} satisfy {conditions[-1].describe(view)}."
+    text = f"{len(rows)} of {len(subjects)} rows{kinds} satisfy {last.describe(view)}."
     n_claimed = len(subjects) if quantifier[0].casefold() in ("all", "every", "each") else 0
     return Outcome("count", text, tuple(cells), float(len(rows)), rows, is_confirmed=len(rows) == n_claimed)
 
@@ -205,15 +221,14 @@ def _check_group_sizes(analysis: TextAnalysis) -> Outcome | None:
     degree = analysis.degree("comparative")
     conditions = analysis.find_conditions()
     has_noun = analysis.has_phrase("row_nouns") or any({*m.columns} & {*view.name_columns} for m in analysis.mentions)
-    if analysis.is_question or analysis.rows or degree is None or degree.headers or not has_noun:
+    if analysis.rows or degree is None or degree.headers or not has_noun:
         return None
     if len(conditions) != 2 or conditions[0].column != conditions[1].column:
         return None
     first, second = (count_rows(analysis, [condition]) for condition in conditions)
     text = f"{first.text} {second.text}"
-    cells = (*first.cells, *second.cells)
     is_confirmed = degree.direction * (first.number - second.number) > 0
-    return replace(first, text=text, cells=cells, is_confirmed=is_confirmed)
+    return replace(first, text=text, cells=(*first.cells, *second.cells), is_confirmed=is_confirmed)
 
 
 def _count_names(analysis: TextAnalysis) -> Outcome | None:
@@ -249,19 +264,19 @@ def _find_stated_count(analysis: TextAnalysis) -> CellValue | None:
 
 def _check_difference(analysis: TextAnalysis) -> Outcome | None:
     """The difference or ratio of two rows; for a claim, whether it is the stated number."""
+    view = analysis.view
     if len(analysis.rows) != 2 or len(analysis.numbers) > 1:
         return None
-    view = analysis.view
     number = next(iter(analysis.numbers), None)
     comparative = analysis.degree("comparative")
     is_ratio = analysis.has_phrase("ratio")
+    has_amount = comparative is not None and (number is not None or analysis.has_phrase("amount_question"))
+    if not (is_ratio or has_amount or analysis.has_phrase("difference")):
+        return None
     column = analysis.find_measured_column(next(iter(analysis.degrees), None))
     if column is None and number is not None:
         column = analysis.find_column(number)
-    has_amount = comparative is not None and (number is not None or analysis.has_phrase("amount_question"))
     if column is None or column in view.time_columns | view.mixed_units.keys():
-        return None
-    if not (is_ratio or has_amount or analysis.has_phrase("difference")):
         return None
     cells = tuple((row, column) for row in analysis.rows)
     a, b = (view.number_at(cell) for cell in cells)
@@ -274,8 +289,8 @@ def _check_difference(analysis: TextAnalysis) -> Outcome | None:
     outcome = Outcome("difference", f"{first} and {second} differ by {abs(a - b):.6g}.", cells, abs(a - b))
     if number is None:
         return outcome
-    is_relative = number.kind == "percentage" and b != 0.0 and extract_unit(view.labels[column]) != "%"
     is_ordered = comparative is None or analysis.direction(comparative, column) * (a - b) > 0
+    is_relative = number.kind == "percentage" and b != 0.0 and extract_unit(view.labels[column]) != "%"
     amount = abs(a / b - 1) * 100 if is_relative else abs(a - b)
     return replace(outcome, is_confirmed=is_ordered and number.states(amount))
 
@@ -296,37 +311,59 @@ def find_extreme(view: TableView, column: int, rows: Sequence[int], direction: i
     return Outcome("superlative", text, tuple((i, column) for i in (*others, *best)), values[rank - 1], tuple(best))
 
 
+def _select_compared_rows(analysis: TextAnalysis, column: int) -> tuple[int, ...]:
+    """The rows whose values of a column are compared: those that meet the conditions on other columns."""
+    return analysis.select_rows([condition for condition in analysis.find_conditions() if condition.column != column])
+
+
 def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
-    """A row has the greatest or smallest value: "the greatest", "none is greater", "greater than any other"."""
-    view = analysis.view
-    mentioned = list(analysis.rows)
-    degree = analysis.degree("superlative") if analysis.is_question else next(iter(analysis.degrees), None)
+    """Whether a row has the greatest or smallest value: "the greatest", "none is greater", "greater than any other"."""
+    degree = next(iter(analysis.degrees), None)
     column = analysis.find_measured_column(degree)
-    if degree is None or column is None or not (analysis.is_question or len(mentioned) == 1):
+    if degree is None or column is None or len(analysis.rows) != 1:
         return None
+    ((row, mention),) = analysis.rows.items()
     if degree.kind == "comparative":
         no_row = pattern("no_row").search(analysis.text)
-        excludes_others = no_row and no_row.start() < degree.start < analysis.rows[mentioned[0]].start
+        excludes_others = no_row and no_row.start() < degree.start < mention.start
         if not excludes_others and not analysis.has_phrase("all_others"):
             return None
-    candidates = analysis.select_rows([c for c in analysis.find_conditions() if c.column != column])
-    rows = mentioned if len(mentioned) > 1 else candidates
-    outcome = find_extreme(view, column, rows, analysis.direction(degree, column), degree.rank)
-    if outcome is None or len(mentioned) != 1 or mentioned[0] not in candidates:
-        return outcome
-    return replace(outcome, is_confirmed=view.number_at((mentioned[0], column)) == outcome.number)
-
-
-def _compare_rows(view: TableView, column: int, pairs: Sequence[tuple[int, int]], direction: int) -> Outcome | None:
-    """Whether the first row of each pair has more (direction 1) or less (-1) than the second."""
-    numbers = [(view.number_at((i, column)), view.number_at((j, column))) for i, j in pairs]
-    values = [(a, b) for a, b in numbers if a is not None and b is not None]
-    if not values or len(values) < len(pairs):
+    rows = _select_compared_rows(analysis, column)
+    outcome = find_extreme(analysis.view, column, rows, analysis.direction(degree, column), degree.rank)
+    if outcome is None or row not in rows:
         return None
-    n_agreeing = sum(direction * (a - b) > 0 for a, b in values)
+    return replace(outcome, is_confirmed=analysis.view.number_at((row, column)) == outcome.number)
+
+
+def _answer_extreme(analysis: TextAnalysis) -> Outcome | None:
+    """The rows with the greatest or smallest value of all or, if a question names several, of these."""
+    degree = analysis.degree("superlative")
+    column = analysis.find_measured_column(degree)
+    if degree is None or column is None:
+        return None
+    rows = tuple(analysis.rows) if len(analysis.rows) > 1 else _select_compared_rows(analysis, column)
+    return find_extreme(analysis.view, column, rows, analysis.direction(degree, column), degree.rank)
+
+
+def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
+    """Whether each row that a claim names before "than" or a verb has more than each row after it."""
+    view = analysis.view
+    degree = analysis.degree("comparative")
+    column = analysis.find_measured_column(degree)
+    if degree is None or column is None:
+        return None
+    than = pattern("than_marker").search(analysis.text, degree.end)
+    border = than.start() if than else degree.start
+    rows = analysis.rows
+    pairs = [(i, j) for i in rows for j in rows if rows[i].start < border <= rows[j].start]
     cells = tuple(dict.fromkeys((i, column) for pair in pairs for i in pair))
-    (a, b) = values[0]
-    (first, second) = (view.text_at(cell) for cell in cells[:2])
+    values = {i: value for i, _ in cells if (value := view.number_at((i, column))) is not None}
+    if not pairs or len(values) < len(cells):
+        return None
+    direction = analysis.direction(degree, column)
+    n_agreeing = sum(direction * (values[i] - values[j]) > 0 for i, j in pairs)
+    a, b = (values[i] for i in pairs[0])
+    first, second = (view.text_at(cell) for cell in cells[:2])
     text = f"“{first}” {'=' if a == b else '>' if a > b else '<'} “{second}”."
     if len(pairs) > 1:
         relation = "greater" if direction > 0 else "smaller"
@@ -334,67 +371,102 @@ def _compare_rows(view: TableView, column: int, pairs: Sequence[tuple[int, int]]
     return Outcome("comparison", text, cells, n_agreeing / len(pairs), is_confirmed=n_agreeing == len(pairs))
 
 
-def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
-    """One row has more than others; for a question, the rows with more than a row or number, or with the most."""
+def _answer_comparison(analysis: TextAnalysis) -> Outcome | None:
+    """The rows with more than a row or number of a question, or with the most: "Which working dog is lighter?"."""
     view = analysis.view
     rows = analysis.rows
     degree = analysis.degree("comparative")
     column = analysis.find_measured_column(degree)
-    asks_for_rows = analysis.is_question and analysis.has_phrase("row_question") and not rows
-    conditions = analysis.find_conditions() if asks_for_rows else []
-    if degree is None:
-        has_bound = any(number.comparator or number.is_time for number in analysis.numbers)
-        has_bound |= any(c.column in view.flag_columns or c.number for c in conditions)
-        has_bound |= analysis.is_negated or len(conditions) > 1
-        return count_rows(analysis, conditions) if conditions and has_bound else None
-    if column is None:
+    if degree is None or column is None:
         return None
     direction = analysis.direction(degree, column)
     than = pattern("than_marker").search(analysis.text, degree.end)
-    if not analysis.is_question:
-        border = than.start() if than else degree.start
-        pairs = [(i, j) for i in rows for j in rows if rows[i].start < border <= rows[j].start]
-        return _compare_rows(view, column, pairs, direction)
-    later = [row for row, mention in rows.items() if mention.start > degree.end and (than or degree.is_verb)]
-    limit = view.number_at((later[0], column)) if len(rows) == 1 and later else None
-    if limit is not None:
-        bound = CellValue("number", limit, f"{limit:g}", 0, 0, comparator=">" if direction > 0 else "<")
-        return count_rows(analysis, [Condition(column, number=bound)], [(later[0], column)])
-    if analysis.numbers and conditions:
+    if len(rows) == 1:
+        ((row, mention),) = rows.items()
+        limit = view.number_at((row, column))
+        if limit is None or mention.start <= degree.end or not (than or degree.is_verb):
+            return None
+        bound = CellValue.bound(">" if direction > 0 else "<", limit)
+        return count_rows(analysis, [Condition(column, number=bound)], [(row, column)])
+    conditions = analysis.find_conditions()
+    if conditions and analysis.numbers and not rows and analysis.has_phrase("row_question"):
         return count_rows(analysis, conditions)
-    if than or (degree.is_verb and not rows) or len(rows) == 1:
+    if than or (degree.is_verb and not rows):
         return None
-    others = analysis.select_rows([c for c in analysis.find_conditions() if c.column != column])
-    return find_extreme(view, column, tuple(rows) or others, direction)  # "Which working dog is lighter?"
+    return find_extreme(view, column, tuple(rows) or _select_compared_rows(analysis, column), direction)
+
+
+def _answer_conditions(analysis: TextAnalysis) -> Outcome | None:
+    """The rows that meet the conditions of a question without a comparison: "Which rooms have a projector?"."""
+    if analysis.rows or analysis.degree("comparative") or not analysis.has_phrase("row_question"):
+        return None
+    conditions = analysis.find_conditions()
+    has_bound = any(number.comparator or number.is_time for number in analysis.numbers)
+    has_bound |= any(condition.column in analysis.view.flag_columns or condition.number for condition in conditions)
+    # One value alone is found by the words of the question.
+    if conditions and (has_bound or analysis.is_negated or len(conditions) > 1):
+        return count_rows(analysis, conditions)
+    return None
 
 
 def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     """Whether one row has all items of a claim, whether or not the claim names the row."""
     view = analysis.view
     items = analysis.stated_items
-    columns = [column for column, _ in items if column is not None]
-    is_ordered = bool({*analysis.degrees} - {analysis.find_bound(number) for number in analysis.numbers})
-    if len(items) < 2 or analysis.is_question or is_ordered or pattern("quantifier").match(analysis.text):
+    if len(items) < 2 or not _is_about_one_row(analysis):
         return None
-    if len(set(columns)) < len(columns) or not all(cells or column is not None for column, cells in items):
-        return None
-    if analysis.has_phrase("exclusivity") or (analysis.numbers and not set(analysis.numeric_mentions) <= set(columns)):
-        return None  # "the precision and the recall are above 60" states one number of two columns
-    item_rows = [frozenset(i for i, _ in cells) for _, cells in items]
-    counts = {i: sum(i in rows for rows in item_rows) for i in view.body}
+    counts = Counter(row for item in items for row in {i for i, _ in item.cells})
     highest = max(counts.values(), default=0)
     best = [i for i in view.body if counts[i] == highest]
-    is_known = all(view.cell((i, column)).is_known for i in best for column in columns)
+    is_known = all(view.cell((i, item.column)).is_known for i in best for item in items if item.column is not None)
     if not highest or (highest < len(items) and not is_known):
         return None  # a cell without a value contradicts nothing
-    item_cells = [sorted({*cells, *((i, column) for i in best if column is not None)}) for column, cells in items]
-    proof = dict.fromkeys(
-        cell for i in best for cells in item_cells for cell in cells if cell[0] == i and view.text_at(cell)
-    )
-    proof |= dict.fromkeys(min(cells) for _, cells in items if cells and not cells & proof.keys())
+    proof: dict[CellLocation, None] = {}
+    for i in best:
+        for item in items:
+            cells = {cell for cell in item.cells if cell[0] == i}
+            cells |= {(i, item.column)} if item.column is not None else set()
+            proof |= dict.fromkeys(cell for cell in sorted(cells) if view.text_at(cell))
+    proof |= dict.fromkeys(min(item.cells) for item in items if item.cells and not item.cells & proof.keys())
     names = ", ".join(map(view.row_name, best[:_MAX_NAMED_ROWS]))
     n = len(items)
     text = f"One row has all {n} names and numbers of the claim: {names}."
     if highest < n:
         text = f"No row has all {n} names and numbers of the claim; rows such as {names} have the most, {highest}."
     return Outcome("look_up", text, tuple(proof), float(highest), tuple(best), is_confirmed=highest == n)
+
+
+def _is_about_one_row(analysis: TextAnalysis) -> bool:
+    """Whether a claim states items that one row may have: no comparison, no quantifier, one item of a column."""
+    items = analysis.stated_items
+    columns = [item.column for item in items if item.column is not None]
+    if pattern("quantifier").match(analysis.text) or analysis.has_phrase("exclusivity"):
+        return False
+    if {*analysis.degrees} - {analysis.find_bound(number) for number in analysis.numbers}:
+        return False
+    if len(set(columns)) < len(columns) or not all(item.cells or item.column is not None for item in items):
+        return False
+    # "The precision and the recall are above 60" states one number of two columns.
+    return not analysis.numbers or {*analysis.numeric_mentions} <= {*columns}
+
+
+_CLAIM_RULES = (
+    _compute_total,
+    _check_trend,
+    _check_count,
+    _check_quantifier,
+    _check_group_sizes,
+    _check_difference,
+    _check_extreme,
+    _check_comparison,
+    _check_joint_row,
+)
+_QUESTION_RULES = (
+    _compute_total,
+    _check_trend,
+    _answer_count,
+    _check_difference,
+    _answer_extreme,
+    _answer_comparison,
+    _answer_conditions,
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -88,24 +88,26 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     if compute_outcome(view, question) is not None:
         return False
     analysis = analyze_text(view, question, is_question=True)
-    named = {view.text_at(name) for mention in analysis.mentions for name in mention.names}
-    if best in named and len(analysis.rows) == 1:
+    if len(analysis.rows) == 1 and best in {view.text_at(name) for m in analysis.mentions for name in m.names}:
         return True  # "Who made the tin cup?" is not answered by "tin cup"
-    offered = {*options}
-    are_many = len(options) >= _MANY_OPTIONS
     rows = ({text for j in view.columns if (text := view.text_at((i, j)))} for i in view.body)
-    columns = ({text for i in view.body if (text := view.text_at((i, j)))} for j in view.columns)
-    is_any_cell = any(
-        best in row and len(row) > 1 and (row <= offered or (are_many and len(row & offered) > 1)) for row in rows
-    )
+    is_any_cell = _are_offered(rows, options, best)
     if is_any_cell and find_named_column(view, question) is None:
         return True
-    is_any_of_column = any(best in column and len(column) > 1 and column <= offered for column in columns)
-    if not (is_any_cell or are_many or is_any_of_column):
+    columns = ({text for i in view.body if (text := view.text_at((i, j)))} for j in view.columns)
+    if not (is_any_cell or len(options) >= _MANY_OPTIONS or _are_offered(columns, options, best)):
         return False
     numbers = {value.value for row in view.grid for cell in row for value in cell.values}
     is_computed = any(number.comparator or number.value not in numbers for number in analysis.numbers)
     return bool(analysis.degrees) or is_computed or analysis.has_phrase("difference")
+
+
+def _are_offered(lines: Iterable[set[str]], options: Sequence[str], best: str) -> bool:
+    """Whether all texts of a row or column with the best option are options, or, if there are many, some of them."""
+    offered = {*options}
+    are_many = len(options) >= _MANY_OPTIONS
+    others = (line - {best} for line in lines if best in line)
+    return any(line and (line <= offered or (are_many and line & offered)) for line in others)
 
 
 def _parse_option(option: str) -> tuple[CellValue, ...]:
@@ -147,18 +149,19 @@ def rate_contexts(view: TableView, question: str) -> dict[CellLocation, CellCont
     """The context of each cell with a text."""
     words = collect_words(question)
     terms = words & view.word_weights.keys()
+    terms_weight = view.weight_of(terms)
     named = find_value_column(view, question)
     key_columns = {j for j in view.columns if not view.is_constant(j)}
     contexts = {}
     for i in view.body:
         texts = {j: text for j in view.columns if (text := view.text_at((i, j)))}
-        asked_words = {j: terms & collect_words(text) for j, text in texts.items()}
-        n_cells = Counter(term for cell_words in asked_words.values() for term in cell_words)
+        asked_words = {j: Counter(terms & collect_words(text)) for j, text in texts.items()}
+        row_words = sum(asked_words.values(), Counter[str]())
         keys = sorted(((_rate_key(texts[j], words), -j) for j in texts.keys() & key_columns), reverse=True)
         for j in texts:
-            shared = view.weight_of({term for term, n in n_cells.items() if n > (term in asked_words[j])})
+            shared = view.weight_of(row_words - asked_words[j])  # with the other cells of the row
             key, key_column = next((pair for pair in keys if pair[1] != -j), (0.0, 0))
-            support = _KEY_WEIGHT * key + (_ROW_WEIGHT * shared / view.weight_of(terms) if shared else 0.0)
+            support = _KEY_WEIGHT * key + (_ROW_WEIGHT * shared / terms_weight if shared else 0.0)
             support += _COLUMN_WEIGHT * (j == named)
             contexts[i, j] = CellContext(support, (i, -key_column) if key else None, bool(shared or key))
     return contexts

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
 from evidence_assets.extractive.tables.mentions import Mention, find_mentions
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup
@@ -63,6 +64,13 @@ class Condition:
             )
             value = f"{self.number.comparator or '='} {number}"
         return f"{'not ' * self.is_negated}“{view.label(self.column)}” {value}"
+
+
+class StatedItem(NamedTuple):
+    """Something that a text states: its column, if known, and the cells that state it."""
+
+    column: int | None
+    cells: frozenset[CellLocation]
 
 
 def single_item(items: Iterable[int]) -> int | None:
@@ -176,26 +184,32 @@ class TextAnalysis:
         return values
 
     @cached_property
-    def stated_items(self) -> tuple[tuple[int | None, frozenset[CellLocation]], ...]:
-        """Each name and number in the text: its column, if known, and the cells that state it."""
+    def stated_items(self) -> tuple[StatedItem, ...]:
+        """Each name, number and presence in the text."""
+        items = [item for mention in self.mentions if (item := self._find_named_item(mention))]
+        items += map(self._find_number_item, self.numbers)
+        columns = {item.column for item in items}
+        return (*items, *(self._locate(c) for c in self._presences if c.column not in columns))
+
+    def _find_named_item(self, mention: Mention) -> StatedItem | None:
+        if not (mention.names or (mention.is_whole and mention.locations)):
+            return None
+        column = self._value_columns.get(mention)
+        cells = frozenset(cell for cell in mention.locations if column in (None, cell[1]))
+        if not cells or (mention.columns and column is None):
+            return None
+        return StatedItem(single_item({j for _, j in cells}), cells)
+
+    def _find_number_item(self, number: CellValue) -> StatedItem:
+        if condition := self._find_condition(number):
+            return self._locate(condition)
         view = self.view
-        items: list[tuple[int | None, frozenset[CellLocation]]] = []
-        for mention in (m for m in self.mentions if (m.is_whole and m.locations) or m.names):
-            column = self._value_columns.get(mention)
-            cells = frozenset(cell for cell in mention.locations if column in (None, cell[1]))
-            if cells and not (mention.columns and column is None):
-                items.append((single_item({j for _, j in cells}) if column is None else column, cells))
-        for number in self.numbers:
-            condition = self._find_condition(number)
-            column = condition.column if condition else None
-            rows = self.select_rows([condition]) if condition else ()
-            all_cells = ((i, j) for i in view.body for j in view.columns if column is None and not number.comparator)
-            stating = [cell for cell in all_cells if view.cell(cell).number == number.value]
-            items.append((column, frozenset([*((i, column) for i in rows if column is not None), *stating])))
-        columns = {column for column, _ in items}
-        presences = (c for c in self._presences if c.column not in columns)
-        items += [(c.column, frozenset((i, c.column) for i in self.select_rows([c]))) for c in presences]
-        return tuple(items)
+        cells = ((i, j) for i in view.body for j in view.columns if not number.comparator)
+        return StatedItem(None, frozenset(cell for cell in cells if view.cell(cell).number == number.value))
+
+    def _locate(self, condition: Condition) -> StatedItem:
+        """The cells that meet a condition."""
+        return StatedItem(condition.column, frozenset((i, condition.column) for i in self.select_rows([condition])))
 
     def find_column(self, number: CellValue) -> int | None:
         """The mentioned numeric column nearest to a number, else the only one with its unit."""
@@ -268,44 +282,47 @@ class TextAnalysis:
     @cached_property
     def _presences(self) -> list[Condition]:
         """Conditions of columns without a value: "yes" for "with a projector", "no" or 0 for "without", "no moons"."""
-        presences = []
-        for j, mention in self.columns.items():
-            before = self.text[: mention.start]
-            after = self.text[mention.end :]
-            word = self.text[mention.start : mention.end]
-            label = self.view.labels[j]
-            is_absent = bool(_ABSENT.search(before) or re.match(r"\W*no\b", after))
-            is_absent |= word.casefold().startswith("un") and collect_words(word).isdisjoint(collect_words(label))
-            if sign := _SIGN.search(before):
-                comparator = ">" if sign[1].casefold() == "positive" else "<"
-                presences.append(Condition(j, number=CellValue("number", 0, "0", 0, 0, comparator=comparator)))
-            elif j in self.view.flag_columns:
-                presences.append(Condition(j, self.view.flag_columns[j][is_absent]))
-            elif is_absent and (j not in self.view.measure_columns or j in self.view.date_columns):
-                presences.append(Condition(j, frozenset({""})))  # "no end date"
-            elif is_absent:
-                presences.append(Condition(j, number=CellValue("number", 0, "0", 0, 0, comparator="≤")))
-        return presences
+        return [condition for item in self.columns.items() if (condition := self._find_presence(*item))]
+
+    def _find_presence(self, column: int, mention: Mention) -> Condition | None:
+        view = self.view
+        before = self.text[: mention.start]
+        if sign := _SIGN.search(before):
+            comparator = ">" if sign[1].casefold() == "positive" else "<"
+            return Condition(column, number=CellValue.bound(comparator, 0))
+        word = self.text[mention.start : mention.end]
+        is_absent = bool(_ABSENT.search(before) or re.match(r"\W*no\b", self.text[mention.end :]))
+        if word.casefold().startswith("un"):
+            is_absent |= collect_words(word).isdisjoint(collect_words(view.labels[column]))
+        if column in view.flag_columns:
+            return Condition(column, view.flag_columns[column][is_absent])
+        if not is_absent:
+            return None
+        if column in view.measure_columns and column not in view.date_columns:
+            return Condition(column, number=CellValue.bound("≤", 0))
+        return Condition(column, frozenset({""}))  # "no end date"
 
     def find_conditions(self, excluded: CellValue | None = None) -> list[Condition]:
         """The conditions on rows, in the order of the text: those of its numbers, except one, and of its values."""
-        numbers = [number for number in self.numbers if number is not excluded]
-        conditions = [(number.start, self._find_condition(number)) for number in numbers]
-        for mention, column in self._value_columns.items():
-            if column is None:
-                counts = Counter(j for _, j in mention.cells)
-                before = self.text[: mention.start].casefold().split()[-1:]
-                column = max(counts, key=lambda j: ([self.view.labels[j].casefold()] == before, counts[j]))
-            texts = frozenset(self.view.text_at(cell) for cell in mention.cells if cell[1] == column)
-            conditions.append((mention.start, Condition(column, texts)))
-        columns = {condition.column for _, condition in conditions if condition}
-        conditions += [(self.columns[c.column].start, c) for c in self._presences if c.column not in columns]
+        numbers = (number for number in self.numbers if number is not excluded)
+        found = [(number.start, condition) for number in numbers if (condition := self._find_condition(number))]
+        found += [(mention.start, self._find_value_condition(mention)) for mention in self._value_columns]
+        columns = {condition.column for _, condition in found}
+        found += [(self.columns[c.column].start, c) for c in self._presences if c.column not in columns]
+        found.sort(key=lambda pair: pair[0])
         # A question excludes the rows that meet the condition after its negation; a claim is negated as a whole.
-        negation = self._negation if self.is_question else None
-        starts = (start for start, condition in conditions if condition and negation and start >= negation.end())
-        negated = min(starts, default=None)
-        conditions.sort(key=lambda pair: pair[0])
-        return [replace(c, is_negated=start == negated and c.texts != {""}) for start, c in conditions if c is not None]
+        border = self._negation.end() if self._negation and self.is_question else len(self.text)
+        negated = next((start for start, _ in found if start >= border), None)
+        return [replace(c, is_negated=start == negated and c.texts != {""}) for start, c in found]
+
+    def _find_value_condition(self, mention: Mention) -> Condition:
+        """The condition of a value: in its mentioned column, else in one named before it or with most cells."""
+        column = self._value_columns[mention]
+        if column is None:
+            counts = Counter(j for _, j in mention.cells)
+            before = self.text[: mention.start].casefold().split()[-1:]
+            column = max(counts, key=lambda j: ([self.view.labels[j].casefold()] == before, counts[j]))
+        return Condition(column, frozenset(self.view.text_at(cell) for cell in mention.cells if cell[1] == column))
 
     @cached_property
     def _negation(self) -> re.Match[str] | None:

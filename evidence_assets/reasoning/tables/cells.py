@@ -30,6 +30,11 @@ class CellValue:
     comparator: str = ""  # "<", ">", "≤", "≥" or "≈" in front of the value
     scale: float = 1.0  # factor of a word such as "million"; `value` is already multiplied by it
 
+    @classmethod
+    def bound(cls, comparator: str, value: float) -> CellValue:
+        """A bound that no text states."""
+        return cls("number", value, f"{value:g}", 0, 0, comparator=comparator)
+
     @property
     def is_bound(self) -> bool:
         """Whether the text states only a bound; "up to 97" states the value itself."""

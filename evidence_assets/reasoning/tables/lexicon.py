@@ -116,27 +116,31 @@ def _load_phrases() -> tuple[tuple[re.Pattern[str], DegreeWord], ...]:
 
 def find_degree_words(text: str, is_masked: Callable[[int], bool] = lambda _: False) -> tuple[DegreeWord, ...]:
     """Degree words in order, except at masked offsets."""
-    degrees: list[DegreeWord] = []
-    words = [(word.lower(), start, end) for word, start, end in words_with_offsets(text) if not is_masked(start)]
-    ordinals = load_lexicon()["ordinals"]
-    for k, (word, start, end) in enumerate(words):
-        if (degrees and start < degrees[-1].end) or text[:start].endswith("at "):  # "at most one hour"
-            continue
-        rank = ordinals.get(words[k - 1][0] if k else "", 1)
-        next_word, _, next_end = words[k + 1] if k + 1 < len(words) else ("", end, end)
-        if word in {"more", "most", "less", "least"} and next_word in load_adjectives():
-            direction, marks = load_adjectives()[next_word]
-            sign = -1 if word in {"less", "least"} else 1
-            kind: DegreeKind = "comparative" if word in {"more", "less"} else "superlative"
-            degrees.append(replace(_degree_word(kind, sign * direction, marks), start=start, end=next_end, rank=rank))
-        elif degree := _parse_adjective(word):
-            degrees.append(replace(degree, start=start, end=end, rank=rank))
+    degrees = _find_adjectives(text, is_masked)
     for phrase, degree in _load_phrases():
         for match in phrase.finditer(text):
             is_free = not any(d.start <= match.end() and match.start() <= d.end for d in degrees)
             if is_free and not is_masked(match.start()):
                 degrees.append(replace(degree, start=match.start(), end=match.end()))
     return tuple(sorted(degrees, key=lambda degree: degree.start))
+
+
+def _find_adjectives(text: str, is_masked: Callable[[int], bool]) -> list[DegreeWord]:
+    """Inflected adjectives and those after "more", "most", "less" or "least", with the rank before them."""
+    degrees: list[DegreeWord] = []
+    words = [(word.lower(), start, end) for word, start, end in words_with_offsets(text) if not is_masked(start)]
+    for (before, _, _), (word, start, end), (after, _, end_after) in zip(
+        [("", 0, 0), *words], words, [*words[1:], ("", 0, 0)], strict=False
+    ):
+        degree = _parse_adjective(word)
+        if degree is None or (degrees and start < degrees[-1].end) or text[:start].endswith("at "):
+            continue  # "at most one hour"
+        if word in {"more", "most", "less", "least"} and after in load_adjectives():
+            direction, marks = load_adjectives()[after]
+            degree = _degree_word(degree.kind, degree.direction * direction, marks)
+            end = end_after
+        degrees.append(replace(degree, start=start, end=end, rank=load_lexicon()["ordinals"].get(before, 1)))
+    return degrees
 
 
 def find_movements(text: str) -> tuple[tuple[int, int], ...]:
