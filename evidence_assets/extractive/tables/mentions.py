@@ -227,7 +227,7 @@ def _can_answer(view: TableView, column: int, words: Sequence[str]) -> bool:
         case ["who" | "whose" | "whom" | "where", *_]:
             return not (is_number or is_flag)
         case ["when", *_] | ["what", "time"]:
-            has_digits = any(map(str.isdigit, "".join(view.text_at((i, column)) for i in view.body)))
+            has_digits = any(map(str.isdigit, "".join(view.column_texts(column))))
             is_text = has_digits or column in find_related_columns(view, "when")
             return column in view.date_columns | view.time_columns if is_number else is_text
         case ["how", word] if word in load_adjectives():

@@ -90,11 +90,11 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     analysis = analyze_text(view, question, is_question=True)
     if len(analysis.rows) == 1 and best in {view.text_at(name) for m in analysis.mentions for name in m.names}:
         return True  # "Who made the tin cup?" is not answered by "tin cup"
-    rows = ({text for j in view.columns if (text := view.text_at((i, j)))} for i in view.body)
+    rows = ({cell.plain for cell in view.grid[i] if cell.plain} for i in view.body)
     is_any_cell = _are_offered(rows, options, best)
     if is_any_cell and find_named_column(view, question) is None:
         return True
-    columns = ({text for i in view.body if (text := view.text_at((i, j)))} for j in view.columns)
+    columns = ({*filter(None, view.column_texts(j))} for j in view.columns)
     if not (is_any_cell or len(options) >= _MANY_OPTIONS or _are_offered(columns, options, best)):
         return False
     numbers = {value.value for row in view.grid for cell in row for value in cell.values}

@@ -14,26 +14,11 @@ from evidence_assets.reasoning.tables.lexicon import load_lexicon, measures_of, 
 
 CellLocation = tuple[int, int]  # (row, column); row 0 is the header
 Grid = tuple[tuple[Cell, ...], ...]
-# Minimum shares of numeric cells in a numeric column: to detect headers, and to compare values.
-_NUMERIC_BELOW_HEADER = 0.6
+# Minimum shares of numeric cells in a column: after which no column names rows, and to compare values.
+_NUMERIC_AFTER_NAMES = 0.6
 _NUMERIC = 0.8
 _FIRST_YEAR = 1000
 _LAST_YEAR = 2100
-
-
-def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _NUMERIC_BELOW_HEADER) -> list[int]:
-    """Columns with at least a share of numbers among the cells of the rows that state something."""
-    columns = {j: [grid[i][j].is_mostly_value for i in rows if grid[i][j].is_known] for j in range(len(grid[0]))}
-    return [j for j, flags in columns.items() if flags and sum(flags) >= share * len(flags)]
-
-
-def _find_row_headers(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
-    """The text columns before the first numeric column, else the first column that distinguishes most rows."""
-    columns = range(len(grid[0]) - 1)
-    numeric = _numeric_columns(grid, body) if body else []
-    leading = tuple(j for j in columns if j < min(numeric, default=0))
-    distinct = (j for j in columns if len({grid[i][j].plain for i in body}) > len(body) // 2)
-    return leading or tuple(distinct)[:1] or tuple(columns)[:1] if body else ()
 
 
 @dataclass(frozen=True)
@@ -60,17 +45,13 @@ class TableView:
 
     caption: str
     grid: Grid  # all rows, padded to equal width, the header first
-    body: tuple[int, ...]  # rows below the header with a text
-    row_headers: tuple[int, ...]  # columns that name the rows, from the left
-    labels: tuple[str, ...]  # name of each column
 
     @classmethod
     def of(cls, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
         """Parse a table; one without rows or columns has an empty body."""
         width = max([len(header), *map(len, rows)])
-        grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
-        body = tuple(i for i in range(1, len(grid)) if any(cell.plain for cell in grid[i]))
-        return cls(caption, grid, body, _find_row_headers(grid, body), tuple(cell.plain for cell in grid[0]))
+        padded = ((*row, *[""] * (width - len(row))) for row in [header, *rows])
+        return cls(caption, tuple(tuple(map(parse_cell, row)) for row in padded))
 
     @classmethod
     def from_cells(cls, cells: Mapping[CellLocation, str], caption: str = "") -> TableView:
@@ -80,9 +61,15 @@ class TableView:
         grid = [[cells.get((i, j), "") for j in range(width)] for i in range(height)]
         return cls.of(caption, grid[0], grid[1:])
 
-    @property
-    def width(self) -> int:
-        return len(self.labels)
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The name of each column."""
+        return tuple(cell.plain for cell in self.grid[0])
+
+    @cached_property
+    def body(self) -> tuple[int, ...]:
+        """Rows below the header with at least one non-empty cell."""
+        return tuple(i for i, row in enumerate(self.grid) if i > 0 and any(cell.plain for cell in row))
 
     def cell(self, location: CellLocation) -> Cell:
         return self.grid[location[0]][location[1]]
@@ -102,10 +89,30 @@ class TableView:
         """The name of a column, or its number if it has none."""
         return self.labels[column] or f"column {column}"
 
+    def column_texts(self, column: int) -> list[str]:
+        """The texts of a column in the body."""
+        return [self.text_at((i, column)) for i in self.body]
+
     @cached_property
     def columns(self) -> tuple[int, ...]:
         """Columns with at least one non-empty cell."""
-        return tuple(j for j in range(self.width) if any(row[j].plain for row in self.grid))
+        return tuple(j for j in range(len(self.labels)) if any(row[j].plain for row in self.grid))
+
+    def _has_numbers(self, column: int, share: float) -> bool:
+        """Whether at least a share of the cells that state something are numbers."""
+        cells = [self.cell((i, column)) for i in self.body]
+        is_number = [cell.is_mostly_value for cell in cells if cell.is_known]
+        return bool(is_number) and sum(is_number) >= share * len(is_number)
+
+    @cached_property
+    def row_headers(self) -> tuple[int, ...]:
+        """Columns that name the rows: those before the first numeric one, else the first that distinguishes most."""
+        if not self.body:
+            return ()
+        columns = range(len(self.labels))
+        first_number = next((j for j in columns if self._has_numbers(j, _NUMERIC_AFTER_NAMES)), 0)
+        distinct = (j for j in columns[:-1] if len({*self.column_texts(j)}) > len(self.body) // 2)
+        return tuple(columns[:first_number]) or tuple(distinct)[:1] or tuple(columns[:-1][:1])
 
     @cached_property
     def name_columns(self) -> tuple[int, ...]:
@@ -121,12 +128,12 @@ class TableView:
         return (*words[:1], headers[0]) if self._is_distinct(headers[0]) else tuple(words[:1]) or headers
 
     def _is_distinct(self, column: int) -> bool:
-        texts = [self.text_at((i, column)) for i in self.body]
+        texts = self.column_texts(column)
         return all(texts) and len({*texts}) == len(texts)
 
     def has_codes(self, column: int) -> bool:
         """Whether nearly each cell is one word with a digit, such as a rank, a date or "INV-103"."""
-        texts = [self.text_at((i, column)) for i in self.body]
+        texts = self.column_texts(column)
         n_codes = sum(len(text.split()) == 1 and any(map(str.isdigit, text)) for text in texts)
         return n_codes >= _NUMERIC * len(texts)
 
@@ -145,7 +152,7 @@ class TableView:
     @cached_property
     def numeric_columns(self) -> frozenset[int]:
         """Columns in which nearly all non-empty cells are numbers."""
-        return frozenset(_numeric_columns(self.grid, self.body, _NUMERIC))
+        return frozenset(j for j in range(len(self.labels)) if self._has_numbers(j, _NUMERIC))
 
     @cached_property
     def measure_columns(self) -> tuple[int, ...]:
@@ -155,12 +162,12 @@ class TableView:
     @cached_property
     def date_columns(self) -> frozenset[int]:
         """Numeric columns of years or dates."""
-
-        def is_year(number: float | None) -> bool:
-            return number is None or (_FIRST_YEAR <= number <= _LAST_YEAR and number % 1 == 0)
-
         columns = (j for j in self.numeric_columns if not extract_unit(self.labels[j]))
-        return frozenset(j for j in columns if all(is_year(self.cell((i, j)).number) for i in self.body))
+        return frozenset(
+            j
+            for j in columns
+            if all(_FIRST_YEAR <= v.value <= _LAST_YEAR and v.value % 1 == 0 for v in self._quantities[j])
+        )
 
     @cached_property
     def _quantities(self) -> dict[int, list[CellValue]]:
@@ -203,11 +210,13 @@ class TableView:
     @cached_property
     def flag_columns(self) -> dict[int, tuple[frozenset[str], frozenset[str]]]:
         """Columns of "yes" and "no", with their texts for both."""
-        texts = {j: {self.text_at((i, j)) for i in self.body if self.cell((i, j)).is_known} for j in self.columns}
-        yes = word_list("flag_yes")
-        no = word_list("flag_no")
-        flags = {j: tuple(frozenset(t for t in texts[j] if t.casefold() in w) for w in (yes, no)) for j in texts}
-        return {j: (a, b) for j, (a, b) in flags.items() if texts[j] and len(a) + len(b) == len(texts[j])}
+        flags = {}
+        for j in self.columns:
+            texts = {self.text_at((i, j)) for i in self.body if self.cell((i, j)).is_known}
+            yes, no = (frozenset(t for t in texts if t.casefold() in word_list(key)) for key in ("flag_yes", "flag_no"))
+            if texts and texts == yes | no:
+                flags[j] = (yes, no)
+        return flags
 
     def row_name(self, row: int) -> str:
         """The names of a row that distinguish it from others."""
@@ -215,7 +224,7 @@ class TableView:
 
     def is_constant(self, column: int) -> bool:
         """Whether there are several body rows and a column has the same text in all."""
-        return len(self.body) > 1 and len({self.text_at((i, column)) for i in self.body}) == 1
+        return len(self.body) > 1 and len({*self.column_texts(column)}) == 1
 
     def header_cells(self, column: int) -> tuple[CellLocation, ...]:
         """The header cell of a column, unless it is empty."""
