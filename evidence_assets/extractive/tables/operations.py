@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import fsum
 from statistics import fmean
 
 from evidence_assets.extractive.tables.text_analysis import Condition, TextAnalysis
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit
 from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
+from evidence_assets.reasoning.tables.lexicon import pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableStep, TableView
 
 _MAX_NAMED_ROWS = 3  # in a sentence; the step cites all rows
-_MOVEMENTS = {1: "rises", -1: "falls", 0: "stays the same", 2: "moves up and down"}
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,8 @@ class Outcome:
     operation: str
     text: str
     cells: tuple[CellLocation, ...]
-    number: float  # a computed number; of comparisons and trends the share of pairs that agree
+    number: float  # a computed number; of comparisons the share of pairs that agree
     rows: tuple[int, ...] = ()  # the rows found
-    pattern: tuple[int, ...] = ()  # movements of a series: 1 up, -1 down, 0 constant; (2,) for more than two
     is_confirmed: bool | None = None  # whether it agrees with the claim; None if the claim says nothing about it
 
     def cells_for_row(self, row: int | None) -> tuple[CellLocation, ...]:
@@ -89,67 +86,6 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     result = fmean(values) if operation == "mean" else fsum(values)
     text = f"The {operation} of {len(values)} values in “{view.label(column)}” is {format_number(result)}."
     return Outcome(operation, text, tuple(cells), result, is_confirmed=number.is_met(result) if number else None)
-
-
-def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
-    """(value, row) pairs; greatest first if the direction is 1."""
-    values = [(value, i) for i in rows if (value := view.number_at((i, column))) is not None]
-    return sorted(values, key=lambda item: (-direction * item[0], item[1]))
-
-
-@dataclass(frozen=True)
-class _Series:
-    """A column along another one: "As the depth (``along``) grows, what does the pressure (``column``) do?"."""
-
-    along: int
-    column: int
-    falls: bool  # whether the series is in the order in which ``along`` falls
-    claimed: tuple[int, ...]  # the movements of ``column`` that the text states
-
-
-def _find_series(analysis: TextAnalysis) -> _Series | None:
-    """The series that a text is about; the column after the marker orders it."""
-    text = analysis.text
-    columns = analysis.numeric_mentions
-    marker = pattern("order_marker").search(text)
-    later = sorted((mention.start, j) for j, mention in columns.items() if marker and mention.start >= marker.end())
-    if analysis.rows or marker is None or not later:
-        return None
-    start, along = later[0]
-    column = next((column for column in columns if column != along), None)
-    if column is None:
-        return None
-    comma = text.find(",", start)
-    end = later[1][0] if len(later) > 1 else comma if comma >= 0 else len(text)
-    movements = [(marker.start() <= k < end, sign) for k, sign in find_movements(text) if not analysis.is_masked(k)]
-    falls = next((sign for is_condition, sign in movements if is_condition), 1) == -1
-    return _Series(along, column, falls, drop_repeats(sign for is_condition, sign in movements if not is_condition))
-
-
-def _check_trend(analysis: TextAnalysis) -> Outcome | None:
-    """One column moves in a direction while another one does."""
-    series = _find_series(analysis)
-    if series is None:
-        return None
-    view = analysis.view
-    ranking = _rank_rows(view, series.along, analysis.candidates, 1 if series.falls else -1)
-    points = [(step, value, i) for step, i in ranking if (value := view.number_at((i, series.column))) is not None]
-    signs = [(b[1] > a[1]) - (b[1] < a[1]) for a, b in pairwise(points) if a[0] != b[0]]
-    if not signs:
-        return None
-    observed = drop_repeats(sign for sign in signs if sign) or (0,)
-    observed = observed if len(observed) <= 2 else (2,)
-    predicate = ", then ".join(_MOVEMENTS[sign] for sign in observed)
-    condition = f"“{view.label(series.along)}” {'falls' if series.falls else 'rises'}"
-    n_rising = sum(sign > 0 for sign in signs)
-    return Outcome(
-        "trend",
-        f"As {condition}, “{view.label(series.column)}” {predicate} ({n_rising} of {len(signs)} steps go up).",
-        tuple((i, j) for _, _, i in points for j in (series.along, series.column)),
-        n_rising / len(signs),
-        pattern=observed,
-        is_confirmed=observed == series.claimed if series.claimed else None,
-    )
 
 
 def count_rows(
@@ -297,7 +233,8 @@ def _check_difference(analysis: TextAnalysis) -> Outcome | None:
 
 def find_extreme(view: TableView, column: int, rows: Sequence[int], direction: int, rank: int = 1) -> Outcome | None:
     """The rows with the greatest (direction 1) or smallest value of a column, or of a rank ("second largest")."""
-    ranking = _rank_rows(view, column, rows, direction)
+    numbers = [(number, i) for i in rows if (number := view.number_at((i, column))) is not None]
+    ranking = sorted(numbers, key=lambda pair: (-direction * pair[0], pair[1]))
     values = list(dict.fromkeys(value for value, _ in ranking))
     if len(ranking) < 2 or rank > len(values):
         return None
@@ -452,7 +389,6 @@ def _is_about_one_row(analysis: TextAnalysis) -> bool:
 
 _CLAIM_RULES = (
     _compute_total,
-    _check_trend,
     _check_count,
     _check_quantifier,
     _check_group_sizes,
@@ -463,7 +399,6 @@ _CLAIM_RULES = (
 )
 _QUESTION_RULES = (
     _compute_total,
-    _check_trend,
     _answer_count,
     _check_difference,
     _answer_extreme,

@@ -12,7 +12,7 @@ from evidence_assets.extractive.tables.operations import Outcome, apply_operatio
 from evidence_assets.extractive.tables.text_analysis import analyze_text
 from evidence_assets.reasoning.tables.cell_text import collect_words, split_alternatives, stem, trigrams
 from evidence_assets.reasoning.tables.cells import CellValue, parse_cell
-from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
+from evidence_assets.reasoning.tables.lexicon import pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableStep, TableView
 
 # Weights of the features of a cell, each in [0, 1], tuned on the first half of the TabMCQ subset.
@@ -214,19 +214,17 @@ def asks_for_number(outcome: Outcome, question: str) -> bool:
 
 def _explain_outcome(view: TableView, outcome: Outcome, question: str, option: str, chain: TableChain) -> TableChain:
     """The chain of an option for an outcome: the outcome, and whether the option agrees with it."""
-    numbers = _parse_option(option)
     location = None
     cells = outcome.cells
-    if outcome.operation == "trend":
-        agrees = drop_repeats(sign for _, sign in find_movements(option)) == outcome.pattern
-    elif not asks_for_number(outcome, question):
+    if asks_for_number(outcome, question):
+        numbers = _parse_option(option)
+        agrees = bool(numbers) and numbers[0].states(outcome.number)
+    else:
         location = _locate_option(view, option, outcome.rows)
         agrees = location is not None
         option_cell = location or _locate_option(view, option, view.body)
         cells = outcome.cells_for_row(option_cell[0] if option_cell else None)
         cells = tuple(cell for cell in cells if view.text_at(cell))
-    else:
-        agrees = bool(numbers) and numbers[0].states(outcome.number)
     steps = (*cite_names(view, cells), TableStep(outcome.operation, outcome.text, cells))
     if not agrees:
         contrast = TableStep("differs", f"This does not match “{option}”.")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
-from itertools import groupby
 from typing import Any, Literal
 
 import yaml
@@ -141,17 +140,6 @@ def _find_adjectives(text: str, is_masked: Callable[[int], bool]) -> list[Degree
             end = end_after
         degrees.append(replace(degree, start=start, end=end, rank=load_lexicon()["ordinals"].get(before, 1)))
     return degrees
-
-
-def find_movements(text: str) -> tuple[tuple[int, int], ...]:
-    """Movements of a series in a text as (offset, sign): 1 up, -1 down, 0 constant, 2 irregular."""
-    signs = {"rising": 1, "falling": -1, "constant": 0, "irregular": 2}
-    return tuple(sorted((m.start(), sign) for key, sign in signs.items() for m in pattern(key).finditer(text)))
-
-
-def drop_repeats(signs: Iterable[int]) -> tuple[int, ...]:
-    """Signs without consecutive repeats."""
-    return tuple(sign for sign, _ in groupby(signs))
 
 
 def is_lower_better(*names: str) -> bool:

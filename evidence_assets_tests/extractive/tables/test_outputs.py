@@ -1,5 +1,6 @@
 """Outputs on the sample: accuracy, citations, determinism and version."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.conftest import run_python
 from evidence_assets_tests.extractive.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 
+_TREND = re.compile("from row to row|With the rows sorted by")
 SAMPLE = Path(evidence_assets.__file__).parent / "sample" / "full"
 
 
@@ -44,10 +46,18 @@ def digest() -> str:
 
 
 def test_nearly_all_sample_questions_are_right_and_settled_claims_answered() -> None:
-    right = [answer.answer in question.gold for _, question, answer in solve_sample()]
+    cases = [(question, answer) for _, question, answer in solve_sample() if not _TREND.search(question.text)]
+    assert len(cases) == 200 - 22
+    right = [answer.answer in question.gold for question, answer in cases]
     assert sum(right) >= 0.98 * len(right)
-    claims = [answer for _, question, answer in solve_sample() if question.task == "verification"]
-    assert sum(answer.status == "answered" for answer in claims) == 79, "20 of the others are open"
+    claims = [answer for question, answer in cases if question.task == "verification"]
+    assert sum(answer.status == "answered" for answer in claims) == 69, "20 of the others are open"
+
+
+def test_no_trend_is_answered() -> None:
+    """No rule follows a column along another one, so the solver refuses."""
+    answers = [answer for _, question, answer in solve_sample() if _TREND.search(question.text)]
+    assert {answer.status for answer in answers} == {"insufficient"}
 
 
 def test_chains_of_answers_cite_cells() -> None:
