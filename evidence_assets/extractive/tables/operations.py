@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import fsum
 from statistics import fmean
 
-from evidence_assets.extractive.tables.text_analysis import Condition, TextAnalysis
+from evidence_assets.extractive.tables.text_analysis import Condition, StatedItem, TextAnalysis
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import pattern
@@ -69,17 +69,14 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     For a claim, whether it is the stated number.
     """
     view = analysis.view
-    matches = {name: pattern(name).search(analysis.text) for name in ("total", "mean")}
-    operation = next((name for name, match in matches.items() if match and not analysis.is_masked(match.start())), None)
+    operation = next(filter(analysis.has_unmasked_phrase, ("total", "mean")), None)
     if operation is None or len(analysis.numbers) != (not analysis.is_question) or analysis.degrees:
         return None
     number = next(iter(analysis.numbers), None)
     column = analysis.find_column(number) if number else analysis.find_measured_column(None)
     if column is None or column in view.date_columns | view.time_columns | view.mixed_units.keys():
         return None
-    rows = analysis.rows or analysis.select_rows(analysis.find_conditions(number))
-    shared = [mention.rows for mention in analysis.shared if mention.rows]
-    cells = [(i, column) for i in rows if all(i in named for named in shared) and view.cell((i, column)).is_known]
+    cells = _list_summed_cells(analysis, column)
     values = [value for cell in cells if (value := view.number_at(cell)) is not None]
     if len(values) < max(2, len(cells)):
         return None
@@ -88,7 +85,15 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     return Outcome(operation, text, tuple(cells), result, is_confirmed=number.is_met(result) if number else None)
 
 
-def count_rows(
+def _list_summed_cells(analysis: TextAnalysis, column: int) -> list[CellLocation]:
+    """The known cells of a column in the named rows, else in those that meet the conditions of the text."""
+    view = analysis.view
+    rows = analysis.rows or analysis.select_rows(analysis.find_conditions(next(iter(analysis.numbers), None)))
+    shared = [mention.rows for mention in analysis.shared if mention.rows]
+    return [(i, column) for i in rows if all(i in named for named in shared) and view.cell((i, column)).is_known]
+
+
+def _count_rows(
     analysis: TextAnalysis, conditions: Sequence[Condition], references: Sequence[CellLocation] = ()
 ) -> Outcome:
     """The rows that meet all conditions and their number; ``references`` are cells that they are compared with."""
@@ -111,7 +116,7 @@ def _check_count(analysis: TextAnalysis) -> Outcome | None:
     columns = [condition.column for condition in conditions if condition.number is None]
     if not conditions or len(set(columns)) < len(columns):
         return None  # a row has one value per column
-    outcome = count_rows(analysis, conditions)
+    outcome = _count_rows(analysis, conditions)
     return replace(outcome, is_confirmed=number.is_met(outcome.number))
 
 
@@ -125,7 +130,7 @@ def _answer_count(analysis: TextAnalysis) -> Outcome | None:
     amounts = analysis.numeric_mentions.keys() - analysis.view.date_columns - analysis.view.time_columns
     if amounts and not (analysis.numbers or analysis.has_phrase("row_nouns")):
         return None  # "How many bolts are in stock?"
-    return count_rows(analysis, conditions)
+    return _count_rows(analysis, conditions)
 
 
 def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
@@ -136,10 +141,9 @@ def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
     conditions = analysis.find_conditions()
     if analysis.rows or not (quantifier and conditions):
         return None
-    end = max((span.end for span in (*analysis.mentions, *analysis.numbers)), default=0)
     n_numbers = sum(condition.number is not None for condition in conditions)
     # "150 hp" may be of no column, and "… at least once" ends with no condition.
-    if n_numbers < len(analysis.numbers) or len(analysis.text[end:].split()) > 1:
+    if n_numbers < len(analysis.numbers) or len(analysis.ending.split()) > 1:
         return None
     *others, last = conditions
     rows = analysis.select_rows(conditions)
@@ -161,7 +165,7 @@ def _check_group_sizes(analysis: TextAnalysis) -> Outcome | None:
         return None
     if len(conditions) != 2 or conditions[0].column != conditions[1].column:
         return None
-    first, second = (count_rows(analysis, [condition]) for condition in conditions)
+    first, second = (_count_rows(analysis, [condition]) for condition in conditions)
     text = f"{first.text} {second.text}"
     is_confirmed = degree.direction * (first.number - second.number) > 0
     return replace(first, text=text, cells=(*first.cells, *second.cells), is_confirmed=is_confirmed)
@@ -198,54 +202,79 @@ def _find_stated_count(analysis: TextAnalysis) -> CellValue | None:
     return analysis.numbers[-1] if analysis.has_phrase("counting") and analysis.numbers else None
 
 
-def _check_difference(analysis: TextAnalysis) -> Outcome | None:
-    """The difference or ratio of two rows; for a claim, whether it is the stated number."""
+def _measure_pair(analysis: TextAnalysis) -> dict[CellLocation, float]:
+    """The two values that a text relates by a difference or ratio, by cell; empty if it relates none."""
     view = analysis.view
     if len(analysis.rows) != 2 or len(analysis.numbers) > 1:
-        return None
-    number = next(iter(analysis.numbers), None)
-    comparative = analysis.degree("comparative")
-    is_ratio = analysis.has_phrase("ratio")
-    has_amount = comparative is not None and (number is not None or analysis.has_phrase("amount_question"))
-    if not (is_ratio or has_amount or analysis.has_phrase("difference")):
-        return None
+        return {}
     column = analysis.find_measured_column(next(iter(analysis.degrees), None))
-    if column is None and number is not None:
-        column = analysis.find_column(number)
+    if column is None and analysis.numbers:
+        column = analysis.find_column(analysis.numbers[0])
     if column is None or column in view.time_columns | view.mixed_units.keys():
+        return {}
+    cells = [(row, column) for row in analysis.rows]
+    values = {cell: value for cell in cells if (value := view.number_at(cell)) is not None}
+    return values if len(values) == 2 else {}
+
+
+def _check_ratio(analysis: TextAnalysis) -> Outcome | None:
+    """The ratio of two rows; for a claim, whether it is the stated number."""
+    values = _measure_pair(analysis) if analysis.has_phrase("ratio") else {}
+    if not values:
         return None
-    cells = tuple((row, column) for row in analysis.rows)
-    a, b = (view.number_at(cell) for cell in cells)
-    if a is None or b is None or (is_ratio and not b):
+    first, second = (f"“{analysis.view.text_at(cell)}”" for cell in values)
+    a, b = values.values()
+    if b == 0:
         return None
-    first, second = (f"“{view.text_at(cell)}”" for cell in cells)
-    if is_ratio:
-        outcome = Outcome("ratio", f"{first} divided by {second} is {a / b:.6g}.", cells, a / b)
-        return replace(outcome, is_confirmed=number.states(a / b)) if number else outcome
-    outcome = Outcome("difference", f"{first} and {second} differ by {abs(a - b):.6g}.", cells, abs(a - b))
-    if number is None:
-        return outcome
+    is_confirmed = analysis.numbers[0].states(a / b) if analysis.numbers else None
+    text = f"{first} divided by {second} is {a / b:.6g}."
+    return Outcome("ratio", text, tuple(values), a / b, is_confirmed=is_confirmed)
+
+
+def _answer_difference(analysis: TextAnalysis) -> Outcome | None:
+    """The difference of two rows."""
+    has_amount = analysis.degree("comparative") and (analysis.numbers or analysis.has_phrase("amount_question"))
+    if analysis.has_phrase("ratio") or not (has_amount or analysis.has_phrase("difference")):
+        return None
+    values = _measure_pair(analysis)
+    if not values:
+        return None
+    first, second = (f"“{analysis.view.text_at(cell)}”" for cell in values)
+    a, b = values.values()
+    text = f"{first} and {second} differ by {abs(a - b):.6g}."
+    return Outcome("difference", text, tuple(values), abs(a - b))
+
+
+def _check_difference(analysis: TextAnalysis) -> Outcome | None:
+    """Whether two rows differ by the stated number, and in the stated direction."""
+    outcome = _answer_difference(analysis)
+    if outcome is None or not analysis.numbers:
+        return None
+    number = analysis.numbers[0]
+    column = outcome.cells[0][1]
+    a, b = _measure_pair(analysis).values()
+    comparative = analysis.degree("comparative")
     is_ordered = comparative is None or analysis.direction(comparative, column) * (a - b) > 0
-    is_relative = number.kind == "percentage" and b != 0.0 and extract_unit(view.labels[column]) != "%"
-    amount = abs(a / b - 1) * 100 if is_relative else abs(a - b)
+    is_relative = number.kind == "percentage" and b != 0.0 and extract_unit(analysis.view.labels[column]) != "%"
+    amount = abs(a / b - 1) * 100 if is_relative else outcome.number
     return replace(outcome, is_confirmed=is_ordered and number.states(amount))
 
 
-def find_extreme(view: TableView, column: int, rows: Sequence[int], direction: int, rank: int = 1) -> Outcome | None:
+def _find_extreme(view: TableView, column: int, rows: Sequence[int], direction: int, rank: int = 1) -> Outcome | None:
     """The rows with the greatest (direction 1) or smallest value of a column, or of a rank ("second largest")."""
-    numbers = [(number, i) for i in rows if (number := view.number_at((i, column))) is not None]
-    ranking = sorted(numbers, key=lambda pair: (-direction * pair[0], pair[1]))
-    values = list(dict.fromkeys(value for value, _ in ranking))
+    numbers = {i: number for i in rows if (number := view.number_at((i, column))) is not None}
+    ranking = sorted(numbers, key=lambda i: (-direction * numbers[i], i))
+    values = list(dict.fromkeys(numbers[i] for i in ranking))
     if len(ranking) < 2 or rank > len(values):
         return None
-    best = [i for value, i in ranking if value == values[rank - 1]]
-    ordinal = "" if rank == 1 else {2: "second ", 3: "third "}.get(rank, f"{rank}th ")
-    value_text = view.text_at((best[0], column))
+    value = values[rank - 1]
+    best = tuple(i for i in ranking if numbers[i] == value)
+    cells = tuple((i, column) for i in sorted(ranking, key=best.__contains__))  # the best ones last
+    ordinal = ("", "second ", "third ")[rank - 1] if rank < 4 else f"{rank}th "
+    adjective = "greatest" if direction > 0 else "smallest"
     names = " and ".join(map(view.row_name, best))
-    adjective = ordinal + ("greatest" if direction > 0 else "smallest")
-    text = f"The {adjective} of {len(ranking)} values in “{view.label(column)}” is “{value_text}” ({names})."
-    others = [i for _, i in ranking if i not in best]
-    return Outcome("superlative", text, tuple((i, column) for i in (*others, *best)), values[rank - 1], tuple(best))
+    text = f"The {ordinal}{adjective} of {len(cells)} values in “{view.label(column)}” is "
+    return Outcome("superlative", f"{text}“{view.text_at(cells[-1])}” ({names}).", cells, value, best)
 
 
 def _select_compared_rows(analysis: TextAnalysis, column: int) -> tuple[int, ...]:
@@ -266,7 +295,7 @@ def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
         if not excludes_others and not analysis.has_phrase("all_others"):
             return None
     rows = _select_compared_rows(analysis, column)
-    outcome = find_extreme(analysis.view, column, rows, analysis.direction(degree, column), degree.rank)
+    outcome = _find_extreme(analysis.view, column, rows, analysis.direction(degree, column), degree.rank)
     if outcome is None or row not in rows:
         return None
     return replace(outcome, is_confirmed=analysis.view.number_at((row, column)) == outcome.number)
@@ -279,7 +308,7 @@ def _answer_extreme(analysis: TextAnalysis) -> Outcome | None:
     if degree is None or column is None:
         return None
     rows = tuple(analysis.rows) if len(analysis.rows) > 1 else _select_compared_rows(analysis, column)
-    return find_extreme(analysis.view, column, rows, analysis.direction(degree, column), degree.rank)
+    return _find_extreme(analysis.view, column, rows, analysis.direction(degree, column), degree.rank)
 
 
 def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
@@ -293,15 +322,19 @@ def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
     border = than.start() if than else degree.start
     rows = analysis.rows
     pairs = [(i, j) for i in rows for j in rows if rows[i].start < border <= rows[j].start]
+    return _compare_rows(view, column, pairs, analysis.direction(degree, column))
+
+
+def _compare_rows(view: TableView, column: int, pairs: Sequence[tuple[int, int]], direction: int) -> Outcome | None:
+    """Whether the first row of each pair has more (direction 1) or less (-1) than the second."""
     cells = tuple(dict.fromkeys((i, column) for pair in pairs for i in pair))
-    values = {i: value for i, _ in cells if (value := view.number_at((i, column))) is not None}
-    if not pairs or len(values) < len(cells):
+    numbers = {i: number for i, _ in cells if (number := view.number_at((i, column))) is not None}
+    if not pairs or len(numbers) < len(cells):
         return None
-    direction = analysis.direction(degree, column)
-    n_agreeing = sum(direction * (values[i] - values[j]) > 0 for i, j in pairs)
-    a, b = (values[i] for i in pairs[0])
-    first, second = (view.text_at(cell) for cell in cells[:2])
-    text = f"“{first}” {'=' if a == b else '>' if a > b else '<'} “{second}”."
+    differences = [numbers[i] - numbers[j] for i, j in pairs]
+    n_agreeing = sum(direction * difference > 0 for difference in differences)
+    sign = "=" if differences[0] == 0 else ">" if differences[0] > 0 else "<"
+    text = f"“{view.text_at(cells[0])}” {sign} “{view.text_at(cells[1])}”."
     if len(pairs) > 1:
         relation = "greater" if direction > 0 else "smaller"
         text = f"The first value is {relation} in {n_agreeing} of {len(pairs)} comparisons; first: {text}"
@@ -324,13 +357,13 @@ def _answer_comparison(analysis: TextAnalysis) -> Outcome | None:
         if limit is None or mention.start <= degree.end or not (than or degree.is_verb):
             return None
         bound = CellValue.bound(">" if direction > 0 else "<", limit)
-        return count_rows(analysis, [Condition(column, number=bound)], [(row, column)])
+        return _count_rows(analysis, [Condition(column, number=bound)], [(row, column)])
     conditions = analysis.find_conditions()
     if conditions and analysis.numbers and not rows and analysis.has_phrase("row_question"):
-        return count_rows(analysis, conditions)
+        return _count_rows(analysis, conditions)
     if than or (degree.is_verb and not rows):
         return None
-    return find_extreme(view, column, tuple(rows) or _select_compared_rows(analysis, column), direction)
+    return _find_extreme(view, column, tuple(rows) or _select_compared_rows(analysis, column), direction)
 
 
 def _answer_conditions(analysis: TextAnalysis) -> Outcome | None:
@@ -342,7 +375,7 @@ def _answer_conditions(analysis: TextAnalysis) -> Outcome | None:
     has_bound |= any(condition.column in analysis.view.flag_columns or condition.number for condition in conditions)
     # One value alone is found by the words of the question.
     if conditions and (has_bound or analysis.is_negated or len(conditions) > 1):
-        return count_rows(analysis, conditions)
+        return _count_rows(analysis, conditions)
     return None
 
 
@@ -358,19 +391,24 @@ def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
     is_known = all(view.cell((i, item.column)).is_known for i in best for item in items if item.column is not None)
     if not highest or (highest < len(items) and not is_known):
         return None  # a cell without a value contradicts nothing
-    proof: dict[CellLocation, None] = {}
-    for i in best:
-        for item in items:
-            cells = {cell for cell in item.cells if cell[0] == i}
-            cells |= {(i, item.column)} if item.column is not None else set()
-            proof |= dict.fromkeys(cell for cell in sorted(cells) if view.text_at(cell))
-    proof |= dict.fromkeys(min(item.cells) for item in items if item.cells and not item.cells & proof.keys())
+    proof = _cite_items(view, items, best)
     names = ", ".join(map(view.row_name, best[:_MAX_NAMED_ROWS]))
     n = len(items)
     text = f"One row has all {n} names and numbers of the claim: {names}."
     if highest < n:
         text = f"No row has all {n} names and numbers of the claim; rows such as {names} have the most, {highest}."
-    return Outcome("look_up", text, tuple(proof), float(highest), tuple(best), is_confirmed=highest == n)
+    return Outcome("look_up", text, proof, float(highest), tuple(best), is_confirmed=highest == n)
+
+
+def _cite_items(view: TableView, items: Sequence[StatedItem], rows: Sequence[int]) -> tuple[CellLocation, ...]:
+    """The cells of rows that state items or could state them, and one cell of each item that no row has."""
+    proof: dict[CellLocation, None] = {}
+    for i in rows:
+        for item in items:
+            cells = {cell for cell in item.cells if cell[0] == i}
+            cells |= {(i, item.column)} if item.column is not None else set()
+            proof |= dict.fromkeys(cell for cell in sorted(cells) if view.text_at(cell))
+    return (*proof, *dict.fromkeys(min(item.cells) for item in items if item.cells and not item.cells & proof.keys()))
 
 
 def _is_about_one_row(analysis: TextAnalysis) -> bool:
@@ -392,6 +430,7 @@ _CLAIM_RULES = (
     _check_count,
     _check_quantifier,
     _check_group_sizes,
+    _check_ratio,
     _check_difference,
     _check_extreme,
     _check_comparison,
@@ -400,7 +439,8 @@ _CLAIM_RULES = (
 _QUESTION_RULES = (
     _compute_total,
     _answer_count,
-    _check_difference,
+    _check_ratio,
+    _answer_difference,
     _answer_extreme,
     _answer_comparison,
     _answer_conditions,

@@ -167,17 +167,15 @@ def rate_contexts(view: TableView, question: str) -> dict[CellLocation, CellCont
     return contexts
 
 
-def find_best_cells(view: TableView, question: str, options: Sequence[str]) -> dict[int, CellMatch]:
-    """For each option the cell with the most support, if any cell matches it."""
-    best: dict[int, CellMatch] = {}
+def _find_best_cell(view: TableView, question: str, option: str) -> CellMatch | None:
+    """The cell with the most support for an option, if any cell matches it."""
+    matches = []
     for location, context in rate_contexts(view, question).items():
         text = view.text_at(location)
-        for o, option in enumerate(options):
-            if match := rate_match(option, text):
-                support = context.rate(match, _dice(trigrams(option), trigrams(text)))
-                if o not in best or support > best[o].support:
-                    best[o] = CellMatch(support, location, match, context.key)
-    return best
+        if match := rate_match(option, text):
+            support = context.rate(match, _dice(trigrams(option), trigrams(text)))
+            matches.append(CellMatch(support, location, match, context.key))
+    return max(matches, key=lambda match: match.support, default=None)
 
 
 def _dice(a: frozenset[str], b: frozenset[str]) -> float:
@@ -192,17 +190,11 @@ def _rate_key(text: str, words: frozenset[str]) -> float:
     return max((len(a & words) / len(a) for a in candidates), default=0.0)
 
 
-def explain_options(
-    view: TableView, question: str, labels: Sequence[str], options: Sequence[str]
-) -> tuple[TableChain, ...]:
-    """A chain for each option: its best cell, or its relation to the outcome of an operation."""
-    best = find_best_cells(view, question, options)
-    chains = [_explain_cell(view, label, options[o], best.get(o)) for o, label in enumerate(labels)]
+def explain_option(view: TableView, question: str, label: str, option: str) -> TableChain:
+    """A chain for an option: its best cell, or its relation to the outcome of an operation."""
+    chain = _explain_cell(view, label, option, _find_best_cell(view, question, option))
     outcome = compute_outcome(view, question)
-    if outcome is not None:
-        pairs = zip(options, chains, strict=True)
-        chains = [_explain_outcome(view, outcome, question, *pair) for pair in pairs]
-    return tuple(chains)
+    return chain if outcome is None else _explain_outcome(view, outcome, question, option, chain)
 
 
 def asks_for_number(outcome: Outcome, question: str) -> bool:

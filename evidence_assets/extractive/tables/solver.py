@@ -49,7 +49,7 @@ class TableSolver:
     def _explain(self, task: ExplainOption) -> Chain:
         view, ids = build_view(task.evidence)
         if task.task != "verification":
-            (chain,) = questions.explain_options(view, task.question, [task.hypothesis], [task.option])
+            chain = questions.explain_option(view, task.question, task.hypothesis, task.option)
             return _cite_evidence(chain, view, ids)
         chains = {chain.hypothesis: chain for chain in claims.explain_claim(view, task.question)}
         return _cite_evidence(chains[task.hypothesis], view, ids)

@@ -110,6 +110,16 @@ class TextAnalysis:
         """Whether the text has any phrase of a lexicon entry."""
         return pattern(key).search(self.text) is not None
 
+    def has_unmasked_phrase(self, key: str) -> bool:
+        """Whether the first phrase of a lexicon entry is outside names and numbers."""
+        match = pattern(key).search(self.text)
+        return match is not None and not self.is_masked(match.start())
+
+    @property
+    def ending(self) -> str:
+        """The text after its last name or number."""
+        return self.text[max((span.end for span in (*self.mentions, *self.numbers)), default=0) :]
+
     @property
     def asks_for_value(self) -> bool:
         """Whether a question asks for a number in a column, not for a number of rows: "how many units"."""

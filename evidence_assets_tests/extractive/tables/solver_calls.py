@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.extractive.tables.claims import explain_claim
-from evidence_assets.extractive.tables.questions import explain_options
+from evidence_assets.extractive.tables.questions import explain_option
 from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableChain, TableView
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem
@@ -73,5 +73,5 @@ def verify_claim(view: TableView, claim: str, labels: Sequence[str] = CLAIM_LABE
 def answer_choice(
     view: TableView, question: str, labels: Sequence[str], options: Sequence[str], *, negated: bool = False
 ) -> SolverAnswer:
-    chains = explain_options(view, question, labels, options)
+    chains = tuple(explain_option(view, question, *pair) for pair in zip(labels, options, strict=True))
     return _solve(view, question, labels, options, chains, "table_qa", negated)
