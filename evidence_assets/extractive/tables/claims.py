@@ -94,19 +94,28 @@ def check_claim(view: TableView, text: str) -> ClaimCheck:
     unknown_words = dict.fromkeys(word for word in words if not word[0].isdigit() and stem(word) not in view.vocabulary)
     negation = float(analysis.has_phrase("negative_words"))
     is_comparable = _has_comparable_columns(view)
-    truth = {"negation": negation, "word row": 0.0 if outcome is None else 1.0 if is_true else -1.0}
     not_enough = {
         "negation": negation,
         "unknown words": len(unknown_words) / max(1, len(words)),
         # In a table of results, a claim that the table settles compares some of them.
         "no comparison": float(is_comparable and not analysis.degrees),
     }
+    return ClaimCheck(
+        {"negation": negation, "word row": 0.0 if outcome is None else 1.0 if is_true else -1.0},
+        not_enough,
+        is_true if settling else None,
+        (_orders_names(analysis) and not is_comparable) or (outcome is None and not analysis.mentions),
+        outcome,
+        is_true,
+        tuple(unknown_words),
+    )
+
+
+def _orders_names(analysis: TextAnalysis) -> bool:
+    """Whether a claim compares names or dates: "more than" needs a column that measures it."""
     n_names = sum(mention.is_whole and bool(mention.locations) for mention in analysis.mentions)
-    has_order = analysis.has_phrase("than_marker") or any("year" in degree.headers for degree in analysis.degrees)
-    is_unmeasured = n_names > 1 and has_order and not is_comparable
-    is_unmeasured |= outcome is None and not analysis.mentions
-    settled_as = is_true if settling else None
-    return ClaimCheck(truth, not_enough, settled_as, is_unmeasured, outcome, is_true, tuple(unknown_words))
+    compares_dates = any("year" in degree.headers for degree in analysis.degrees)
+    return n_names > 1 and (compares_dates or analysis.has_phrase("than_marker"))
 
 
 @lru_cache(maxsize=64)  # called for each label of a claim
@@ -143,9 +152,10 @@ def _has_comparable_columns(view: TableView) -> bool:
     """Whether all columns have values of one kind, as in a table of results, so that "better" applies to each."""
     columns = [j for j in view.columns if j not in view.name_columns]
     units = {extract_unit(view.labels[j]) for j in columns} - {""}
-    filled = [[view.cell((i, j)) for i in view.body if view.text_at((i, j))] for j in columns]
-    has_text = any(sum(bool(cell.values) for cell in cells) < 0.5 * len(cells) for cells in filled)
-    return len(units) < 2 and not has_text and not view.date_columns & {*columns}
+    if len(units) > 1 or not view.date_columns.isdisjoint(columns):
+        return False
+    filled = ([cell for i in view.body if (cell := view.cell((i, j))).plain] for j in columns)
+    return all(sum(bool(cell.values) for cell in cells) >= 0.5 * len(cells) for cells in filled)
 
 
 def _build_chain(view: TableView, label: str, outcome: Outcome | None, support: float) -> TableChain:

@@ -43,14 +43,14 @@ def list_options(view: TableView, question: str) -> list[str]:
         return _rank_cells(view, question, named if is_named else _find_requested_column(analysis, None))
     number = format_number(outcome.number)
     if asks_for_number(outcome, question):
-        cells = (view.cell((i, j)) for i in range(1, len(view.grid)) for j in view.columns)
-        same = {number, *(cell.plain for cell in cells if cell.values and cell.values[0].states(outcome.number))}
+        cells = (cell for row in view.grid[1:] for cell in row if cell.values)
+        same = {number, *(cell.plain for cell in cells if cell.values[0].states(outcome.number))}
         return [number, *(text for text in _rank_cells(view, question, None) if text not in same)]
     column = _find_requested_column(analysis, outcome)
     ranked = _rank_cells(view, question, column, outcome.rows)
     if column is not None or named is not None:
         return ranked
-    of_rows = {number, *(view.text_at((i, j)) for i in outcome.rows for j in view.columns)}
+    of_rows = {number, *(text for i in outcome.rows for text in view.row_texts(i).values())}
     return [number, *(text for text in ranked if text not in of_rows)]
 
 
@@ -68,29 +68,35 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
     """The column whose cells answer "which", "what", "who", "where" or "when"; by default that of the rows' names."""
     view = analysis.view
     text = _drop_degrees(analysis)
-    words = [re.sub(r"['’]s$", "", word.casefold()) for word in split_words(text)]
-    words = words[1:] if {*words[:1]} & _PREPOSITIONS else words
-    if not _QUESTION.match(" ".join(words)):  # "tallest plant?", "price of the Bell?"
-        words = ["what" if outcome is None else "which", *words]
+    words = _list_question_words(text, outcome)
     related = [j for word in words for j in find_related_columns(view, word, of_person=words[0] == "who")]
     first_name = next(iter(view.name_columns), None)
     match words[0]:
         case "when":
             return next(iter(related), None)
         case "who" | "where":
-            values = {*view.numeric_columns, *view.flag_columns}
-            texts = [j for j in view.columns if j not in values and not view.has_codes(j)]
-            columns = [j for j in related if j in texts] + (texts[:1] if words[0] == "who" else [])
-            return columns[0] if columns else first_name
+            default = next(iter(view.text_columns), first_name) if words[0] == "who" else first_name
+            return next((j for j in related if j in view.text_columns), default)
         case "which" | "what":
             nouns = [stem(word) for word in words[1:] if word not in STOP_WORDS]
-            columns = _list_answering_columns(analysis, outcome, words, nouns)
+            columns = _list_answering_columns(analysis, outcome, words, nouns[:1])
             named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in nouns])
+            if named is not None:
+                return named
             if outcome is not None:
-                return first_name if named is None else named
-            named = next((j for j in related if j in columns), None) if named is None else named
-            return first_name if named is None and words[0] == "which" else named
+                return first_name
+            default = first_name if words[0] == "which" else None
+            return next((j for j in related if j in columns), default)
     return None
+
+
+def _list_question_words(text: str, outcome: Outcome | None) -> list[str]:
+    """The words of a question from its question word on, with one for "tallest plant?" and "price of the Bell?"."""
+    words = [re.sub(r"['’]s$", "", word.casefold()) for word in split_words(text)]
+    words = words[1:] if {*words[:1]} & _PREPOSITIONS else words
+    if _QUESTION.match(" ".join(words)):
+        return words
+    return ["what" if outcome is None else "which", *words]
 
 
 def _drop_degrees(analysis: TextAnalysis) -> str:
@@ -103,11 +109,11 @@ def _drop_degrees(analysis: TextAnalysis) -> str:
 
 
 def _list_answering_columns(
-    analysis: TextAnalysis, outcome: Outcome | None, words: Sequence[str], nouns: Sequence[str]
+    analysis: TextAnalysis, outcome: Outcome | None, words: Sequence[str], head: Sequence[str]
 ) -> list[int]:
     """Columns that "which" or "what" may ask for: no flags, no dates unless named, and none that the outcome compares.
 
-    "What is the highest price?" asks for what it compares.
+    "What is the highest price?" asks by its head, the first noun, for what it compares.
     """
     view = analysis.view
     columns = [j for j in view.columns if j not in view.flag_columns]
@@ -115,6 +121,7 @@ def _list_answering_columns(
         columns = [j for j in columns if j not in view.date_columns or {*words} & {*tokenize(view.labels[j])}]
     if outcome is None:
         return columns
-    head = {*nouns[:1]} if outcome.operation != "count" else set[str]()
     compared = {j for _, j in outcome.cells} | {condition.column for condition in analysis.find_conditions()}
-    return [j for j in columns if j not in compared or head & collect_words(view.labels[j])]
+    if outcome.operation != "count":
+        compared = {j for j in compared if {*head}.isdisjoint(collect_words(view.labels[j]))}
+    return [j for j in columns if j not in compared]

@@ -264,17 +264,17 @@ def _find_extreme(view: TableView, column: int, rows: Sequence[int], direction: 
     """The rows with the greatest (direction 1) or smallest value of a column, or of a rank ("second largest")."""
     numbers = {i: number for i in rows if (number := view.number_at((i, column))) is not None}
     ranking = sorted(numbers, key=lambda i: (-direction * numbers[i], i))
-    values = list(dict.fromkeys(numbers[i] for i in ranking))
+    values = sorted({*numbers.values()}, reverse=direction > 0)
     if len(ranking) < 2 or rank > len(values):
         return None
     value = values[rank - 1]
     best = tuple(i for i in ranking if numbers[i] == value)
     cells = tuple((i, column) for i in sorted(ranking, key=best.__contains__))  # the best ones last
-    ordinal = ("", "second ", "third ")[rank - 1] if rank < 4 else f"{rank}th "
+    ordinal = {1: "", 2: "second ", 3: "third "}.get(rank, f"{rank}th ")
     adjective = "greatest" if direction > 0 else "smallest"
-    names = " and ".join(map(view.row_name, best))
     text = f"The {ordinal}{adjective} of {len(cells)} values in “{view.label(column)}” is "
-    return Outcome("superlative", f"{text}“{view.text_at(cells[-1])}” ({names}).", cells, value, best)
+    text += f"“{view.text_at((best[0], column))}” ({' and '.join(map(view.row_name, best))})."
+    return Outcome("superlative", text, cells, value, best)
 
 
 def _select_compared_rows(analysis: TextAnalysis, column: int) -> tuple[int, ...]:

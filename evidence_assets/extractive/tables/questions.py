@@ -90,7 +90,7 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     analysis = analyze_text(view, question, is_question=True)
     if len(analysis.rows) == 1 and best in {view.text_at(name) for m in analysis.mentions for name in m.names}:
         return True  # "Who made the tin cup?" is not answered by "tin cup"
-    rows = ({cell.plain for cell in view.grid[i] if cell.plain} for i in view.body)
+    rows = ({*view.row_texts(i).values()} for i in view.body)
     is_any_cell = _are_offered(rows, options, best)
     if is_any_cell and find_named_column(view, question) is None:
         return True
@@ -132,16 +132,18 @@ class CellMatch(NamedTuple):
 
 
 class CellContext(NamedTuple):
-    """How the rest of a cell's row and its column fit a question, and ``key``, the cell that it names most of."""
+    """How the rest of a cell's row and its column fit a question."""
 
-    support: float
-    key: CellLocation | None
-    is_related: bool
+    row_share: float  # of the question's words, weighted by rarity, in the other cells of the row
+    key_share: float  # of the words of ``key`` in the question
+    key: CellLocation | None  # the other cell of the row that the question names most of
+    is_named: bool  # whether the question names the column
 
     def rate(self, match: float, spelling: float) -> float:
         """Support of an option that matches the cell to some degree."""
-        support = (_MATCH_WEIGHT * match + _OPTION_SPELLING_WEIGHT * spelling + self.support) / _MAX_SCORE
-        return support if self.is_related else support * MAX_UNRELATED_SUPPORT
+        context = _KEY_WEIGHT * self.key_share + _ROW_WEIGHT * self.row_share + _COLUMN_WEIGHT * self.is_named
+        support = (_MATCH_WEIGHT * match + _OPTION_SPELLING_WEIGHT * spelling + context) / _MAX_SCORE
+        return support if self.row_share or self.key_share else support * MAX_UNRELATED_SUPPORT
 
 
 @lru_cache(maxsize=64)  # called for each option of a question
@@ -149,21 +151,19 @@ def rate_contexts(view: TableView, question: str) -> dict[CellLocation, CellCont
     """The context of each cell with a text."""
     words = collect_words(question)
     terms = words & view.word_weights.keys()
-    terms_weight = view.weight_of(terms)
+    terms_weight = view.weight_of(terms) or 1.0
     named = find_value_column(view, question)
     key_columns = {j for j in view.columns if not view.is_constant(j)}
     contexts = {}
     for i in view.body:
-        texts = {j: text for j in view.columns if (text := view.text_at((i, j)))}
-        asked_words = {j: Counter(terms & collect_words(text)) for j, text in texts.items()}
-        row_words = sum(asked_words.values(), Counter[str]())
+        texts = view.row_texts(i)
+        cell_words = {j: Counter(terms & collect_words(text)) for j, text in texts.items()}
+        row_words = sum(cell_words.values(), Counter[str]())
         keys = sorted(((_rate_key(texts[j], words), -j) for j in texts.keys() & key_columns), reverse=True)
         for j in texts:
-            shared = view.weight_of(row_words - asked_words[j])  # with the other cells of the row
-            key, key_column = next((pair for pair in keys if pair[1] != -j), (0.0, 0))
-            support = _KEY_WEIGHT * key + (_ROW_WEIGHT * shared / terms_weight if shared else 0.0)
-            support += _COLUMN_WEIGHT * (j == named)
-            contexts[i, j] = CellContext(support, (i, -key_column) if key else None, bool(shared or key))
+            row_share = view.weight_of(row_words - cell_words[j]) / terms_weight
+            key_share, key_column = next((pair for pair in keys if pair[1] != -j), (0.0, 0))
+            contexts[i, j] = CellContext(row_share, key_share, (i, -key_column) if key_share else None, j == named)
     return contexts
 
 

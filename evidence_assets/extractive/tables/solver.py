@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import log
 
 from evidence_assets.extractive.tables import claims, open_questions, questions
@@ -29,7 +29,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = f"29-{content_id(load_lexicon())[:8]}"
+    version = f"30-{content_id(load_lexicon(), asdict(claims.load_claim_weights()))[:8]}"
 
     def is_statement(self, text: str) -> bool:
         """Whether a text is a claim to verify instead of a question."""

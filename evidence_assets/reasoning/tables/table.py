@@ -66,6 +66,10 @@ class TableView:
         """The name of each column."""
         return tuple(cell.plain for cell in self.grid[0])
 
+    @property
+    def width(self) -> int:
+        return len(self.labels)
+
     @cached_property
     def body(self) -> tuple[int, ...]:
         """Rows below the header with at least one non-empty cell."""
@@ -89,6 +93,10 @@ class TableView:
         """The name of a column, or its number if it has none."""
         return self.labels[column] or f"column {column}"
 
+    def row_texts(self, row: int) -> dict[int, str]:
+        """The texts of the non-empty cells of a row by column."""
+        return {j: cell.plain for j, cell in enumerate(self.grid[row]) if cell.plain}
+
     def column_texts(self, column: int) -> list[str]:
         """The texts of a column in the body."""
         return [self.text_at((i, column)) for i in self.body]
@@ -96,7 +104,7 @@ class TableView:
     @cached_property
     def columns(self) -> tuple[int, ...]:
         """Columns with at least one non-empty cell."""
-        return tuple(j for j in range(len(self.labels)) if any(row[j].plain for row in self.grid))
+        return tuple(j for j in range(self.width) if any(row[j].plain for row in self.grid))
 
     def _has_numbers(self, column: int, share: float) -> bool:
         """Whether at least a share of the cells that state something are numbers."""
@@ -109,7 +117,7 @@ class TableView:
         """Columns that name the rows: those before the first numeric one, else the first that distinguishes most."""
         if not self.body:
             return ()
-        columns = range(len(self.labels))
+        columns = range(self.width)
         first_number = next((j for j in columns if self._has_numbers(j, _NUMERIC_AFTER_NAMES)), 0)
         distinct = (j for j in columns[:-1] if len({*self.column_texts(j)}) > len(self.body) // 2)
         return tuple(columns[:first_number]) or tuple(distinct)[:1] or tuple(columns[:-1][:1])
@@ -152,7 +160,7 @@ class TableView:
     @cached_property
     def numeric_columns(self) -> frozenset[int]:
         """Columns in which nearly all non-empty cells are numbers."""
-        return frozenset(j for j in range(len(self.labels)) if self._has_numbers(j, _NUMERIC))
+        return frozenset(j for j in range(self.width) if self._has_numbers(j, _NUMERIC))
 
     @cached_property
     def measure_columns(self) -> tuple[int, ...]:
@@ -217,6 +225,12 @@ class TableView:
             if texts and texts == yes | no:
                 flags[j] = (yes, no)
         return flags
+
+    @cached_property
+    def text_columns(self) -> tuple[int, ...]:
+        """Columns of texts instead of numbers, flags or codes."""
+        values = {*self.numeric_columns, *self.flag_columns}
+        return tuple(j for j in self.columns if j not in values and not self.has_codes(j))
 
     def row_name(self, row: int) -> str:
         """The names of a row that distinguish it from others."""

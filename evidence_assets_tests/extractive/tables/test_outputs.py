@@ -77,7 +77,7 @@ def test_cited_cells_alone_give_the_same_answer() -> None:
 
 
 def test_outputs_change_only_with_the_version() -> None:
-    """If this fails, raise the version of the solver, unless only its words changed, and put both new values here."""
+    """If this fails, raise the version of the solver, unless only words or weights did, and put both values here."""
     assert (TableSolver.version, digest()) == ("29-4f983b4e", "416aafe114bd0cbe790fea1b588c0b06")
 
 
