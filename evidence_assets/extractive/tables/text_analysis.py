@@ -315,15 +315,15 @@ class TextAnalysis:
     def find_conditions(self, excluded: CellValue | None = None) -> list[Condition]:
         """The conditions on rows, in the order of the text: those of its numbers, except one, and of its values."""
         numbers = (number for number in self.numbers if number is not excluded)
-        found = [(number.start, condition) for number in numbers if (condition := self._find_condition(number))]
-        found += [(mention.start, self._find_value_condition(mention)) for mention in self._value_columns]
-        columns = {condition.column for _, condition in found}
-        found += [(self.columns[c.column].start, c) for c in self._presences if c.column not in columns]
-        found.sort(key=lambda pair: pair[0])
+        conditions = [(number.start, condition) for number in numbers if (condition := self._find_condition(number))]
+        conditions += [(mention.start, self._find_value_condition(mention)) for mention in self._value_columns]
+        columns = {condition.column for _, condition in conditions}
+        conditions += [(self.columns[c.column].start, c) for c in self._presences if c.column not in columns]
+        conditions.sort(key=lambda pair: pair[0])
         # A question excludes the rows that meet the condition after its negation; a claim is negated as a whole.
         border = self._negation.end() if self._negation and self.is_question else len(self.text)
-        negated = next((start for start, _ in found if start >= border), None)
-        return [replace(c, is_negated=start == negated and c.texts != {""}) for start, c in found]
+        negated = next((start for start, _ in conditions if start >= border), None)
+        return [replace(c, is_negated=start == negated and c.texts != {""}) for start, c in conditions]
 
     def _find_value_condition(self, mention: Mention) -> Condition:
         """The condition of a value: in its mentioned column, else in one named before it or with most cells."""
