@@ -118,7 +118,8 @@ class TextAnalysis:
     @property
     def ending(self) -> str:
         """The text after its last name or number."""
-        return self.text[max((span.end for span in (*self.mentions, *self.numbers)), default=0) :]
+        ends = [mention.end for mention in self.mentions] + [number.end for number in self.numbers]
+        return self.text[max(ends, default=0) :]
 
     @property
     def asks_for_value(self) -> bool:
