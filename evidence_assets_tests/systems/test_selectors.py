@@ -43,6 +43,7 @@ CASES = find_cases()
 
 class TestEveryMethod(SelectorContract):
     selects_nothing = frozenset({"closed_book"})
+    selects_nearest_edges = frozenset({"nearest_triples"})
 
     @pytest.fixture(scope="class", params=sorted(CASES))
     @classmethod
