@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import AssetPartition, InstanceRecords, find_planned
+from evidence_assets.assets.automation import AssetPartition, InstanceRecords
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.seeds import RELATIONS, SEEDS, last_version, read_seeds
 from evidence_assets.lake.store import Lake
@@ -31,28 +31,31 @@ def request_changed_harvests(
     """
     relations = read_seeds(lake).relations
     instance.add_dynamic_partitions(str(RELATIONS.name), sorted(relations))
-    graph = repository.asset_graph
-    by_relation = [key for key in graph.toposorted_asset_keys if graph.get(key).partitions_def == RELATIONS]
-    harvests = [key for key in by_relation if key != SEEDS]
-    is_planned = find_planned(graph, instance)
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         records = InstanceRecords(repository, instance)
-        stale = {key: {asset.partition for asset, _ in records.find_stale(key)} for key in harvests}
-        for partition, relation in sorted(relations.items()):
-            version, _ = last_version(instance, SEEDS, partition)
-            keys = [] if version == relation.seed_hash else [SEEDS]
-            keys += [
-                key for key in harvests if keys or partition in stale[key] or _has_other_code(records, key, partition)
-            ]
-            assets = [AssetPartition(key, partition) for key in keys]
-            if assets and not any(is_planned(asset) or records.is_in_progress(asset) for asset in assets):
-                yield dg.RunRequest(f"{partition} {tick}", asset_selection=keys, partition_key=partition)
+        outdated = {key: _find_outdated(records, key) for key in _find_harvests(records)}
+        for name, relation in sorted(relations.items()):
+            keys = [key for key, names in outdated.items() if name in names]
+            version, _ = last_version(instance, SEEDS, name)
+            if version != relation.seed_hash:
+                keys = [SEEDS, *outdated]
+            is_in_progress = any(records.is_in_progress(AssetPartition(key, name)) for key in keys)
+            if keys and not is_in_progress:
+                yield dg.RunRequest(f"{name} {tick}", asset_selection=keys, partition_key=name)
 
 
-def _has_other_code(records: InstanceRecords, key: dg.AssetKey, partition: str) -> bool:
-    """Whether a harvest was made by other code, settings, prompts or models than the asset has now."""
-    tags = records.tags(key).get(partition)
-    return tags is not None and tags.get(CODE_VERSION) != records.graph.get(key).code_version
+def _find_harvests(records: InstanceRecords) -> list[dg.AssetKey]:
+    """The assets by relation that read the seeds, inputs first."""
+    graph = records.graph
+    by_relation = [key for key in graph.toposorted_asset_keys if graph.get(key).partitions_def == RELATIONS]
+    return [key for key in by_relation if key != SEEDS]
+
+
+def _find_outdated(records: InstanceRecords, key: dg.AssetKey) -> set[str | None]:
+    """Relations whose harvest is missing, or was made from other inputs, settings, prompts or models."""
+    stale = {asset.partition for asset, _ in records.find_stale(key)}
+    code_version = records.graph.get(key).code_version
+    return stale | {name for name, tags in records.tags(key).items() if tags.get(CODE_VERSION) != code_version}
 
 
 def build_schedule() -> dg.ScheduleDefinition:

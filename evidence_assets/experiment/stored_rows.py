@@ -73,19 +73,14 @@ class OmissionRow(TypedDict):
     reason: str
 
 
-class ChainRow(TypedDict):
-    """A row of ``chains``."""
+class ReasonedRow(TypedDict):
+    """What rows of ``chains`` and ``predictions`` share: question, reasoner, outcome and cost of the reply."""
 
-    chain_id: str
     question_id: str
     benchmark: str
-    hypothesis: str
     selector: str
     reasoner: str
     model_id: str
-    steps: list[StepRow]
-    support: float | None
-    prompt_hash: str
     status: str
     error: str | None
     omissions: list[OmissionRow] | None
@@ -94,6 +89,16 @@ class ChainRow(TypedDict):
     finish_reason: str | None
     content_hash: str
     input_hash: str
+
+
+class ChainRow(ReasonedRow):
+    """A row of ``chains``."""
+
+    chain_id: str
+    hypothesis: str
+    steps: list[StepRow]
+    support: float | None
+    prompt_hash: str
 
 
 class SignalRow(TypedDict):
@@ -103,30 +108,17 @@ class SignalRow(TypedDict):
     value: float
 
 
-class PredictionRow(TypedDict):
+class PredictionRow(ReasonedRow):
     """A row of ``predictions``."""
 
     prediction_id: str
-    question_id: str
-    benchmark: str
-    selector: str
-    reasoner: str
-    model_id: str
     answer: str | None
     ranked_answers: list[str]
     probabilities: list[float] | None
     supported_answers: list[str]
-    status: str
     confidence: float | None
     confidence_basis: str | None
     signals: list[SignalRow] | None
-    error: str | None
-    omissions: list[OmissionRow] | None
-    tokens_in: int | None
-    tokens_out: int | None
-    finish_reason: str | None
-    content_hash: str
-    input_hash: str
 
 
 class LinkRow(TypedDict):
