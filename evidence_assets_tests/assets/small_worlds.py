@@ -90,8 +90,12 @@ def small_world(root: Path, profile: Sequence[str]) -> Iterator[SmallWorld]:
         patch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
         patch.setenv("EVIDENCE_PROFILE", str(root / "profile.yaml"))
         clear_profile_caches()
-        with dg.DagsterInstance.ephemeral() as instance:
+        # Not `with`: two worlds may end in the order in which they began, which Dagster's context does not survive.
+        instance = dg.DagsterInstance.ephemeral()
+        try:
             yield SmallWorld(root, instance)
+        finally:
+            instance.dispose()
     clear_profile_caches()
 
 
