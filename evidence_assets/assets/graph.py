@@ -155,7 +155,8 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     def _build_nodes(self, context: StageContext) -> StageOutput:
         triples = self._read_triples(context, "head", "tail", "head_type", "tail_type")
         with temporary_folder(context.lake.root) as folder:
-            nodes = merge.merge_nodes(triples, self._read_synonyms(context), folder)
+            labels = graph_rows.read_labels(self.files, context.lake.fetch_raw(*self._paths))
+            nodes = merge.merge_nodes(triples, self._read_synonyms(context), folder, labels)
             return StageOutput(store_sorted("kg_nodes", _with_progress(context, "nodes merged", nodes), folder))
 
     def _build_edges(self, context: StageContext) -> StageOutput:
@@ -172,6 +173,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         if not self.is_in_profile():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
+        labels_version = f":{merge.LABELS_VERSION}" if any(file.names for file in self.files) else ""
         triples = table_asset(
             f"{key_prefix}/triples",
             "triples",
@@ -187,7 +189,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
             self._build_edges,
             [source, f"{key_prefix}/triples", *self.harvested],
             group,
-            f"{merge.VERSION}:{self.best_harvested}",
+            f"{merge.VERSION}:{self.best_harvested}{labels_version}",
         )
         vectors = [self._node_vectors(name) for name in list_encoders(f"{key_prefix}/node_vectors")]
         return dg.Definitions(

@@ -16,7 +16,7 @@ from typing import Any
 from evidence_assets.benchmarks import official, user_benchmark
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkSubset
-from evidence_assets.benchmarks.graphs.rows import read_names
+from evidence_assets.benchmarks.graphs.rows import label_of, read_names
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.official import choices
 from evidence_assets.benchmarks.records import (
@@ -107,19 +107,21 @@ def read_benchmark_questions(lake: Lake, benchmark: Benchmark) -> Iterator[Quest
     if isinstance(benchmark, BenchmarkSubset):
         questions = benchmark.subset.select(q for q in questions if q.split == benchmark.split)
     names = read_names(lake.raw_path(benchmark.names)) if benchmark.names else {}
-    renamed = (replace(_add_names(question, names), benchmark=benchmark.name) for question in questions)
+    labels = {identifier: label_of(name, identifier) for identifier, name in names.items()}
+    renamed = (replace(_add_labels(question, labels), benchmark=benchmark.name) for question in questions)
     return require_items(renamed, lambda: BadInput("contains no questions; add at least one", file=file))
 
 
-def _add_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRecord:
-    """Add the names of answer ids as aliases, and write gold facts with names."""
-    if not names:
+def _add_labels(question: QuestionRecord, labels: Mapping[str, str]) -> QuestionRecord:
+    """Add the labels of answer ids as aliases, and write gold facts with labels."""
+    if not labels:
         return question
     forms = question.aliases or ((),) * len(question.gold)
     aliases = [
-        (*known_forms, *filter(None, [names.get(gold)])) for gold, known_forms in zip(question.gold, forms, strict=True)
+        (*known_forms, *filter(None, [labels.get(gold)]))
+        for gold, known_forms in zip(question.gold, forms, strict=True)
     ]
-    facts = [replace(g, text=" ".join(names.get(w, w) for w in g.text.split())) for g in question.gold_evidence]
+    facts = [replace(g, text=" ".join(labels.get(w, w) for w in g.text.split())) for g in question.gold_evidence]
     return replace(question, aliases=tuple(aliases), gold_evidence=tuple(facts))
 
 

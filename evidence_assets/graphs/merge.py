@@ -27,6 +27,10 @@ EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
 NODE_COLUMNS = ("node_id", "is_name")
 """The node of a spelling, and whether the spelling is a name instead of a synonym."""
+LABEL_SCHEMA = {"name": pl.String, "label": pl.String}
+"""Names with an id as their suffix, ``Paris (Q90)``, and their labels, ``Paris``."""
+LABELS_VERSION = "1"
+"""Changes when the same labels give different rows."""
 TRIPLES_PER_BLOCK = 1 << 20
 """Triples, or edges of a knowledge base, that are read at a time."""
 
@@ -41,7 +45,9 @@ def edge_id(head: str, relation: str, tail: str) -> str:
     return content_id(EDGE, head, relation, tail)
 
 
-def merge_nodes(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame, folder: Path) -> Iterator[pl.DataFrame]:
+def merge_nodes(
+    triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame, folder: Path, labels: pl.DataFrame | None = None
+) -> Iterator[pl.DataFrame]:
     """Rows of ``kg_nodes`` in blocks, sorted by id; the order of triples does not matter.
 
     A node's name is its most frequent spelling, a synonym only as a last resort; aliases are all other spellings, also
@@ -50,8 +56,11 @@ def merge_nodes(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame, folder:
     ``triples``: Blocks with the columns head, tail, head_type and tail_type.
     ``synonyms``: Columns name and alias; an alias of two different names remains a separate node.
     ``folder``: For the sort.
+    ``labels``: Columns of `LABEL_SCHEMA`: what names with an id as their suffix are shown and linked as. Such names
+    make separate nodes, and are aliases of them.
     """
-    return map(_group_mentions, sort_on_disk(_find_mentions(triples, synonyms), ("node_id",), folder))
+    blocks = map(_group_mentions, sort_on_disk(_find_mentions(triples, synonyms), ("node_id",), folder))
+    return blocks if labels is None or labels.is_empty() else (_use_labels(block, labels) for block in blocks)
 
 
 def _find_mentions(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -110,6 +119,15 @@ def _group_mentions(mentions: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.col("type").first())
     )
     return names.join(types, on="node_id", how="left").sort("node_id")
+
+
+def _use_labels(nodes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """Name nodes by their labels; the names with ids become aliases."""
+    labelled = nodes.join(labels, on="name", how="left", maintain_order="left")
+    names_and_aliases = pl.concat_list("name", "aliases").list.sort()
+    aliases = pl.when(pl.col("label").is_null()).then("aliases").otherwise(names_and_aliases)
+    names = pl.coalesce("label", "name")
+    return labelled.with_columns(names.alias("name"), aliases.alias("aliases")).drop("label")
 
 
 def merge_edges(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame, folder: Path) -> Iterator[pl.DataFrame]:

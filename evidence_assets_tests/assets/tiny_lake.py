@@ -161,6 +161,7 @@ def official_files(raw: Path) -> None:
             "graphs/freebase/names.tsv": "m.01x\tArthur Writer\n",
             "embeddings/glove.840B.300d.txt": VECTORS,
             "graphs/wikidata/triples.tsv": FACTS,
+            "graphs/wikidata/names.tsv": "Q1\tArthur Writer\n",
             "graphs/disease_database/ddb_names.json": json.dumps(
                 {"aspirin": ["1", "1"], "pain": ["2", "1"], "drug": ["3", "1"]}
             ),

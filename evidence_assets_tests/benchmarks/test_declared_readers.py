@@ -84,7 +84,10 @@ def test_the_error_for_a_folder_without_official_files_lists_them(tmp_path: Path
 def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> None:
     request = all_benchmarks()["simplequestions"]
     line = "www.freebase.com/m/01\twww.freebase.com/a/b\twww.freebase.com/m/02\tWhere was Ada born?\n"
-    files = {"simplequestions/annotated_fb_data_test.txt": line, request.names: "m.01\tAda\nm.02\tLondon\n"}
+    files = {
+        "simplequestions/annotated_fb_data_test.txt": line,
+        request.names: "m.01\tAda\nm.02\tLondon\nm.04\tLondon\n",
+    }
     lake = lake_with(tmp_path, files)
     (question,) = read_benchmark_questions(lake, request)
     assert (question.gold, question.aliases, question.topic_entities) == (("m.02",), (("London",),), ("m.01",))

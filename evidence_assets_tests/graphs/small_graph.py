@@ -135,22 +135,31 @@ class MergedGraph(NamedTuple):
 
 
 def merge_triples(
-    triples: pl.DataFrame, synonyms: pl.DataFrame | None = None, rows_per_block: int = 1 << 20
+    triples: pl.DataFrame,
+    synonyms: pl.DataFrame | None = None,
+    rows_per_block: int = 1 << 20,
+    labels: pl.DataFrame | None = None,
 ) -> MergedGraph:
     """Merge triples into nodes and edges, reading them in blocks."""
     pairs = pl.DataFrame(schema={"name": pl.String, "alias": pl.String}) if synonyms is None else synonyms
-    with TemporaryDirectory() as folder:
-        rows = [
-            pl.DataFrame(store_sorted(f"kg_{part}", merge(triples.iter_slices(rows_per_block), pairs, path), path).rows)
-            for part, merge, path in [("nodes", merge_nodes, Path(folder)), ("edges", merge_edges, Path(folder))]
-        ]
-    return MergedGraph(*rows)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        nodes = merge_nodes(triples.iter_slices(rows_per_block), pairs, folder, labels)
+        node_rows = pl.DataFrame(store_sorted("kg_nodes", nodes, folder).rows)
+        edges = merge_edges(triples.iter_slices(rows_per_block), pairs, folder)
+        return MergedGraph(node_rows, pl.DataFrame(store_sorted("kg_edges", edges, folder).rows))
 
 
 def merged(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> MergedGraph:
     """Nodes and edges of some triples in a file."""
-    source = write_triples(folder / "raw", triples)
-    return merge_triples(read_triples([source], folder / "raw"), graph_rows.read_synonyms([source], folder / "raw"))
+    return merge_source(write_triples(folder / "raw", triples), folder / "raw")
+
+
+def merge_source(source: GraphSource, raw: Path) -> MergedGraph:
+    """Nodes and edges of a source, as the component ``Graph`` makes them."""
+    triples = read_triples([source], raw)
+    synonyms = graph_rows.read_synonyms([source], raw)
+    return merge_triples(triples, synonyms, labels=graph_rows.read_labels([source], raw))
 
 
 def small_graph(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> KnowledgeGraph:

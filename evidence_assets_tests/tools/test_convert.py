@@ -7,9 +7,21 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from evidence_assets.benchmarks.graphs.rows import GraphSource
+from evidence_assets.experiment.answers.short_answers import build_short_task
+from evidence_assets.experiment.evidence.selection import Question
+from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
+from evidence_assets.graphs.passages import fact_passages
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.short_answers import PromptedShortAnswers
+from evidence_assets.systems.a2q.selection import A2Q, NearestTriples, TripleSettings
+from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
+from evidence_assets_tests import lake_rows
 from evidence_assets_tests.benchmarks.graphs.test_readers import TestDrugbank
 from evidence_assets_tests.benchmarks.official.contract import write_files
+from evidence_assets_tests.graphs.small_graph import graph_of_rows, merge_source, read_triples, with_vectors
+from evidence_assets_tests.systems.small_models import ScriptedGenerator, SharedWordReranker, WordEncoder
 from tools.bertnet_outputs import main, read_recorded_harvests
 from tools.convert.__main__ import app
 from tools.convert.dumps import DUMPS
@@ -88,6 +100,61 @@ def test_names_are_mapped_to_ids_and_disambiguated(tmp_path: Path) -> None:
     ]
     left = sorted(path.name for path in names.parent.iterdir())
     assert left == ["ids.tsv", "names.tsv", "triples.tsv"], "nothing else is left"
+
+
+def test_only_labels_of_kept_nodes_are_disambiguated_and_relations_never(tmp_path: Path) -> None:
+    """The label of a property is often that of an item, too; that of a node is often shared by one far away."""
+    world = [*WORLD, entity("Q6256", "country", P31=item("Q90")), entity("P31", "instance of")]
+    names = tmp_path / "triples.tsv"
+    convert("wikidata", [dump(tmp_path, world)], names, around=["Q90"])
+    assert names.read_text().splitlines() == ["Paris\tcountry\tFrance", "country\tinstance of\tParis"]
+
+
+SWISS = [
+    entity("Q39", "Switzerland", P38=item("Q25344")),
+    entity("Q1000039", "Switzerland", P17=item("Q30")),
+    entity("Q25344", "Swiss franc", P31=item("Q25345")),
+    entity("Q25345", "Swiss franc"),
+    entity("Q30", "United States"),
+    entity("P38", "currency"),
+    entity("P17", "country"),
+    entity("P31", "instance of"),
+]
+
+
+def test_nodes_that_share_a_label_are_linked_shown_and_scored_by_it(tmp_path: Path) -> None:
+    """From a dump to a prompt: two Switzerlands and two Swiss francs, each a node."""
+    convert("wikidata", [dump(tmp_path, SWISS)], tmp_path / "triples.tsv", tmp_path / "triples_in_ids.tsv")
+    source = GraphSource(format="tab_separated", paths=("triples.tsv",), names="names.tsv", licence="CC0-1.0")
+    assert set(read_triples([source], tmp_path)["head"]) == {"Switzerland (Q39)", "Switzerland (Q1000039)"} | {
+        "Swiss franc (Q25344)"
+    }
+    graph = with_vectors(graph_of_rows("wikidata", *merge_source(source, tmp_path)))
+    assert len(graph) == 5, "the id tells nodes apart"
+    question = Question("q1", "mintaka", "kgqa", "What is the money of Switzerland, its currency?")
+    [span] = graph.linker.find_spans(question.text)
+    assert len(span.link.nodes) == 2, "all entities of the label"
+    selectors = {
+        "background": BackgroundKnowledge(graph, WordEncoder(), BackgroundSettings(top_k=2)),
+        "a2q": NearestTriples(graph, WordEncoder(), TripleSettings(top_n=2, linked=True)),
+        "attention": A2Q(graph, WordEncoder(), SharedWordReranker()),
+    }
+    gold = lake_rows.question(1, task="kgqa", options=[], gold="Swiss franc", text=question.text)
+    for name, selector in selectors.items():
+        [evidence] = selector.select([question])
+        assert evidence[0].text == "Switzerland currency Swiss franc", name
+        rows = [
+            lake_rows.evidence(1, rank, each.text, kind=each.kind, source_kind="edge", why=each.why)
+            for rank, each in enumerate(evidence, 1)
+        ]
+        frame = lake_rows.as_stored("evidence", rows)
+        assert triple_metrics([gold], frame)["hit@1"].value == 1.0, name
+        model = ScriptedGenerator("Swiss franc")
+        PromptedShortAnswers(LanguageModel(model)).answer([build_short_task(question, frame.to_dicts())])
+        [request] = model.requests
+        assert "Switzerland" in request.user and "(Q" not in request.user + request.system, name
+    passages = [passage.text for passage in fact_passages(graph)]
+    assert "Switzerland" in passages and not any("(Q" in text for text in passages)
 
 
 def test_the_drugbank_command_writes_triples_with_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,8 @@ def convert(
 ) -> int:
     """Write the triples of a dump into ``target``, in names, and into ``in_ids`` as the dump has them; say how many.
 
-    An id without a name stands for itself; a name that several ids bear is followed by the id: ``Paris (Q830149)``.
+    An id without a name stands for itself; a name that several nodes share is followed by the id: ``Paris (Q830149)``.
+    A graph that declares ``names`` shows and links such a node by its label.
     What the ids of ``in_ids`` are called is written beside it, as `NAMES`.
 
     ``around``: Ids, or names in a format without ids: only triples at most ``hops`` steps from one of them are kept;
@@ -65,20 +66,14 @@ def convert(
             file.unlink()
         if around:
             _keep_near(work, around, hops)
-        work.execute(
-            "CREATE TABLE shown AS WITH one AS (SELECT id, min(name) AS name FROM called GROUP BY id), "
-            "shared AS (SELECT name FROM one GROUP BY name HAVING count(*) > 1) "
-            "SELECT id, CASE WHEN shared.name IS NULL THEN one.name ELSE one.name || ' (' || id || ')' END AS name "
-            "FROM one LEFT JOIN shared USING (name)"
-        )
+        _name_nodes(work)
         in_names = (
-            "SELECT coalesce(a.name, h) AS h, coalesce(b.name, r) AS r, coalesce(c.name, t) AS t FROM stated "
-            "LEFT JOIN shown a ON h = a.id LEFT JOIN shown b ON r = b.id LEFT JOIN shown c ON t = c.id"
+            "SELECT coalesce(a.name, h) AS h, coalesce(b.label, r) AS r, coalesce(c.name, t) AS t FROM stated "
+            "LEFT JOIN nodes a ON h = a.id LEFT JOIN labels b ON r = b.id LEFT JOIN nodes c ON t = c.id"
         )
-        ends = "SELECT h AS id FROM stated UNION ALL SELECT t FROM stated"
-        of_these = f"SELECT id, name FROM shown SEMI JOIN ({ends}) USING (id)"
         names_file = in_ids and in_ids.with_name(NAMES)
-        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (names_file, of_these)):
+        names_of_nodes = "SELECT id, name FROM nodes"
+        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (names_file, names_of_nodes)):
             if place is not None:
                 with replacing_file(place) as temporary:
                     work.execute(
@@ -103,6 +98,22 @@ def _keep_near(work: duckdb.DuckDBPyConnection, around: Collection[str], hops: i
             "SELECT h FROM stated SEMI JOIN near ON t = near.id) WHERE id NOT IN (FROM near) AND id NOT IN (FROM hubs)"
         )
     work.execute("DELETE FROM stated WHERE h NOT IN (FROM near) AND t NOT IN (FROM near)")
+
+
+def _name_nodes(work: duckdb.DuckDBPyConnection) -> None:
+    """Create ``labels`` with the label of each id, and ``nodes`` with the name of each end of a kept triple.
+
+    A label that several nodes share is followed by the id. Relations keep their label: "country" is P17, although an
+    item has this label, too.
+    """
+    ends = "SELECT h AS id FROM stated UNION ALL SELECT t FROM stated"
+    work.execute("CREATE TABLE labels AS SELECT id, min(name) AS label FROM called GROUP BY id")
+    work.execute(
+        f"CREATE TABLE nodes AS WITH labelled AS (SELECT id, label FROM labels SEMI JOIN ({ends}) USING (id)), "
+        "shared AS (SELECT label FROM labelled GROUP BY label HAVING count(*) > 1) "
+        "SELECT id, CASE WHEN shared.label IS NULL THEN label ELSE label || ' (' || id || ')' END AS name "
+        "FROM labelled LEFT JOIN shared USING (label)"
+    )
 
 
 def _write(file: TextIO, *fields: str) -> None:

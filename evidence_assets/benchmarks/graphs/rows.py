@@ -11,6 +11,7 @@ import polars as pl
 
 from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format, named_columns
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
+from evidence_assets.graphs.merge import LABEL_SCHEMA
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.sorted_rows import sort_on_disk
@@ -46,6 +47,11 @@ def read_names(file: Path) -> dict[str, str]:
         names.setdefault(identifier, name)
     counts = Counter(names.values())
     return {identifier: name if counts[name] == 1 else f"{name} ({identifier})" for identifier, name in names.items()}
+
+
+def label_of(name: str, identifier: str) -> str:
+    """The name of an id without the id as its suffix: ``Paris`` for ``Paris (m.05qtj)``."""
+    return name.removesuffix(f" ({identifier})")
 
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
@@ -93,3 +99,13 @@ def read_synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
         pairs += list(find_format(source.format, files).synonyms(files))
         pairs += [(name, node_id) for node_id, name in read_names(raw / source.names).items()] if source.names else []
     return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)
+
+
+def read_labels(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
+    """Read the (name, label) pairs of all names that have their id as a suffix."""
+    pairs = []
+    for source in sources:
+        names = read_names(raw / source.names) if source.names else {}
+        labels = [(name, label_of(name, identifier)) for identifier, name in names.items()]
+        pairs += [(name, label) for name, label in labels if label not in ("", name)]
+    return pl.DataFrame(pairs, schema=LABEL_SCHEMA, orient="row").unique()

@@ -13,7 +13,7 @@ from evidence_assets.benchmarks.graphs.formats import FORMATS, TripleRecord, fin
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.graphs.small_graph import graph_of_rows, merge_triples, read_triples
+from evidence_assets_tests.graphs.small_graph import graph_of_rows, merge_source, read_triples
 
 
 @dataclass(frozen=True)
@@ -188,9 +188,13 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
         ("Ada", "people.person.born", "m.03"),
         ("London (m.04)", "a.b", "Ada"),
     }
-    graph = graph_of_rows("g", *merge_triples(triples, rows.read_synonyms([source], tmp_path)))
+    graph = graph_of_rows("g", *merge_source(source, tmp_path))
     for text in ("Ada", "m.01"):
         assert [graph.names[n] for n in graph.linker.link(text).nodes] == ["Ada"], text
+    assert sorted(graph.names) == ["Ada", "London", "London", "m.03"], "shown by their labels"
+    nodes = {text: set(graph.linker.link(text).nodes) for text in ("London", "London (m.02)", "m.02", "m.04")}
+    assert nodes["London"] == nodes["m.02"] | nodes["m.04"] and len(nodes["London"]) == 2, "all that share the label"
+    assert nodes["London (m.02)"] == nodes["m.02"], "the id tells which"
     (tmp_path / "names.tsv").write_text("m.01\t \n")
     with pytest.raises(BadInput, match=r"names\.tsv:1: name: is empty"):
         read_triples([source], tmp_path)
