@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import (
@@ -21,6 +20,7 @@ from evidence_assets.experiment.evidence.sources import Bm25Chunks, CosineChunks
 from evidence_assets.experiment.methods import NoSettings, SelectionMethod, StagesMethod
 from evidence_assets.experiment.stage import Stage, StageContext
 from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.registry import CachingEncoder, get_encoder
 from evidence_assets.models.vectors import top_positions
 from evidence_assets.profiles import Profile
@@ -68,11 +68,11 @@ def add_header_cells(
 
 CellTexts = tuple[Sequence[str], Sequence[str]]
 """The queries and cell texts of a table."""
-CellScorer = Callable[[Sequence[CellTexts]], list[npt.NDArray[np.floating]]]
+CellScorer = Callable[[Sequence[CellTexts]], list[FloatArray]]
 """Scores of each table (queries × cells)."""
 
 
-def score_cells_by_bm25(requests: Sequence[CellTexts]) -> list[npt.NDArray[np.floating]]:
+def score_cells_by_bm25(requests: Sequence[CellTexts]) -> list[FloatArray]:
     """BM25 of each query against each cell; the table is the corpus."""
     words = ((list(map(lowercase_words, texts)) for texts in request) for request in requests)
     return [score_texts(cells, queries) for queries, cells in words]
@@ -81,7 +81,7 @@ def score_cells_by_bm25(requests: Sequence[CellTexts]) -> list[npt.NDArray[np.fl
 def cosine_cell_scorer(encoder: CachingEncoder) -> CellScorer:
     """A scorer by the cosine of embeddings, which encodes the texts of all tables together."""
 
-    def score(requests: Sequence[CellTexts]) -> list[npt.NDArray[np.floating]]:
+    def score(requests: Sequence[CellTexts]) -> list[FloatArray]:
         # one call fills the encoder's cache
         encoder.encode_sentences([text for request in requests for texts in request for text in texts])
         return [encoder.encode_sentences(queries) @ encoder.encode_sentences(cells).T for queries, cells in requests]
@@ -118,7 +118,7 @@ class CellSelector:
         return {cell: verbalise_cell(table, *cell) for cell in cells}
 
     def _rows(
-        self, question: Question, cells: Sequence[tuple[int, int]], scores: npt.NDArray[np.floating]
+        self, question: Question, cells: Sequence[tuple[int, int]], scores: FloatArray
     ) -> Iterator[SelectedEvidence]:
         table, version = self._tables[question.table_id]
         parent = (Parent("table", table.table_id, version),)
