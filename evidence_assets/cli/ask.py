@@ -18,6 +18,7 @@ from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, decla
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.cli.console import LakeOption, err, out, print_if_json, report_errors, strip_controls
+from evidence_assets.experiment.methods import used_model_kinds
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import AnswerView, view_answer
@@ -37,7 +38,7 @@ GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
 
 
 @commands.command()
-def ask(
+def ask(  # noqa: PLR0913 - one parameter per option
     texts: Annotated[
         list[str] | None,
         typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without them, questions are read from standard input."),
@@ -45,7 +46,8 @@ def ask(
     corpus: Annotated[str, typer.Option("--corpus", "--folder", help="Corpus, or a folder to add as one.")] = "",
     graph: Annotated[str, typer.Option(help="Graph to answer from, alone or together with the corpus.")] = "",
     table: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet file of a table to answer from.")] = None,
-    system: Annotated[str, typer.Option(help="Variant, such as bm25; bm25@MODEL or @MODEL also selects a model.")] = "",
+    system: Annotated[str, typer.Option(help="Variant, such as bm25; bm25@MODEL also selects a model.")] = "",
+    model: Annotated[str, typer.Option(help="Language model of the profile that answers; by default the first.")] = "",
     show_all: Annotated[bool, typer.Option("--all", help="Also print unused evidence and cells of a table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and question.")] = False,
     lake: LakeOption = None,
@@ -55,6 +57,7 @@ def ask(
     Prints the answer with its evidence and what would change it, or that no answer was found with confidence.
     """
     with report_errors():
+        variant_name, model_name = split_system(system, model)
         question_table = _read_table(table) if table else None
         opened_lake, source = _open_source(lake, corpus, graph, question_table)
         question = (texts or [])[:1]
@@ -63,7 +66,7 @@ def ask(
             if number and not as_json:
                 out.print()
             start = time.monotonic()
-            view = _answer(opened_lake, text, options, source, question_table, system)
+            view = _answer(opened_lake, text, options, source, question_table, variant_name, model_name)
             _print_answer(view, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
 
 
@@ -170,20 +173,43 @@ def refresh_corpus(lake: Lake, name: str) -> None:
                 update_corpus(lake, name, raw)
 
 
+def split_system(system: str, model: str) -> tuple[str, str]:
+    """Names of the variant and the profile's model from ``--system`` and ``--model``; empty for the defaults."""
+    variant_name, _, system_model = system.partition("@")
+    names = {find_model(name) for name in (system_model, model) if name}
+    if len(names) > 1:
+        raise BadInput(f"--system names the model {system_model!r} and --model names {model!r}: remove one")
+    return variant_name, "".join(names)
+
+
+def find_model(name: str) -> str:
+    """The profile's name of a language model that is given by this name or by its own; raises BadInput if none is."""
+    profile = profiles.load()
+    for profile_name, settings in profile.generators.items():
+        if name in (profile_name, settings.name):
+            return profile_name
+    models = (n if n == settings.name else f"{n} ({settings.name})" for n, settings in profile.generators.items())
+    raise BadInput(
+        f"profile {profile.name} has no language model {name!r}; it has {', '.join(models)}. "
+        "EVIDENCE_PROFILE selects a profile, and `generators` in your own adds models"
+    )
+
+
 def select_variant(family: str, source: QuestionSource, system: str, model: str) -> Variant:
     """The variant for a question; adds the counterfactual test if the variant explains its answers.
 
-    Raises BadInput if the family has no such variant or the profile no such model.
+    ``model``: The profile's name of a language model; empty for its first. Raises BadInput if the family has no such
+    variant, or the variant asks no language model.
     """
     by_name = {v.name: v for v in variants() if v.family == family}
     name = system or (DEFAULT_SYSTEMS if source.corpus or source.table else GRAPH_ONLY_SYSTEMS)[family]
     if name not in by_name:
         raise BadInput(f"no variant {name!r} answers {family} questions{did_you_mean(name, sorted(by_name))}")
-    if model and f"{name}@{model}" in by_name:
-        name = f"{name}@{model}"
-    elif model and model != profiles.load().generator.name:
-        profiles.load().check_name("generator", model)
     variant = by_name[name]
+    if model and model != profiles.load().model_names("generator")[0]:
+        if "generator" not in used_model_kinds(systems.open_method(variant)):
+            raise BadInput(f"variant {name} asks no language model: remove --model, or choose another variant")
+        variant = variant.model_copy(update={"active_models": {"generator": model}})
     return variant.model_copy(update={"counterfactual": variant.explain})
 
 
@@ -195,14 +221,19 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
 
 
 def _answer(
-    lake: Lake, text: str, options: Sequence[str], source: QuestionSource, table: Table | None, system: str
+    lake: Lake,
+    text: str,
+    options: Sequence[str],
+    source: QuestionSource,
+    table: Table | None,
+    variant_name: str,
+    model: str,
 ) -> AnswerView:
     from evidence_assets.experiment import ad_hoc_questions, solvers
     from evidence_assets.experiment.stages import build_stages
 
     question = ad_hoc_questions.build_question(text, options, source, table)
-    name, _, model = system.partition("@")
-    selected = select_variants(FAMILY_OF_TASK[question.task], source, name, model)
+    selected = select_variants(FAMILY_OF_TASK[question.task], source, variant_name, model)
     if source.corpus and not table:
         ad_hoc_questions.check_corpus(lake, source.corpus)
     ad_hoc_questions.store_question(lake, question, table)

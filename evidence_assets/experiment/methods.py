@@ -188,15 +188,21 @@ def is_answered_by_model(variant: Variant) -> bool:
     return variant.family in ("graph", "mcqa", "table") and not variant.reader
 
 
+def used_model_kinds(method: AnyMethod) -> set[ModelKind]:
+    """Kinds of models that the method uses, with the language model that answers from its evidence."""
+    kinds = set(method.model_kinds)
+    if isinstance(method, SelectionMethod) and is_answered_by_model(method.variant):
+        kinds.add("generator")
+    return kinds
+
+
 def combine_models(method: AnyMethod, presets: frozenset[str] | None = None) -> list[AnyMethod]:
     """The method with every combination of the models that its variant, or one of its enabled presets, lists.
 
     Kinds that it does not use are ignored. Models that are first in the profile are left out of ``active_models``.
     """
     variant = method.variant
-    kinds = set(method.model_kinds)
-    if isinstance(method, SelectionMethod) and is_answered_by_model(variant):
-        kinds.add("generator")
+    kinds = used_model_kinds(method)
     models = models_to_combine(variant, enabled_presets() if presets is None else presets)
     axes = {kind: models[kind] for kind in MODEL_KINDS if kind in kinds & models.keys()}
     profile = profiles.load()

@@ -1,6 +1,7 @@
 """Single questions: answered by stages, stored in their own partition, and recomputed when inputs change."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
 from evidence_assets.lake.store import Lake, find_orphans
+from evidence_assets_tests.models.servers import FaultyServer, running
 
 CITIES = Table("", "c.csv", "", ("City", "People"), (("Paris", "2100"), ("Rome", "2800"), ("Oslo", "700")))
 
@@ -279,8 +281,57 @@ def test_missing_sources_are_reported(lake: Lake, tmp_path: Path) -> None:
         ad_hoc_questions.check_corpus(empty, "notes")
     with pytest.raises(BadInput, match="did you mean 'uscrake'"):
         select_variant("mcqa", QuestionSource("notes"), "uscrak", "")
-    with pytest.raises(BadInput, match="no generator 'qwen'"):
-        select_variant("mcqa", QuestionSource("notes"), "", "qwen")
+
+
+TWO_MODELS = """\
+extends: embedded
+name: two
+generators:
+  extractive: {{backend: extractive}}
+  served: {{backend: openai, name: test-model, base_url: "{url}"}}
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path, other_settings: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
+    """The second model of the active profile."""
+    server = FaultyServer()
+    with running(server.app) as url:
+        profile = tmp_path / "two.yaml"
+        profile.write_text(TWO_MODELS.format(url=url))
+        other_settings.setenv("EVIDENCE_PROFILE", str(profile))
+        yield server
+
+
+@pytest.mark.parametrize(
+    "options", [("--model", "served", "--system", "bm25"), ("--model", "test-model", "--system", "bm25@served")]
+)
+def test_the_named_model_answers(options: tuple[str, ...], lake: Lake, server: FaultyServer) -> None:
+    question = ["ask", "How many hours do cats sleep?", "two", "sixteen", "--lake", str(lake.root), *options]
+    result = CliRunner().invoke(app, [*question, "--json"])
+    assert result.exit_code == 0, result.output
+    assert [body["model"] for body in server.bodies] == ["test-model"] * len(server.bodies) and server.bodies
+    with connect(lake.root) as connection:
+        models = connection.execute("SELECT DISTINCT model_id FROM predictions").fetchall()
+    assert models == [("test-model@served",)]
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--model", "qwen"),
+            "profile two has no language model 'qwen'; it has extractive, served (test-model). EVIDENCE_PROFILE",
+        ),
+        (("--system", "@qwen"), "no language model 'qwen'"),
+        (("--system", "bm25@served", "--model", "extractive"), "--system names the model 'served' and --model names"),
+        (("--system", "reader", "--model", "served"), "variant reader asks no language model: remove --model"),
+    ],
+)
+def test_a_model_that_cannot_answer_is_reported(options: tuple[str, ...], message: str, lake: Lake) -> None:
+    result = CliRunner().invoke(app, ["ask", "Which?", "bee", "cat", "--lake", str(lake.root), *options])
+    assert result.exit_code == 1 and message in result.output
 
 
 def test_a_table_file_needs_no_lake_before_the_question(tmp_path: Path) -> None:
