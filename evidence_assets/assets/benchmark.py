@@ -111,7 +111,8 @@ def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Defi
 
 def _build_questions(context: StageContext) -> StageOutput:
     declared = context.benchmark
-    questions = [q for q in read_benchmark_questions(context.lake, declared) if q.split == declared.split]
+    all_questions = read_benchmark_questions(context.lake, declared, context.warn)
+    questions = [q for q in all_questions if q.split == declared.split]
     rows = question_rows(questions, declared.split, context.shard, context.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {
         "answerable": sum(bool(row["gold"]) for row in rows),

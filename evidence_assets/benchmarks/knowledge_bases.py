@@ -17,6 +17,7 @@ from evidence_assets.benchmarks.records import UniqueIds
 from evidence_assets.graphs.merge import NODE_SCHEMA, KnowledgeBaseTables
 from evidence_assets.lake.errors import BadInput
 
+BASE_FILES = ("nodes.jsonl", "edges.tsv")
 NODE_FIELDS = ("node_id", "type", "name", "aliases", "document")
 EDGE_FIELDS = ("head_id", "type", "tail_id")
 
@@ -27,13 +28,13 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
     A node is ``{"node_id": …, "type": …, "name": …, "aliases": […], "document": …}``; the last two are optional.
     ``edges.tsv`` has the columns head_id, type, tail_id, with or without a header. Duplicate edges are dropped.
     """
-    nodes_file = folder / "nodes.jsonl"
+    nodes_file = folder / BASE_FILES[0]
     nodes = _read_nodes(nodes_file)
     types = nodes["type"].unique(maintain_order=True).to_list()
     if unknown_types := sorted(answer_types.difference(types)):
         message = f"no node has the answer type {unknown_types[0]!r}; the types are {', '.join(types)}"
         raise BadInput(message, file=nodes_file)
-    return KnowledgeBaseTables(nodes, _read_edges(folder / "edges.tsv", frozenset(nodes["node_id"])))
+    return KnowledgeBaseTables(nodes, _read_edges(folder / BASE_FILES[1], frozenset(nodes["node_id"])))
 
 
 def _read_nodes(file: Path) -> pl.DataFrame:
@@ -91,7 +92,7 @@ class KnowledgeBase(RawInput):
     @property
     def sources(self) -> tuple[str, str]:
         """The files of nodes and edges in the lake's raw folder."""
-        files = ("nodes.jsonl", "edges.tsv") if self.layout == "own" else ("node_info.jsonl", "edge_index.pt")
+        files = BASE_FILES if self.layout == "own" else ("node_info.jsonl", "edge_index.pt")
         return f"{self.folder}/{files[0]}", f"{self.folder}/{files[1]}"
 
     def read_nodes(self, folder: Path) -> pl.DataFrame:

@@ -97,11 +97,16 @@ def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
     return PASSAGES[name](folder, split)
 
 
-def read_benchmark_questions(lake: Lake, benchmark: Benchmark) -> Iterator[QuestionRecord]:
-    """Read the benchmark's questions, at least one; a user's file yields those of all splits."""
+def read_benchmark_questions(
+    lake: Lake, benchmark: Benchmark, warn: Callable[[str], None] = user_benchmark.ignore_warning
+) -> Iterator[QuestionRecord]:
+    """Read the benchmark's questions, at least one; a user's file yields those of all splits.
+
+    ``warn`` receives a message about each earlier name of a field in a user's file.
+    """
     file = lake.raw_path(benchmark.files[0])
     if benchmark.reader == "own":
-        questions = user_benchmark.read_questions(file, benchmark.name)
+        questions = user_benchmark.read_questions(file, benchmark.name, warn)
     else:
         questions = read_questions(benchmark.reader, file, benchmark.split)
     if isinstance(benchmark, BenchmarkSubset):

@@ -1,19 +1,21 @@
 """Reader of a user's benchmark: JSON lines of questions and, if needed, JSON lines of tables.
 
-``docs/own-data.md`` describes their fields; an unknown field is an error.
+``docs/own-data.md`` describes their fields. Earlier names are read with a warning (:mod:`.earlier_fields`); any other
+unknown field is an error.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evidence_assets.benchmarks.earlier_fields import RENAMED_FIELDS, EarlierFields
 from evidence_assets.benchmarks.json_streams import parse_jsonl
 from evidence_assets.benchmarks.line_streams import Row, delimited_rows, open_bytes
 from evidence_assets.benchmarks.official.tables import find_claim_label, read_cell_row, read_cell_rows
@@ -35,37 +37,33 @@ from evidence_assets.lake.input_files import require_file
 QUESTION_FIELDS = (
     "source_id split task text options gold table_id topic_entities gold_evidence negated aliases answerable"
 )
-FIELD_SYNONYMS = {
-    "answer": "gold",
-    "answers": "gold",
-    "label": "gold",
-    "claim": "text",
-    "question": "text",
-    "statement": "text",
-    "choices": "options",
-    "id": "source_id",
-    "question_id": "source_id",
-    "table": "table_id",
-}
-"""Names of fields in other formats, for hints."""
 EVIDENCE_KINDS = ("chunk", "sentence", "cell", "column", "row", "triple", "path")
 TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
 
-def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
-    """Read the questions of ``file`` in order."""
-    return (question for _, question in read_located_questions(file, benchmark))
+def ignore_warning(message: str) -> None:
+    """Warnings are for who adds or materializes the questions, not for every later reader."""
 
 
-def read_located_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
+def read_questions(
+    file: Path, benchmark: str, warn: Callable[[str], None] = ignore_warning
+) -> Iterator[QuestionRecord]:
+    """Read the questions of ``file`` in order; ``warn`` receives a message about each earlier name of a field."""
+    return (question for _, question in read_located_questions(file, benchmark, warn))
+
+
+def read_located_questions(
+    file: Path, benchmark: str, warn: Callable[[str], None] = ignore_warning
+) -> Iterator[LocatedQuestion]:
     """Read the questions of ``file``, each with its row."""
     ids = UniqueIds("source_id")
-    questions = parse_jsonl(file, lambda row: _read_question(row, benchmark, ids))
+    earlier_fields = EarlierFields(warn)
+    questions = parse_jsonl(file, lambda row: _read_question(earlier_fields.update(row), benchmark, ids))
     return require_items(questions, lambda: BadInput("contains no questions; add at least one", file=file))
 
 
 def _read_question(row: Row, benchmark: str, ids: UniqueIds) -> LocatedQuestion:
-    row.check_field_names(QUESTION_FIELDS.split(), FIELD_SYNONYMS)
+    row.check_field_names(QUESTION_FIELDS.split(), RENAMED_FIELDS)
     task, options = _read_task(row)
     gold = _read_gold(row, task, options)
     is_unanswerable = row.values.get("answerable") is False

@@ -21,6 +21,7 @@ from evidence_assets.benchmarks.declared_benchmarks import (
 )
 from evidence_assets.benchmarks.graphs.formats import read_tab_separated
 from evidence_assets.benchmarks.json_streams import raise_errors
+from evidence_assets.benchmarks.knowledge_bases import BASE_FILES, read_knowledge_base
 from evidence_assets.benchmarks.readers import PASSAGES, read_passages, read_questions
 from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table
 from evidence_assets.cli.add_corpus import copy_files, file_hashes
@@ -32,6 +33,8 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.text.spelling import closest_name
 
 TABLE_FILES = (".csv", ".tsv", ".parquet")
+BASE_FOLDER = "knowledge_base"
+"""Folder of a knowledge base's files in the benchmark's raw folder."""
 
 
 @dataclass
@@ -81,6 +84,10 @@ class BenchmarkPlan:
             files = [{"format": "tab_separated", "paths": paths, "licence": "the user's own"}]
             components.append(("graph.Graph", {"name": self.name, "files": files}))
             components.append(("graph.GraphPassages", {"graph": self.name}))
+        if "nodes" in self.counts:
+            benchmark["graph"] = self.name
+            base = {"name": self.name, "folder": f"{self.folder}/{BASE_FOLDER}"}
+            components.append(("graph.KnowledgeBase", base))
         return components
 
 
@@ -96,9 +103,10 @@ def plan_benchmark(
 ) -> BenchmarkPlan:
     """Read and validate all inputs and plan what to write, without writing.
 
-    ``graph`` is a file of triples. ``tables`` is a file in the format of ``benchmarks.user_benchmark``, one table file,
-    or a folder of table files, whose names are the table ids. With a ``reader``, ``questions`` is the folder of the
-    published files of this dataset. Raises BadInput with file, line and field of up to ten errors.
+    ``graph`` is a file of triples, or for ``skb_search`` a folder with the nodes and edges of a knowledge base.
+    ``tables`` is a file in the format of ``benchmarks.user_benchmark``, one table file, or a folder of table files,
+    whose names are the table ids. With a ``reader``, ``questions`` is the folder of the published files of this
+    dataset. Raises BadInput with file, line and field of up to ten errors.
     """
     if reader and tables:
         raise BadInput("--tables is only for your own files; a reader finds the tables of its dataset")
@@ -109,22 +117,27 @@ def plan_benchmark(
             plan.corpus = name
             plan.counts["documents"] = sum(1 for _ in read_passages(reader, questions, plan.split))
     else:
-        plan = _plan_own_questions(name, questions, tables, split)
+        plan = _plan_own_questions(name, questions, tables, split, graph)
     _add_sources(plan, corpus, graph)
     return plan
 
 
-def _plan_own_questions(name: str, questions: Path, tables: Path | None, split: str | None) -> BenchmarkPlan:
-    """Plan to copy a file of questions in the format of ``benchmarks.user_benchmark``, and its tables."""
-    located_questions = _read_questions(questions, name)
+def _plan_own_questions(
+    name: str, questions: Path, tables: Path | None, split: str | None, graph: Path | None
+) -> BenchmarkPlan:
+    """Plan to copy a file of questions in the format of ``benchmarks.user_benchmark``, its tables or knowledge base."""
+    notes: list[str] = []
+    located_questions = _read_questions(questions, name, notes)
     records = [question for _, question in located_questions]
-    plan = BenchmarkPlan(name, records[0].task, _select_split(records, questions, split))
+    plan = BenchmarkPlan(name, records[0].task, _select_split(records, questions, split), notes=notes)
     plan.files["questions.jsonl"] = questions
     _count_questions(plan, records)
     if plan.family == "table":
         _add_tables(plan, located_questions, questions, tables)
     elif tables is not None:
         raise BadInput(f"{plan.task} questions need no tables: remove --tables", file=questions)
+    if plan.family == "search":
+        _add_knowledge_base(plan, located_questions, graph)
     return plan
 
 
@@ -165,9 +178,9 @@ def _check_new_name(name: str) -> None:
             raise BadInput(message, file=other.file)
 
 
-def _read_questions(file: Path, name: str) -> list[LocatedQuestion]:
-    """Every question with its row; all must belong to one task family."""
-    questions = list(user_benchmark.read_located_questions(file, name))
+def _read_questions(file: Path, name: str, notes: list[str]) -> list[LocatedQuestion]:
+    """Every question with its row; all must belong to one task family. Earlier names of fields are noted."""
+    questions = list(user_benchmark.read_located_questions(file, name, notes.append))
     first = questions[0][1].task
     for row, question in questions:
         if FAMILY_OF_TASK[question.task] != FAMILY_OF_TASK[first]:
@@ -209,14 +222,38 @@ def _add_sources(plan: BenchmarkPlan, corpus: str | None, graph: Path | None) ->
             "or --graph with a file of triples"
         )
     if plan.family == "search":
-        raise BadInput("skb_search questions need a knowledge base: declare both in YAML, see docs/own-data.md")
-    if graph is not None:
+        if "nodes" not in plan.counts:
+            raise BadInput(f"{plan.reader} needs its knowledge base: declare both in YAML, see docs/own-data.md")
+    elif graph is not None:
         plan.counts["triples"] = sum(1 for _ in read_tab_separated(graph))
         if not plan.counts["triples"]:
             raise BadInput("has no triples: add at least one line", file=graph)
         plan.files["graph.tsv"] = graph
     elif plan.family == "graph":
         raise BadInput(f"{plan.task} questions need a graph: add --graph")
+
+
+def _add_knowledge_base(plan: BenchmarkPlan, located_questions: list[LocatedQuestion], folder: Path | None) -> None:
+    """Plan to copy the files of a knowledge base; raises BadInput if it lacks a gold answer of the questions."""
+    if folder is None or not folder.is_dir():
+        files = " and ".join(BASE_FILES)
+        raise BadInput(f"skb_search questions need a knowledge base: give --graph a folder with {files}", file=folder)
+    reject_outside_links(folder)
+    node_ids = dict.fromkeys(read_knowledge_base(folder).nodes["node_id"])
+    example = f"a node_id of {folder / BASE_FILES[0]}, such as {next(iter(node_ids))!r}"
+    errors = [
+        row.error(f"{answer!r} is not {example}", "gold")
+        for row, question in located_questions
+        for answer in question.gold
+        if answer not in node_ids
+    ]
+    raise_errors(errors)
+    plan.counts["nodes"] = len(node_ids)
+    plan.files |= {f"{BASE_FOLDER}/{name}": folder / name for name in BASE_FILES}
+    if profiles.load().generator.backend == "extractive":
+        plan.notes.append(
+            f"fourstepfocus needs a language model; without one: `evidence run {plan.name} --variants vector_search`"
+        )
 
 
 def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:

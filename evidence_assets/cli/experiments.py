@@ -87,7 +87,9 @@ def add_benchmark(
     reader: Annotated[str, typer.Option(help="Dataset of these files, such as obqa; a wrong name lists all.")] = "",
     corpus: Annotated[str | None, typer.Option(help="Folder of documents, or name of a corpus.")] = None,
     tables: Annotated[Path | None, typer.Option(help="JSON lines of tables, a table file, or a folder.")] = None,
-    graph: Annotated[Path | None, typer.Option(help="Tab-separated triples (head, relation, tail).")] = None,
+    graph: Annotated[
+        Path | None, typer.Option(help="Tab-separated triples; for skb_search a folder with nodes.jsonl and edges.tsv.")
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Split to answer. Default: test, if there is one.")] = None,
     lake: LakeOption = None,
 ) -> None:

@@ -81,10 +81,12 @@ def test_forms_of_locators_and_aliases(tmp_path: Path) -> None:
     [
         ({"gold": "C"}, r"gold: 'C' is neither a label \(A, B\) nor the text of an option"),
         ({"gold": "A", "options": ["B", "A"]}, "gold: 'A' matches options A and B; use the number from 0"),
-        ({"question_id": "q"}, "question_id: unknown field. Rename 'question_id' to 'source_id'"),
+        ({"question_id": "q"}, "question_id: is the same field as source_id, which the record also has; remove one"),
+        ({"Question": "x"}, r"Question: unknown field\. Rename 'Question' to 'text'\."),
+        ({"gold_aliases": {"cow": ["kine"]}}, "gold_aliases: 'cow' is not one of the gold answers"),
         (
-            {"question": "x", "choices": ["x", "y"]},
-            r"question: unknown field\. Rename 'question' to 'text', 'choices' to 'options'\.",
+            {"gold_evidence": [{"kind": "cell", "source": "t", "locator": {"table_id": "u", "row": 0, "column": 1}}]},
+            r"gold_evidence\[0\]\.locator\.table_id: differs from the source 't'; use the same id",
         ),
         ({"source_id": "q0", "text": "Another?"}, "source_id: 'q0' occurs twice"),
         ({"task": "quiz"}, "task: 'quiz' is not a task; use one of"),
@@ -113,6 +115,44 @@ def test_up_to_ten_errors_are_reported_at_once(tmp_path: Path) -> None:
 def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="contains no questions"):
         ask(tmp_path)
+
+
+CHARACTERS = {"doc_id": "d", "char_start": 3, "char_end": 9}
+CELL = {"table_id": "t", "row": 0, "column": 2}
+
+
+def test_earlier_fields_are_read_as_the_present_ones_with_one_warning_each(tmp_path: Path) -> None:
+    located = [
+        {"kind": "sentence", "source": "d", "locator": CHARACTERS, "text": "s"},
+        {"kind": "cell", "source": "t", "locator": CELL, "text": "c"},
+        {"kind": "chunk", "source": "d", "text": "w"},
+    ]
+    records = (
+        {"question_id": "1", "claim": "It is.", "label": "supported", "hops": 2},
+        {"question_id": "2", "question": "Which?", "choices": ["a", "b", "c"], "answer": 0, "gold_also": [2]},
+        record(source_id="3", task="kgqa", options=..., gold=["u", "v"], gold_aliases={"v": ["w"]}),
+        record(source_id="4", gold_evidence=located),
+    )
+    path = tmp_path / "questions.jsonl"
+    path.write_text(json_lines(*records))
+    warnings: list[str] = []
+    claim, choice, graph, evidence = read_questions(path, "mine", warnings.append)
+    assert (claim.source_id, claim.task, claim.text, claim.gold) == ("1", "verification", "It is.", ("SUPPORTS",))
+    assert (choice.source_id, choice.options, choice.gold) == ("2", ("a", "b", "c"), ("A", "C"))
+    assert (graph.gold, graph.aliases) == (("u", "v"), ((), ("w",)))
+    assert [item.locator for item in evidence.gold_evidence] == ["3:9", "r1c2", ""]
+    assert [warning.removeprefix(f"{path}:") for warning in warnings] == [
+        "1: question_id: is read as source_id; rename it to source_id",
+        "1: claim: is read as text; rename it to text",
+        "1: label: is read as gold; rename it to gold",
+        "1: hops: is not read; remove it",
+        "2: question: is read as text; rename it to text",
+        "2: choices: is read as options; rename it to options",
+        "2: answer: is read as gold; rename it to gold",
+        "2: gold_also: is read as part of gold; add its values to the list gold",
+        "3: gold_aliases: is read as aliases; write aliases, a list for each gold answer in turn",
+        "4: gold_evidence[0].locator: is read as '3:9'; write the text instead of the object",
+    ]
 
 
 def tables(folder: Path, *records: dict[str, Any]) -> list[Table]:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.assets.corpus import Corpus
-from evidence_assets.assets.graph import Graph
+from evidence_assets.assets.graph import Graph, KnowledgeBase
 from evidence_assets.benchmarks import declared_benchmarks as declared
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
@@ -112,8 +112,8 @@ def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) 
         ([CHOICE, {k: v for k, v in CHOICE.items() if k != "text"}], r"q\.jsonl:2: text"),
         ([CHOICE, CLAIM | {"source_id": "2"}], r"q\.jsonl:2: task: is verification, but earlier questions are mcqa"),
         (
-            [CHOICE, {"claim": "x", "label": "A"}],
-            r"claim: unknown field\. Rename 'claim' to 'text', 'label' to 'gold'\.",
+            [CHOICE, {"source_ids": "x", "Label": "A"}],
+            r"source_ids: unknown field\. Rename 'source_ids' to 'source_id', 'Label' to 'gold'\.",
         ),
         ([CHOICE | {"split": "a"}, CHOICE | {"split": "b", "source_id": "2"}], r"several splits, a \(1\), b \(1\)"),
     ],
@@ -154,6 +154,52 @@ def test_triples_become_the_benchmarks_graph(folder: Folder) -> None:
     assert [(folder.lake.root / "raw" / path).read_text() for path in files.paths] == ["bee\tmakes\thoney\n"]
     (passages,) = declared.declarations_of("GraphPassages", folder.defs)
     assert passages.attributes == {"graph": "who"}
+
+
+BEE = {"source_id": "1", "task": "skb_search", "text": "What do owls hunt?", "gold": ["bee"]}
+NODES = "".join(
+    json.dumps({"node_id": n, "type": "animal", "name": n, "document": f"A {n}."}) + "\n" for n in ("bee", "owl")
+)
+
+
+def test_a_folder_of_nodes_and_edges_becomes_the_benchmarks_knowledge_base(folder: Folder) -> None:
+    folder.write_file("base/nodes.jsonl", NODES)
+    graph = folder.write_file("base/edges.tsv", "owl\thunts\tbee\n").parent
+    plan = folder.add(folder.plan("find", BEE, graph=graph))
+    assert plan.counts == {"questions": 1, "nodes": 2} and plan.family == "search"
+    (declared_base,) = declared.declarations_of("KnowledgeBase", folder.defs)
+    base = KnowledgeBase.model_validate(declared_base.attributes)
+    raw = folder.lake.raw_path(base.folder)
+    assert base.read_nodes(raw)["node_id"].to_list() == ["bee", "owl"]
+    assert base.read_edges(raw).rows() == [("owl", "hunts", "bee")]
+    assert benchmarks(folder.defs)["find"].graph == "find"
+
+
+@pytest.mark.parametrize(
+    ("files", "graph", "message"),
+    [
+        ({"nodes.jsonl": NODES, "edges.tsv": ""}, "", r"q\.jsonl:1: gold: 'ant' is not a node_id of .*, such as 'bee'"),
+        ({"nodes.jsonl": NODES, "edges.tsv": "owl\thunts\tmole\n"}, "", r"edges\.tsv:1: tail_id: 'mole' is not a node"),
+        ({"nodes.jsonl": NODES}, "", r"edges\.tsv: there is no such file"),
+        ({"g.tsv": "a\tb\tc\n"}, "g.tsv", r"g\.tsv: .*give --graph a folder with nodes\.jsonl and edges\.tsv"),
+        ({}, None, r"need a knowledge base: give --graph a folder"),
+    ],
+)
+def test_a_knowledge_base_that_does_not_fit_is_refused(
+    files: dict[str, str], graph: str | None, message: str, folder: Folder
+) -> None:
+    base = write_files(folder.root / "base", files)
+    with pytest.raises(BadInput, match=message):
+        folder.plan("find", BEE | {"gold": ["ant"]}, graph=None if graph is None else base / graph)
+    assert folder.list_files() == []
+
+
+def test_earlier_names_of_fields_are_noted(folder: Folder) -> None:
+    earlier = {{"source_id": "question_id"}.get(name, name): value for name, value in CHOICE.items()}
+    plan = folder.add(folder.plan("bees", earlier, earlier | {"question_id": "2"}))
+    file = folder.root / "q.jsonl"
+    assert plan.notes == [f"{file}:1: question_id: is read as source_id; rename it to source_id"]
+    assert [q.source_id for q in folder.read_questions("bees")] == ["1", "2"]
 
 
 @pytest.mark.parametrize("name", ["obqa", "sample", "conceptnet", "sample_skb"])
