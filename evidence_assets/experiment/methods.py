@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
@@ -111,6 +111,13 @@ class Method(ABC, Generic[Settings]):
         return f"{self.version}:{content_id(asdict(self.settings))[:12]}"
 
 
+class Fallbacks(NamedTuple):
+    """Requests to a language model that a simpler method stood in for, and all requests of the kind."""
+
+    fell_back: int
+    requests: int
+
+
 class SelectionMethod(Method[Settings]):
     """Selects evidence; the other stages, up to scores, belong to the task family.
 
@@ -129,6 +136,10 @@ class SelectionMethod(Method[Settings]):
     def extra_inputs(self) -> Sequence[StageInput]:
         """Input assets beside the sources."""
         return ()
+
+    def count_fallbacks(self, predictions: pl.DataFrame) -> Mapping[str, Fallbacks]:
+        """By kind of request: those that a simpler method stood in for; none if no method does."""
+        return {}
 
 
 class PreparedMethod(SelectionMethod[Settings]):

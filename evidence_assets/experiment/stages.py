@@ -38,6 +38,7 @@ from evidence_assets.models.registry import get_encoder
 ComputeStage = Callable[[VariantPlan, StageContext], StageOutput]
 FAILED_SHARE_LIMIT = 0.05
 INCOMPLETE_SHARE_LIMIT = 0.05
+FALLBACK_SHARE_LIMIT = 0.05
 LEAST_RECALL_LIMIT = 0.95
 """A lower ``evidence_recall_limit`` is reported: recall of gold evidence says little then."""
 
@@ -216,6 +217,29 @@ def check_failed_share(rows: pl.DataFrame) -> list[str]:
     return []
 
 
+def check_predictions(plan: VariantPlan, rows: pl.DataFrame) -> list[str]:
+    """Report failed rows and, for a variant that is compared with a paper, requests that a simpler method stood in for.
+
+    Otherwise the score of another method would be compared with the printed one.
+    """
+    problems = check_failed_share(rows)
+    counts = plan.method.count_fallbacks(rows) if plan.variant.is_published else {}
+    for part, (fell_back, requests) in counts.items():
+        if requests and fell_back / requests > FALLBACK_SHARE_LIMIT:
+            problems.append(
+                f"{fell_back} of {requests} requests for {part} fell back to a simpler method, so the scores would not "
+                f"be those of {plan.variant.name}: {_common_reasons(rows)}. Correct the model in the profile, then "
+                "materialize again; usable replies are reused"
+            )
+    return problems
+
+
+def _common_reasons(rows: pl.DataFrame) -> list[str]:
+    """The two most frequent reasons of omissions."""
+    omissions = rows.select(pl.col("omissions").explode(empty_as_null=True)).drop_nulls().unnest("omissions")
+    return omissions["reason"].value_counts(sort=True).head(2)["reason"].to_list()
+
+
 def check_incomplete_share(rows: pl.DataFrame) -> list[str]:
     """Report a problem if more than ``INCOMPLETE_SHARE_LIMIT`` of the predictions lack a part of their input."""
     incomplete = rows.filter(pl.col("omissions").list.len() > 0)
@@ -298,7 +322,7 @@ def _answer_stages(plan: VariantPlan) -> Iterator[Stage]:
         answer_questions,
         "One prediction per question",
         answer_inputs,
-        check=check_failed_share,
+        check=partial(check_predictions, plan),
         warning_check=check_incomplete_share,
     )
     if plan.answering.has_options:

@@ -122,6 +122,11 @@ class Variant(StrictModel):
         return printed_variants().get(f"{self.family}/{self.name}", NOT_PRINTED)
 
     @property
+    def is_published(self) -> bool:
+        """Whether its scores are compared with printed ones, or its prompts are the paper's."""
+        return bool(self.printed.figures) or self.prompt_style == "published"
+
+    @property
     def is_loaded(self) -> bool:
         """Whether the asset graph includes it: if it answers questions, its family needs benchmarks."""
         is_selected = not self.only_ad_hoc and self.printed.is_enabled

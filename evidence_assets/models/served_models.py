@@ -21,8 +21,9 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.models.protocols import ANSWER_FIELD, REFUSED_PREFIX, Completion, Request, object_schema
 
-OPTIONAL_FIELDS = ("seed", "structured_outputs")
-"""Request fields that some servers reject, as Gemini's does ``seed``."""
+OPTIONAL_FIELDS = ("seed", "structured_outputs", "response_format")
+"""Request fields that some servers reject, as Gemini's does ``seed``; OpenAI has ``response_format`` with a schema only
+for models since August 2024."""
 _rejected_fields: dict[tuple[str, str], set[str]] = defaultdict(set)
 _PARSE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 

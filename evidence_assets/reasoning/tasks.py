@@ -117,11 +117,14 @@ class ReplyCost:
         return dict(zip(("tokens_in", "tokens_out", "finish_reason"), values, strict=True))
 
 
+OmissionKind = Literal["missing", "cut", "rejected"]
+
+
 @dataclass(frozen=True)
 class Omission:
     """A part of an answer's input that is ``missing``, ``cut`` (truncated) or ``rejected``, with the reason."""
 
-    kind: Literal["missing", "cut", "rejected"]
+    kind: OmissionKind
     part: str
     """Such as ``explanation of B``."""
     reason: str = ""

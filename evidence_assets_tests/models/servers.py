@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -125,18 +125,21 @@ class FaultyServer:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             await asyncio.sleep(0.01)
-            return await self._misbehave(behaviour, body["messages"][-1]["content"], "seed" in body)
+            return await self._misbehave(behaviour, body["messages"][-1]["content"], body.keys())
         finally:
             self.in_flight -= 1
 
-    async def _misbehave(self, behaviour: str, user: str, seeded: bool) -> Any:
+    async def _misbehave(self, behaviour: str, user: str, fields: Collection[str]) -> Any:
         error = {"error": {"message": f"the {behaviour} you asked for", "type": "test"}}
         match behaviour:
             case "429" | "500" | "503" | "400" | "401":
                 return JSONResponse(error, int(behaviour))
             case "429 for an hour":
                 return JSONResponse(error, 429, headers={"Retry-After": "3600"})
-            case "no seed" if seeded:
+            case "no schema" if "response_format" in fields:  # as OpenAI says it
+                message = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
+                return JSONResponse({"error": {"message": message, "param": "response_format"}}, 400)
+            case "no seed" if "seed" in fields:
                 return JSONResponse(
                     [{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.'}}], 400
                 )
@@ -155,7 +158,7 @@ class FaultyServer:
             case "slow":
                 await asyncio.sleep(1.0)
         text, finish = REPLIES.get(behaviour, (behaviour, "stop"))
-        if behaviour in ("", "slow", "no seed"):
+        if behaviour in ("", "slow", "no seed", "no schema"):
             text = self.reply(user)
         body = chat_body(text, finish)
         if behaviour == "null":

@@ -5,11 +5,13 @@ What each fault of a real server on this machine ends in is the table of `test_f
 
 import logging
 import time
+from collections import defaultdict
 from typing import Any
 
 import pytest
 
 from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.models import served_models
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.model_calls import LanguageModel
@@ -52,6 +54,20 @@ def test_a_rejected_optional_field_is_sent_only_once(server: FaultyServer) -> No
     assert ["seed" in body for body in server.bodies] == [True, False, False, False, False]
     assert complete(make_client(server), REQUESTS[:1])[0].text == "B" and "seed" not in server.bodies[-1], (
         "for every client"
+    )
+
+
+def test_a_model_without_replies_by_schema_is_asked_without(
+    server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as gpt-4o-2024-05-13, with which every request for triplets was refused."""
+    monkeypatch.setattr(served_models, "_rejected_fields", defaultdict(set))  # other tests use this server, too
+    server.default_behaviour = "no schema"
+    requests = [Request("", "why?", json_schema='{"type": "object"}'), Request("", "which?", choices=("A", "B"))]
+    completions = complete(make_client(server, concurrency=1), requests)
+    assert [(each.text, each.is_refused) for each in completions] == [("B", False)] * 2
+    assert ["response_format" in body for body in server.bodies] == [True, False, False], (
+        "refused once, then remembered"
     )
 
 

@@ -22,6 +22,7 @@ from evidence_assets.reasoning.tasks import (
     ExplainOption,
     Failure,
     Omission,
+    OmissionKind,
     Reasoner,
     ReplyCost,
     Solver,
@@ -92,6 +93,12 @@ def omissions_of(row: ChainRow, part: str) -> list[Omission]:
     if row["status"] == "failed":
         return [Omission("missing", part, row["error"] or "")]
     return [Omission(each["kind"], f"{part}: {each['part']}", each["reason"]) for each in row["omissions"] or ()]
+
+
+def count_omissions(predictions: pl.DataFrame, kind: OmissionKind, part: str) -> int:
+    """Omissions of this kind whose part begins with ``part``."""
+    omissions = predictions.select(pl.col("omissions").explode(empty_as_null=True)).drop_nulls().unnest("omissions")
+    return omissions.filter((pl.col("kind") == kind) & pl.col("part").str.starts_with(part)).height
 
 
 def chain_from_row(row: ChainRow) -> Chain:

@@ -29,6 +29,8 @@ from evidence_assets.systems.background import VERSION
 Triple = tuple[str, str, str]
 """Head, relation and tail as text."""
 Item = TypeVar("Item")
+RECALLED = "background knowledge"
+"""What a question lacks whose recall failed."""
 MAX_WORDS = 12
 """Maximum words of a name in a list; longer lines are prose."""
 MAX_CHARACTERS = 200
@@ -362,7 +364,7 @@ def read_background(recalled: pl.DataFrame) -> StoredBackground:
         question_id = chain["question_id"]
         if chain["status"] == "failed":
             background.errors[question_id] = f"no background knowledge: {chain['error']}"
-        if omissions := omissions_of(chain, "background knowledge"):
+        if omissions := omissions_of(chain, RECALLED):
             background.omissions[question_id] = tuple(omissions)
         if triples := _read_triples(chain):
             background.triples[question_id] = triples

@@ -10,7 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+import polars as pl
+
 from evidence_assets import profiles
+from evidence_assets.experiment.answers.chains import count_omissions
 from evidence_assets.experiment.answers.short_answers import PreparationProblems
 from evidence_assets.experiment.evidence.selection import (
     MODEL_KNOWLEDGE,
@@ -22,7 +25,7 @@ from evidence_assets.experiment.evidence.selection import (
     edge_evidence,
 )
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_graph
-from evidence_assets.experiment.methods import NoSettings, PreparedMethod, StagesMethod
+from evidence_assets.experiment.methods import Fallbacks, NoSettings, PreparedMethod, StagesMethod
 from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import available_models
@@ -36,6 +39,7 @@ from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
     RECALL_NAMES,
     RECALL_TRIPLES,
+    RECALLED,
     PromptedBackground,
     RecalledTriple,
     StoredBackground,
@@ -173,6 +177,12 @@ class Background(PreparedMethod[BackgroundSettings]):
         graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
         selector = BackgroundKnowledge(graph, get_encoder(context.profile.encoder), settings, recalled)
         return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
+
+    def count_fallbacks(self, predictions: pl.DataFrame) -> Mapping[str, Fallbacks]:
+        """Questions without background knowledge, which the graph's triples answer."""
+        if not self.settings.recall:
+            return {}
+        return {RECALLED: Fallbacks(count_omissions(predictions, "missing", RECALLED), predictions.height)}
 
     def find_problems(self, context: StageContext) -> PreparationProblems:
         """What recalls lack; a failed recall fails its question if nothing else would be shown."""

@@ -30,6 +30,8 @@ from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, PromptedT
 
 TripletReader = PromptedTriplets | FormParser
 """Translates questions into triplets; one result per question, in order."""
+GRADE_PREFIX = "grade of "
+"""Beginning of the omission of a node's grade."""
 
 
 @dataclass(frozen=True)
@@ -298,7 +300,7 @@ class FourStepFocus:
         omissions = list(draft.omissions)
         for node, (grade, _) in zip(draft.nodes, grades, strict=True):
             if isinstance(grade, Failure):
-                omissions.append(Omission("rejected", f"grade of {self._graph.names[node.number]}", grade.reason))
+                omissions.append(Omission("rejected", f"{GRADE_PREFIX}{self._graph.names[node.number]}", grade.reason))
                 nodes.append(node)
             else:
                 nodes.append(replace(node, grade=grade))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from evidence_assets.benchmarks.knowledge_bases import find_knowledge_base
+from evidence_assets.experiment.answers.chains import count_omissions
 from evidence_assets.experiment.answers.predictions import Answer, Answerer, UsedRow, as_used_rows, evidence_by_question
 from evidence_assets.experiment.evidence.selection import Question, selection_details
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
-from evidence_assets.experiment.methods import AnsweringMethod
+from evidence_assets.experiment.methods import AnsweringMethod, Fallbacks
 from evidence_assets.experiment.solvers import open_profile_model
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -21,7 +22,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
-from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, TripletReader
+from evidence_assets.systems.four_step_focus.ranking import GRADE_PREFIX, FocusSettings, FourStepFocus, TripletReader
 from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, Schema
 
 
@@ -95,6 +96,14 @@ class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
         if self.settings.rerank:
             return ("generator", "encoder", "reranker")
         return ("generator", "encoder") if self.settings.triplets else ("encoder",)
+
+    def count_fallbacks(self, predictions: pl.DataFrame) -> Mapping[str, Fallbacks]:
+        """Questions without triplets, which vector search answers, and nodes without a grade, which it ranks."""
+        unread = Fallbacks(count_omissions(predictions, "missing", "triplets"), predictions.height)
+        n_ranked = int(predictions["ranked_answers"].list.len().sum())
+        ungraded = Fallbacks(count_omissions(predictions, "rejected", GRADE_PREFIX), n_ranked)
+        counts = {"triplets": unread} if self.settings.triplets else {}
+        return counts | ({"grades": ungraded} if self.settings.rerank else {})
 
     def open_selector(self, context: StageContext) -> FourStepFocus:
         settings = self.settings

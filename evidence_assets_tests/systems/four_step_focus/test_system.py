@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.evidence.selection import Question, evidence_rows
+from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import node_passages
@@ -29,6 +30,7 @@ from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourS
 from evidence_assets.systems.four_step_focus.system import FourStepFocusMethod, build_triplet_reader
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, Schema, TripletQuery
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
+from evidence_assets_tests.lake_rows import as_stored, prediction
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, SharedWordReranker, WordEncoder
 
@@ -158,6 +160,31 @@ def test_the_evidence_row_equals_the_text_that_the_grader_reads() -> None:
         ids = [e["parent_id"] for e in sorted(parents, key=lambda e: e["rank"] or 0) if e["parent_kind"] == "edge"]
         edges = [list(BASE.triple(int(number))) for number in BASE.edge_numbers(ids)]
         assert edges == [line for line in card_lines if len(line) == 3] and len(edges) <= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "is_error"),
+    [
+        ("fourstepfocus_described", "triplets", True),
+        ("fourstepfocus_or_search", "triplets", False),
+        ("fourstepfocus_described", "grade of aspirin", True),
+        ("vector_search_reranked", "grade of aspirin", True),
+    ],
+)
+def test_a_published_run_that_fell_back_fails(name: str, part: str, is_error: bool) -> None:
+    """Its score would be that of a search by vectors, beside the printed one."""
+    (variant,) = (each for each in variants_of("four_step_focus") if each.name == name)
+    (stage,) = (each for each in build_all_stages(FourStepFocusMethod(variant)) if each.table == "predictions")
+    assert stage.check is not None
+    lacks = {"kind": "missing" if part == "triplets" else "rejected", "part": part, "reason": "refused by the server"}
+    row = {"ranked_answers": ["n1"]}
+    usable = [prediction(n, "n1", **row) for n in range(19)]
+    rows = [*usable, *(prediction(n, "n1", omissions=[lacks], **row) for n in (19, 20))]
+    problems = stage.check(as_stored("predictions", rows))
+    assert bool(problems) == is_error
+    if problems:
+        assert problems[0].startswith("2 of 21 requests for ") and "refused by the server" in problems[0]
+    assert stage.check(as_stored("predictions", rows[:-1])) == [], "one of 20 may"
 
 
 def test_a_node_without_a_usable_grade_keeps_its_similarity() -> None:
