@@ -12,7 +12,7 @@ from dataclasses import replace
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import PromptedTask
-from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, AnswerTask, PromptStyle, build_choice, parse_choice
+from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, AnswerTask, PromptStyle, build_choice
 from evidence_assets.reasoning.reply_parsing import ANSWER_LINE, INSUFFICIENT_EVIDENCE, parse_answer, parse_answers
 from evidence_assets.reasoning.table_prompts import STANCES, fenced_table, stance_fields
 from evidence_assets.reasoning.tasks import (
@@ -207,9 +207,10 @@ def passages_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request
 
 
 def parse_answer_and_explanation(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
-    """Parse answer and explanation, in any order; the answer is an option or None if the evidence is insufficient.
+    """Parse answer and explanation, in any order; the answer is an option, or None if the reply names none.
 
-    A missing explanation is an omission of the chain.
+    The printed form has an option even where the explanation finds the evidence insufficient; a reply with no option
+    must say so. A missing explanation is an omission of the chain.
     """
     heading = _EXPLANATION.search(reply)
     answer_text = reply[: heading.start()] if heading else reply
@@ -218,7 +219,7 @@ def parse_answer_and_explanation(reply: str, task: ChooseAnswer) -> tuple[Choice
         answer_text = explanation
     answer: str | None
     try:
-        answer = parse_choice(answer_text, task)
+        answer = parse_answer(answer_text, task.labels, task.options)
     except UnusableReply:
         if not INSUFFICIENT_EVIDENCE.search(answer_text):
             raise

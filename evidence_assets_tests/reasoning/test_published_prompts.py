@@ -137,6 +137,11 @@ def test_a_published_prompt_has_every_printed_part_in_order(name: str) -> None:
         assert source == printed and all(word.casefold() in text.casefold() for word in words.split()), (source, text)
 
 
+def test_a_chain_explains_whether_the_option_is_right_and_does_not_argue_for_it() -> None:
+    request = published_prompts.chain_request(ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE))
+    assert "whether" in request.system and "towards" not in request.system + request.user
+
+
 def test_every_published_prompt_names_its_passages() -> None:
     published = {t.name for s in STYLES.values() if s is not DEFAULT_STYLE for task in s.tasks for t in task.templates}
     assert published <= PRINTED_PARTS.keys() | {"published_verdict_several"}
@@ -158,6 +163,14 @@ def test_answer_and_explanation_come_from_one_call_with_all_passages() -> None:
     choice, chain = parse_answer_and_explanation("Answer: A) aspirin\nExplanation: It treats pain [Passage 1].", CHOOSE)
     assert (choice.answer, choice.status, choice.supported) == ("A", "answered", ("A",))
     assert (chain.hypothesis, chain.steps[0].cited) == ("A", ("e1",))
+    assert request.user.count("insufficient") == 1, "noted in the explanation, never instead of an option"
+    for reply in (
+        "Answer: B) gold\nExplanation: The evidence is insufficient.",
+        "Answer: B\nThe evidence is insufficient.\nExplanation: No passage tells.",
+        "Answer: B (insufficient evidence)\nExplanation: No passage tells.",
+    ):
+        choice, _ = parse_answer_and_explanation(reply, CHOOSE)
+        assert (choice.answer, choice.status) == ("B", "answered"), reply
     choice, chain = parse_answer_and_explanation("Answer: insufficient\nExplanation: No passage tells.", CHOOSE)
     assert (choice.answer, choice.status, chain.hypothesis) == (None, "insufficient", "")
     choice, chain = parse_answer_and_explanation("Answer: A", CHOOSE)
