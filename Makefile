@@ -6,7 +6,7 @@
 # make docs   the documentation site in build/site
 # make dist   build the sdist and the wheel in dist/
 # make tour   take the pictures of the documentation again, in Chromium
-# make lint   style, retired words, types, import contracts, image and compose files
+# make lint   style, retired words, size of the code, types, import contracts, image and compose files
 # make audit  known vulnerabilities and licences of all dependencies, an SBOM in build/
 # make bench  speed, as ratios against named baselines
 # make bench-compare  run the quick benches and print what is slower than bench/results/ratios.json

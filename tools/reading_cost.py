@@ -5,7 +5,8 @@
 - With ``--run``: functions and files of the package that one ``evidence ask`` executes (three options, a folder with
   one file, BM25), without the bodies of modules and classes, lambdas and comprehensions.
 
-``--check`` exits with 1 if a figure is above its ceiling in ``tools/reading_cost.yaml``. Ceilings only fall.
+``--check`` exits with 1 if a figure is above its ceiling in ``tools/reading_cost.yaml``. The ceiling of ``nodes`` has
+room for features, and a feature that needs more raises it. The other ceilings only fall.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -28,6 +30,17 @@ CEILINGS = Path(__file__).with_suffix(".yaml")
 LARGE = 300
 DOCUMENT = "The pump of station 3 was replaced in 2019. It was built by Orlow. Station 4 has no pump.\n"
 QUESTION = ["Who built the pump of station 3?", "Orlow", "Kettlewell", "Station 4"]
+SHORTEN = f"split a function that you changed; `python tools/reading_cost.py` lists those over {LARGE} nodes"
+CALL_LESS = "call less on the way to an answer; `python tools/reading_cost.py --walk` lists what is called"
+ADVICE = {
+    "nodes": "simplify, or raise `nodes` by what the feature costs and say so in the commit",
+    "large functions": SHORTEN,
+    "largest function": SHORTEN,
+    "packed assignments": "write a statement for each name instead of `a, b = x, y`",
+    "functions executed": CALL_LESS,
+    "files executed": CALL_LESS,
+}
+"""What to do about a figure above its ceiling."""
 NOT_FUNCTIONS = {"<module>", "<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
@@ -76,7 +89,9 @@ def measure_source(show_packages: bool) -> dict[str, int]:
         print(f"{'package':<20}{'nodes':>9}{'large':>7}{'packed':>8}")
         for package, counts in sorted(by_package.items()):
             print(f"{package:<20}{counts['nodes']:>9,}{counts['large functions']:>7}{counts['packed assignments']:>8}")
-    for function in sorted(functions, key=lambda f: -f.nodes)[:5]:
+    for function in sorted(functions, key=lambda f: -f.nodes):
+        if function.nodes <= LARGE:
+            break
         print(f"{function.nodes:>5} nodes: {function.place}")
     totals = sum(by_package.values(), Counter())
     return {**totals, "largest function": max(f.nodes for f in functions)}
@@ -129,11 +144,10 @@ def find_class_bodies() -> set[tuple[Path, str]]:
     return bodies
 
 
-def check_ceilings(figures: dict[str, int]) -> list[str]:
-    """Figures above their ceilings."""
-    ceilings: dict[str, int] = yaml.safe_load(CEILINGS.read_text(encoding="utf-8"))
+def check_ceilings(figures: Mapping[str, int], ceilings: Mapping[str, int]) -> list[str]:
+    """What to do about each figure above its ceiling."""
     return [
-        f"{name}: {figures[name]:,} is above the ceiling {ceiling:,}. Simplify what you added"
+        f"{name}: {figures[name] - ceiling:,} over the ceiling {ceiling:,} of tools/{CEILINGS.name}: {ADVICE[name]}"
         for name, ceiling in ceilings.items()
         if name in figures and figures[name] > ceiling
     ]
@@ -151,7 +165,8 @@ def main() -> None:
         figures |= measure_run(chosen.walk)
     for name, value in figures.items():
         print(f"{name:<25}{value:>9,}")
-    problems = check_ceilings(figures) if chosen.check else []
+    ceilings = yaml.safe_load(CEILINGS.read_text(encoding="utf-8")) if chosen.check else {}
+    problems = check_ceilings(figures, ceilings)
     sys.exit("\n".join(problems) or None)
 
 

@@ -138,7 +138,7 @@ def select_lines(
     selections = []
     for tokens, text, table in zip(text_tokens, texts, table_of, strict=True):
         scores = [jaccard(tokens, column_tokens) for column_tokens in tables[table].tokens]
-        kept_lines = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.tau]
+        kept_lines = _keep_lexical(scores, settings.tau)
         others = tuple(j for j, score in enumerate(scores) if score < settings.tau)
         if others:
             kept_lines += _keep_nearest_cluster(text, others, *find_clusters(table, others), settings)
@@ -146,6 +146,10 @@ def select_lines(
             kept_lines = _keep_nearest_lines(text, points[table], settings)
         selections.append(Selection(tuple(sorted(kept_lines)), len(scores)))
     return selections
+
+
+def _keep_lexical(scores: Sequence[float], tau: float) -> list[KeptLine]:
+    return [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= tau]
 
 
 def _keep_nearest_lines(text: Array, points: Array, settings: UcretSettings) -> list[KeptLine]:
