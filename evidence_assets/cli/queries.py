@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from math import isfinite
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -16,13 +18,14 @@ from rich.tree import Tree
 from evidence_assets.cli.console import (
     JsonOption,
     LakeOption,
+    err,
     out,
     print_if_json,
     print_table,
     report_errors,
     strip_controls,
 )
-from evidence_assets.explorer import LOCALHOST, PORT
+from evidence_assets.explorer import LOCALHOST, MAX_EXPORTED_PAGES, PORT
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
@@ -31,6 +34,8 @@ from evidence_assets.lake.schemas import KINDS
 from evidence_assets.lake.store import Lake
 
 commands = typer.Typer(rich_markup_mode=None)
+SECONDS_PER_LINE = 5.0
+"""Time between two lines of an export's progress."""
 
 
 @commands.command()
@@ -216,6 +221,11 @@ def explore(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Use 0.0.0.0 only in a container.", metavar="ADDRESS")
     ] = LOCALHOST,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FOLDER", help="Write the pages to this folder, to open without a server."),
+    ] = None,
+    max_pages: Annotated[int, typer.Option(help="Maximum pages to export.", min=1)] = MAX_EXPORTED_PAGES,
     lake: LakeOption = None,
 ) -> None:
     """Browse answers, evidence and sources in a web browser.
@@ -223,6 +233,33 @@ def explore(
     The server is read-only. By default it is reachable only from this machine.
     """
     with report_errors():
+        root = Lake(lake or find_lake()).root
+        if folder is not None:
+            _export(root, folder, max_pages)
+            return
         from evidence_assets.explorer.site import serve
 
-        serve(Lake(lake or find_lake()).root, host=host, port=port)
+        serve(root, host=host, port=port)
+
+
+def _export(root: Path, folder: Path, max_pages: int) -> None:
+    """Export the explorer's pages with progress, then print their number and size."""
+    from evidence_assets.explorer.export import export_pages
+
+    start = time.monotonic()
+    last_print = start
+
+    def print_progress(n_written: int, n_pages: int) -> None:
+        nonlocal last_print
+        now = time.monotonic()
+        if now - last_print > SECONDS_PER_LINE:
+            seconds_left = (now - start) / n_written * (n_pages - n_written)
+            err.print(
+                f"{n_written:,} of at least {n_pages:,} pages, {now - start:.0f} s, about {seconds_left:.0f} s left"
+            )
+            last_print = now
+
+    export = export_pages(root, folder, max_pages, print_progress)
+    out.print(f"{len(export.pages):,} pages, {export.n_bytes / 1e6:.1f} MB: open {folder / 'index.html'}")
+    if export.left_out:
+        out.print(f"{len(export.left_out):,} or more linked pages were left out: use a larger --max-pages")

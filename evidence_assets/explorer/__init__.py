@@ -3,3 +3,5 @@
 LOCALHOST = "127.0.0.1"
 """The address that only this machine reaches."""
 PORT = 3001
+MAX_EXPORTED_PAGES = 10_000
+"""Default maximum number of pages of an export."""

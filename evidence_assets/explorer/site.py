@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -21,7 +22,7 @@ from evidence_assets.explorer import LOCALHOST, PORT
 from evidence_assets.explorer.answer_view import describe_answer
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.layers import draw_answer
-from evidence_assets.explorer.pages import STATIC, NotFound, Page, Query, template_environment
+from evidence_assets.explorer.pages import STATIC, NotFound, Page, Query, link, template_environment
 from evidence_assets.explorer.pages.home import home, scores
 from evidence_assets.explorer.pages.questions import question, questions, search
 from evidence_assets.explorer.pages.relation import relation
@@ -29,11 +30,11 @@ from evidence_assets.explorer.pages.source import source
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import UnknownId
 
-POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
-)
-"""Content-Security-Policy of every page."""
+_OWN_FILES = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'"
+POLICY = f"{_OWN_FILES}; form-action 'self'; frame-ancestors 'none'"
+"""Content-Security-Policy of every page of the server."""
+STATIC_POLICY = f"{_OWN_FILES}; form-action 'none'"
+"""That of exported pages, which have no forms; browsers ignore ``frame-ancestors`` within a page."""
 PAGES: dict[str, Callable[[LakeReader, Query], Page]] = {
     "": home,
     "scores": scores,
@@ -44,27 +45,34 @@ PAGES: dict[str, Callable[[LakeReader, Query], Page]] = {
 
 
 class Site:
-    """Renders the pages of a lake."""
+    """Renders the pages of a lake; ``static`` pages need no server and have no forms."""
 
-    def __init__(self, lake_reader: LakeReader) -> None:
+    def __init__(self, lake_reader: LakeReader, *, static: bool = False) -> None:
         self.lake_reader = lake_reader
-        self._templates = template_environment(in_words=describe_answer, draw_answer=draw_answer)
+        self._templates = template_environment(
+            in_words=describe_answer, draw_answer=draw_answer, static_policy=STATIC_POLICY if static else ""
+        )
 
     def reply(self, path: str, query: Query) -> tuple[int, str]:
         """Status and HTML of the page at an address; unknown addresses return 404."""
-        parts = [unquote(part) for part in path.strip("/").split("/")]
         try:
             with self.lake_reader.opened() as reader:
-                page = self._page(reader, query, parts)
-                status = 200
-        except (NotFound, UnknownId) as missing:
-            page = Page("message.html", "Not found", {"message": str(missing)})
-            status = 404
+                return self.reply_from(reader, path, query)
         except duckdb.Error as error:
             page = Page("message.html", "The lake could not be read", {"message": str(error)})
-            status = 500
+            return 500, self._render(page, [], {})
+
+    def reply_from(self, reader: LakeReader, path: str, query: Query) -> tuple[int, str]:
+        """The reply from an opened reader."""
+        parts = [unquote(part) for part in path.strip("/").split("/")]
+        try:
+            return 200, self._render(self._page(reader, query, parts), parts, query)
+        except (NotFound, UnknownId) as missing:
+            return 404, self._render(Page("message.html", "Not found", {"message": str(missing)}), parts, query)
+
+    def _render(self, page: Page, parts: list[str], query: Query) -> str:
         template = self._templates.get_template(page.template)
-        return status, template.render(**page.values, title=page.title, path=path, query=dict(query))
+        return template.render(**page.values, title=page.title, here=partial(link, *parts), query=dict(query))
 
     def _page(self, reader: LakeReader, query: Query, parts: list[str]) -> Page:
         match parts:

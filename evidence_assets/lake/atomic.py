@@ -52,14 +52,14 @@ def replacing_file(path: Path, *, downloaded: bool = False) -> Iterator[Path]:
         if not downloaded:
             _flush(path.parent)
     except (OSError, RuntimeError) as error:
-        _raise_if_disk_full(error, path)
+        raise_if_disk_full(error, path)
         raise
     finally:
         temporary.unlink(missing_ok=True)
         handle.close()
 
 
-def _raise_if_disk_full(error: Exception, path: Path) -> None:
+def raise_if_disk_full(error: Exception, path: Path) -> None:
     """Raise DiskFull if a disk is full; some libraries report this only in the message."""
     number = error.errno if isinstance(error, OSError) else None
     if number in _DISK_FULL_ERRNOS or any(os.strerror(full) in str(error) for full in _DISK_FULL_ERRNOS):
@@ -126,7 +126,7 @@ def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path
             _flush(folder.parent)
             shutil.rmtree(old, ignore_errors=True)
         except (OSError, RuntimeError) as error:
-            _raise_if_disk_full(error, folder)
+            raise_if_disk_full(error, folder)
             raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -149,7 +149,7 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     try:
         yield temporary
     except Exception as error:
-        _raise_if_disk_full(error, parent)
+        raise_if_disk_full(error, parent)
         raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.lineage import history_rows
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.explorer.test_site import ATTACK
+from evidence_assets_tests.explorer.hostile_lake import ATTACK
 from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
 
 PREDICTIONS = "predictions/mcqa/s"

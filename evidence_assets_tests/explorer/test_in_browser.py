@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.cli import app
 from evidence_assets.experiment.corpus_building import build_corpus
+from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import STATIC
 from evidence_assets.explorer.site import Site
@@ -147,6 +148,31 @@ def test_every_kind_of_page_fits_the_screen(page: Any, width: int, root: Path) -
     for kind in kinds:
         page.goto(kind)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, kind
+
+
+def test_exported_pages_open_without_a_server(browser: Any, root: Path, tmp_path: Path) -> None:
+    export_pages(root, tmp_path / "site")
+    start = (tmp_path / "site" / "index.html").as_uri()
+    exported_page = browser.new_page(viewport={"width": 390, "height": 800})
+    messages: list[str] = []
+    exported_page.on("console", lambda message: messages.append(message.text))
+    exported_page.on("pageerror", lambda error: messages.append(str(error)))
+    exported_page.on("request", lambda request: messages.extend([request.url][: not request.url.startswith("file://")]))
+    exported_page.goto(start)
+    assert exported_page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none", "the style"
+    exported_page.get_by_role("link", name="Questions", exact=True).click()
+    exported_page.get_by_role("link", name="Which animal purrs?").first.click()
+    assert exported_page.locator("mark").first.text_content() in TEXTS["cats.txt"]
+    variant = exported_page.locator("summary[id]").first.get_attribute("id")
+    exported_page.locator("details.answer").first.evaluate("answer => { answer.open = false; }")
+    for fragment in ("main", variant):
+        exported_page.evaluate("fragment => { location.hash = fragment; }", fragment)
+    exported_page.locator("details.answer[open]").first.wait_for()  # opened by the script
+    for path in (tmp_path / "site").rglob("*.html"):
+        exported_page.goto(path.as_uri())
+        assert exported_page.evaluate("document.documentElement.scrollWidth") <= 390, path.read_text()
+    exported_page.close()
+    assert not messages
 
 
 # No table scrolls sideways at 1,280 pixels

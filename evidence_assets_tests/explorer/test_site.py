@@ -1,11 +1,8 @@
 """The explorer's pages: their content, their escaping, and that they write nothing."""
 
-import hashlib
-import json
 import re
 import socket
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,76 +13,16 @@ from starlette.testclient import TestClient
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import POLICY, application, listen, serve
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
-from evidence_assets_tests.lake_rows import (
-    chain,
-    chunk,
-    citation,
-    counterfactual,
-    evidence,
-    prediction,
-    question,
-    write_answers,
-)
-
-
-class Page(HTMLParser):
-    """Elements and text of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">{{ 1234567 * 2 }}"
-NAMES = (
-    '"><svg onload=alert(1)>',
-    "a/b?c=d&e#f",
-    "../../etc/passwd",
-    "%00%2e%2e",
-    "javascript:alert(1)",
-    "'; DROP TABLE x; --",
-)
+from evidence_assets_tests.explorer.hostile_lake import NAMES, Page, file_hashes, write_hostile_lake
+from evidence_assets_tests.lake_rows import evidence as evidence_row
+from evidence_assets_tests.lake_rows import prediction, question, write_answers
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Two variants that differ on one of two questions; every text field has hostile text."""
-    lake = Lake.create(tmp_path / "data_lake")
-    questions = [question(1, text=f"Which buzzes? {ATTACK}", options=[f"bee {ATTACK}", "cat"]), question(2)]
-    lake.write("questions/mcqa", "quiz|0", {"questions": questions})
-    bees = chunk(1, f"Bees buzz. {ATTACK}", title=f"Bees {ATTACK}", source=NAMES[1], doc_id=NAMES[1])
-    lake.write("corpus/c/chunks", "0", {"chunks": [bees, chunk(2, "Cats purr in the Straße.")]})
-    cells = [{"row": 0, "column": 0, "text": ATTACK}, {"row": 0, "column": 1, "text": "5"}]
-    table = {"table_id": NAMES[0], "benchmark": "quiz", "caption": ATTACK, "header": ["a", ATTACK], "n_rows": 1}
-    table |= {"cells": cells, "content_hash": "h"}
-    lake.write("tables", "quiz", {"tables": [table]})
-    near, of_table = '{"rule": "<b>near</b>"}', {"kind": "cell", "source_kind": "table", "source_id": NAMES[0]}
-    for selector, answer in (("s", "A"), ("t", "B")):
-        rows = [
-            evidence(1, 1, "Bees buzz.", selector, locator="0:10", why=near, content_hash=f"f{selector}"),
-            evidence(1, 2, "5", selector, locator="r1c1", why=json.dumps({"rule": ATTACK}), **of_table),
-        ]
-        answer_chain = chain(1, answer, f"They do. {ATTACK}", [f"e-{selector}-1-1"], selector)
-        quote = citation(answer_chain["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")
-        derived = edge("evidence", f"e-{selector}-1-1", DERIVED, "chunk", "k1", "k1", 1)
-        predicted = [
-            prediction(1, answer, selector=selector, error=ATTACK, model_id=ATTACK),
-            prediction(2, "A", selector=selector),
-        ]
-        write_answers(lake, rows, [answer_chain], predicted, [quote], [derived], selector=selector)
-    lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [counterfactual("fs")]})
-    return lake
+    return write_hostile_lake(tmp_path / "data_lake")
 
 
 def crawl(client: TestClient, max_pages: int, first: tuple[str, ...] = ("/",)) -> dict[str, str]:
@@ -104,13 +41,8 @@ def crawl(client: TestClient, max_pages: int, first: tuple[str, ...] = ("/",)) -
     return pages
 
 
-def files(lake: Lake) -> dict[str, str]:
-    """Hashes of all files of a lake, by path."""
-    return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(lake.root.rglob("*")) if p.is_file()}
-
-
 def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake, client: TestClient) -> None:
-    before = files(lake)
+    before = file_hashes(lake.root)
     table = f"/source/table/{quote(NAMES[0], safe='')}"
     pages = crawl(client, 400, ("/", "/search?q=b", "/questions?differs=mcqa/t&variant=mcqa/s", table))
     assert pages[table].index('<figure class="grid">') < pages[table].index("<h2>Evidence from"), "first the table"
@@ -129,7 +61,7 @@ def test_every_linked_page_exists_escapes_markup_and_changes_no_file(lake: Lake,
                 assert to.startswith(("/", "#")) and not to.startswith("//"), (address, to)
         assert "2469134" not in tags.text, address
         assert sum(attributes.get("class") == "about" for _, attributes in tags.tags) == 1, address
-    assert files(lake) == before
+    assert file_hashes(lake.root) == before
 
 
 def test_a_question_page_shows_variants_evidence_and_locations(client: TestClient) -> None:
@@ -152,6 +84,16 @@ def test_from_a_document_back_to_answers_and_what_would_fall(client: TestClient)
     assert document.status_code == 200 and "Bees buzz." in document.text
     assert "The lake has no evidence from this chunk." in client.get("/source/chunk/k2").text
     assert "/source/chunk/k2" in client.get("/search?q=the straße").text
+
+
+def test_pages_of_a_long_list_are_linked_for_any_name(lake: Lake, client: TestClient) -> None:
+    table = {"kind": "cell", "source_kind": "table", "source_id": NAMES[0], "locator": "r1c1"}
+    rows = [evidence_row(1, rank, f"row {rank}", **table) for rank in range(1, 61)]
+    write_answers(lake, rows, [], [prediction(1, "A")])
+    first = client.get(f"/source/table/{quote(NAMES[0], safe='')}").text
+    [next_page] = re.findall(r'rel="next" href="([^"]*)"', first)
+    second = client.get(unescape(next_page))
+    assert second.status_code == 200 and "row 60" in second.text and "row 60" not in first
 
 
 def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) -> None:
@@ -221,7 +163,7 @@ def test_short_answers_are_right_as_scores_count_them(lake: Lake) -> None:
 @pytest.mark.slow
 def test_the_sample_can_be_walked_from_scores_to_seeds_and_stays_as_it_is(made_world: World) -> None:
     lake = Lake(made_world.root / "data_lake")
-    before, relation = files(lake), lake.read("relation_seeds")["relation_id"][0]
+    before, relation = file_hashes(lake.root), lake.read("relation_seeds")["relation_id"][0]
     harvested = lake.read("triples").filter((pl.col("origin") == "kbloom") & (pl.col("relation_id") == relation))
     edge_id, node = lake.read("kg_edges")["edge_id"][0], lake.read("kg_nodes")["node_id"][0]
     start = (
@@ -236,4 +178,4 @@ def test_the_sample_can_be_walked_from_scores_to_seeds_and_stays_as_it_is(made_w
     pages = crawl(client, 60, start)
     assert "Prompts" in pages[start[0]] and "<dt>score</dt>" in pages[start[1]]
     assert all("Evidence from this" in pages[start[place]] for place in (1, 2, 3))
-    assert files(lake) == before
+    assert file_hashes(lake.root) == before
