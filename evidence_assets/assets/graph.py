@@ -26,7 +26,7 @@ from evidence_assets.assets.table_asset import depends_on, files_asset, table_as
 from evidence_assets.benchmarks import knowledge_bases
 from evidence_assets.benchmarks.declared_benchmarks import RawInput, check_name
 from evidence_assets.benchmarks.graphs import rows as graph_rows
-from evidence_assets.benchmarks.graphs.relations import load_vocabulary
+from evidence_assets.benchmarks.graphs.relations import TRANSLATED_COLUMNS, load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.evidence.sources import open_graph, record_encoder
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, report_progress
@@ -116,6 +116,9 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     files: list[GraphFiles]
     harvested: tuple[str, ...] = ()
     """Assets of the table ``triples`` to merge with the files' triples."""
+    harvest_vocabulary: str = ""
+    """Source in ``relation_mapping.tsv`` that translates the relations of harvests into the graph's vocabulary; triples
+    of other relations are left out. By default, relations stay as they are."""
     best_harvested: int | None = None
     """Maximum triples of each harvested relation, the best by rank; all by default."""
 
@@ -125,19 +128,29 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
 
     def _read_triples(self, context: StageContext, *columns: str) -> Iterator[pl.DataFrame]:
         """Columns of the triples of files and harvests, in blocks."""
-        schema = pa.schema([TABLES["triples"].arrow.field(name) for name in (*columns, "rank")])
         keys = (f"knowledge/{self.name}/triples", *self.harvested)
         files = [(key, path) for key in keys for path in context.lake.files("triples", key)]
         total = sum(pq.read_metadata(path).num_rows for _, path in files)
         n_read = 0
         report = report_progress("triples read", context.inform)
         for key, path in files:
-            max_rank = self.best_harvested if key in self.harvested else None
-            is_selected = pl.lit(True) if max_rank is None else pl.col("rank").fill_null(0) <= max_rank
+            is_harvest = key in self.harvested
+            required = ("rank", *TRANSLATED_COLUMNS) if is_harvest else ()
+            names = dict.fromkeys((*columns, *required))
+            schema = pa.schema([TABLES["triples"].arrow.field(name) for name in names])
             for block in row_blocks(path, schema, merge.TRIPLES_PER_BLOCK):
-                yield pl.DataFrame(block).filter(is_selected).select(columns)
+                triples = pl.DataFrame(block)
+                yield (self._select_harvested(triples) if is_harvest else triples).select(columns)
                 n_read += block.num_rows
                 report(n_read, total)
+
+    def _select_harvested(self, triples: pl.DataFrame) -> pl.DataFrame:
+        """The best triples of a harvest, with the relations of the graph's vocabulary."""
+        if self.best_harvested is not None:
+            triples = triples.filter(pl.col("rank").fill_null(0) <= self.best_harvested)
+        if self.harvest_vocabulary:
+            triples = load_vocabulary().translate_rows(triples, self.harvest_vocabulary)
+        return triples
 
     def _read_synonyms(self, context: StageContext) -> pl.DataFrame:
         return graph_rows.read_synonyms(self.files, context.lake.fetch_raw(*self._paths))
@@ -173,6 +186,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         if not self.is_in_profile():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
+        translation = f":{self.harvest_vocabulary}" if self.harvest_vocabulary else ""
         labels_version = f":{merge.LABELS_VERSION}" if any(file.names for file in self.files) else ""
         triples = table_asset(
             f"{key_prefix}/triples",
@@ -189,7 +203,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
             self._build_edges,
             [source, f"{key_prefix}/triples", *self.harvested],
             group,
-            f"{merge.VERSION}:{self.best_harvested}{labels_version}",
+            f"{merge.VERSION}:{self.best_harvested}{labels_version}{translation}",
         )
         vectors = [self._node_vectors(name) for name in list_encoders(f"{key_prefix}/node_vectors")]
         return dg.Definitions(

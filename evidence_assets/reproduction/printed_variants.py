@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from evidence_assets import profiles
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import StrictModel
@@ -30,10 +31,14 @@ class PrintedVariant(StrictModel):
     load_by_default: bool = False
     """Load the variant even if none of its presets is enabled."""
 
+    load_in: tuple[str, ...] = ()
+    """Profiles that load the variant even if none of its presets is enabled, as their graphs read its harvest."""
+
     @property
     def is_enabled(self) -> bool:
         """Whether the variant is part of the asset graph."""
-        return is_enabled(self.presets) or self.load_by_default
+        is_in_profile = bool(self.load_in) and profiles.load().is_any_of(self.load_in)
+        return is_enabled(self.presets) or self.load_by_default or is_in_profile
 
 
 NOT_PRINTED = PrintedVariant()

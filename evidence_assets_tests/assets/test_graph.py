@@ -8,12 +8,17 @@ import dagster as dg
 import numpy as np
 import pytest
 
+from evidence_assets import profiles, systems
 from evidence_assets.assets import graph as component
 from evidence_assets.assets.graph import Graph, GraphFiles
 from evidence_assets.benchmarks.declared_benchmarks import declarations_of
+from evidence_assets.benchmarks.graphs import relations
 from evidence_assets.benchmarks.graphs.rows import triple_id
+from evidence_assets.benchmarks.line_streams import headed_rows
 from evidence_assets.experiment import stage
 from evidence_assets.experiment.evidence import sources as inputs
+from evidence_assets.experiment.methods import StagesMethod
+from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets import small_worlds
@@ -53,11 +58,12 @@ def materialize(lake: Lake, graph: Graph, *parts: str) -> dg.ExecuteInProcessRes
     )
 
 
-def write_harvest(lake: Lake, asset: str = HARVEST) -> None:
+def write_harvest(lake: Lake, asset: str = HARVEST, relation: str = "may_treat") -> None:
     facts = [
-        ("aspirin", "may_treat", "fever", 1),
-        ("quinine", "may_treat", "malaria", 2),
-        ("sand", "may_treat", "gout", 3),
+        ("aspirin", relation, "fever", 1),
+        ("quinine", relation, "malaria", 2),
+        ("sand", relation, "gout", 3),
+        ("mitosis", "process_of", "cell", 1),
     ]
     rows = [
         {"triple_id": triple_id(h, r, t), "head": h, "relation": r, "tail": t, "origin": "kbloom", "rank": rank}
@@ -89,7 +95,7 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
     for files, reader in zip(graph.files, (readers.TestDiseaseDatabase, readers.TestDrugbank), strict=True):
         write_files(lake.root / "raw", dict(zip(files.paths, reader.files, strict=True)))
     (harvest,) = graph.harvested
-    write_harvest(lake, harvest)
+    write_harvest(lake, harvest, relation="treats")
     assert materialize(lake, graph).success
     names = dict(lake.read("kg_nodes").select("node_id", "name").iter_rows())
     edges = lake.read("kg_edges").select("head_id", "relation", "tail_id").rows()
@@ -98,6 +104,26 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
         ("Aspirin", "interacts_with", "Warfarin"),
         ("quinine", "may_treat", "malaria"),
     } < {(names[head], relation, names[tail]) for head, relation, tail in edges}
+    printed_relations = {
+        row.text("relation") for row in headed_rows(relations.VOCABULARY_FILES[0], ("relation",), "\t")
+    }
+    assert len(printed_relations) == 15 and {relation for _, relation, _ in edges} <= printed_relations
+    assert "process_of" not in printed_relations and "mitosis" not in names.values()
+    assert harvest == "knowledge/kbloom_printed/umls", "harvested as printed"
+
+
+def test_every_harvest_that_a_graph_of_a_profile_reads_is_loaded_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for profile in ("embedded", "paper", "companions"):
+        monkeypatch.setenv("EVIDENCE_PROFILE", profile)
+        stages = [stage.key for variant in variants_of("kbloom") if variant.is_loaded for stage in stages_of(variant)]
+        for declared in declarations_of("Graph"):
+            if profiles.load().is_any_of(declared.attributes.get("profiles") or ()):
+                assert {*declared.attributes.get("harvested", ())} <= {*stages}, (profile, declared.attributes["name"])
+
+
+def stages_of(variant: Variant) -> list[stage.Stage]:
+    method = systems.open_method(variant)
+    return method.build_stages() if isinstance(method, StagesMethod) else []
 
 
 def test_stale_arrays_are_not_used_and_stale_vectors_are_an_error(lake: Lake) -> None:

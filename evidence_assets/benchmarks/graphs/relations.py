@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from evidence_assets.benchmarks.line_streams import headed_rows
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 VOCABULARY_FILES = (_FOLDER / "biomedical_relations.tsv", _FOLDER / "conceptnet_relations.tsv")
 MAPPING_FILE = _FOLDER / "relation_mapping.tsv"
+TRANSLATED_COLUMNS = ("head", "relation", "tail", "head_type", "tail_type")
 _CAMEL_CASE = re.compile("(?:[A-Z][a-z]+){2,}")
 
 
@@ -74,6 +77,20 @@ class Vocabulary:
                 tail_type = triple.tail_type
                 triple = triple._replace(head=tail, tail=head, head_type=tail_type, tail_type=head_type)
             yield triple
+
+    def translate_rows(self, triples: pl.DataFrame, source: str) -> pl.DataFrame:
+        """Translate rows with `TRANSLATED_COLUMNS`; those with neither a translation nor a known relation are left out.
+
+        An inverted relation swaps head and tail, and their types.
+        """
+        names = {name: (name, False) for name in self.relations}
+        names |= {name: entry for (origin, name), entry in self.foreign.items() if origin == source}
+        entries = [(name, relation, is_inverted) for name, (relation, is_inverted) in names.items()]
+        schema = {"relation": pl.String, "translation": pl.String, "is_inverted": pl.Boolean}
+        rows = triples.join(pl.DataFrame(entries, schema, orient="row"), on="relation", maintain_order="left")
+        opposite_ends = {"head": "tail", "tail": "head", "head_type": "tail_type", "tail_type": "head_type"}
+        ends = [pl.when("is_inverted").then(o).otherwise(end).alias(end) for end, o in opposite_ends.items()]
+        return rows.with_columns(*ends, pl.col("translation").alias("relation")).drop("translation", "is_inverted")
 
 
 def load_vocabulary() -> Vocabulary:
