@@ -57,13 +57,14 @@ def list_encoders(key: str) -> list[str]:
 
 def encoder_options(name: str, group: str, version: str, description: str) -> CommonOptions:
     """Options of an asset computed with this encoder; with the profile's first if ``name`` is empty."""
-    settings = profiles.load().encoders[name] if name else None
+    profile = profiles.load()
+    settings = profile.encoders[name] if name else None
     return {
         "description": f"{description}{f' by {name}' if name else ''}.",
         "group": f"{group}_{name}" if name else group,
         "code_version": f"{version}:{settings.name}@{settings.revision}" if settings else version,
         "tags": {f"{MODEL_TAG}{name}": ""} if name else {},
-        "pool": "gpu",
+        "pool": "llm" if (settings or profile.encoder).base_url else "gpu",
     }
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from huggingface_hub.errors import HFValidationError
 
-from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
 from evidence_assets.models.inference import find_hub_revision, find_minilm_folder, resolve_device
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM
 from evidence_assets.models.rerankers import MAXSIM
-from evidence_assets.profiles import GeneratorSettings, ModelSettings, Profile
+from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
 _OTHER_FORMATS = " ".join(f"--exclude '{files}'" for files in ("*.h5", "*.msgpack", "*.ot", "onnx/*", "openvino/*"))
 """Unused copies of the weights, several times as large as the files in use."""
@@ -62,6 +62,8 @@ def _check_model(requirement: str, settings: ModelSettings | GeneratorSettings) 
     if isinstance(settings, GeneratorSettings) and settings.backend != "transformers":
         no_model = CheckResult("reasoner", "extractive: no language model needed")
         return _check_server(settings) if settings.backend == "openai" else no_model
+    if isinstance(settings, EncoderSettings) and settings.base_url:
+        return _check_encoder_server(settings)
     if name == SAMPLE_MASKED_LM:
         return CheckResult(requirement, f"{name}: trained in the lake by {MASKED_LM_ASSET}")
     if name == EMBEDDED_ENCODER:
@@ -97,3 +99,18 @@ def _check_server(settings: GeneratorSettings) -> CheckResult:
         remedy = f"start one, for example: vllm serve {name} --host 127.0.0.1"
         return CheckResult(requirement, str(error), False, remedy)
     return CheckResult(requirement, f"{server.base_url}/models serves {name}")
+
+
+def _check_encoder_server(settings: EncoderSettings) -> CheckResult:
+    from evidence_assets.models.served_encoder import ServedEncoder
+
+    requirement = "encoder server"
+    name = settings.name
+    options = settings.model_dump(include={"base_url", "api_key_env", "max_tokens"})
+    try:
+        server = ServedEncoder(name, **options, timeout_seconds=3, attempts=1)
+        status = f"{server.base_url} serves {name}: {server.dimensions} dimensions, up to {server.max_tokens} tokens"
+    except (ModelUnavailable, BadInput) as error:
+        remedy = f"start one, for example: text-embeddings-router --model-id {name} --hostname 127.0.0.1 --port 8080"
+        return CheckResult(requirement, str(error), False, remedy)
+    return CheckResult(requirement, status)

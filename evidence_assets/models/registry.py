@@ -41,6 +41,8 @@ MAX_CACHED_SHORT = 4096
 """Sentence vectors, and short texts with their tokens, in memory, as the variants of a system read the same texts."""
 MAX_SHORT_LENGTH = 200
 """Characters of the longest short text; 4,096 texts of 12 tokens each have 75 MB of vectors."""
+SERVER_OPTIONS = {"base_url", "revision", "api_key_env", "concurrency", "timeout_seconds"}
+"""Settings that all models on servers have."""
 Value = TypeVar("Value")
 
 
@@ -96,6 +98,11 @@ def _look_up(
 @lru_cache
 def get_encoder(settings: EncoderSettings) -> CachingEncoder:
     """The encoder of these settings, with a cache."""
+    if settings.base_url:
+        from evidence_assets.models.served_encoder import ServedEncoder
+
+        options = settings.model_dump(include=SERVER_OPTIONS | {"max_tokens"}, exclude_none=True)
+        return CachingEncoder(ServedEncoder(settings.name, **options))
     return CachingEncoder(
         load_encoder(settings.name, revision=settings.revision, device=settings.device, dtype=settings.dtype)
     )
@@ -185,8 +192,8 @@ def load_generator(settings: GeneratorSettings) -> Generator:
     if settings.backend == "openai":
         from evidence_assets.models.served_models import OpenAIGenerator
 
-        served = {"base_url", "revision", "api_key_env", "concurrency", "timeout_seconds", "constrain"}
-        return OpenAIGenerator(settings.name, **settings.model_dump(include=served, exclude_none=True))
+        options = settings.model_dump(include=SERVER_OPTIONS | {"constrain"}, exclude_none=True)
+        return OpenAIGenerator(settings.name, **options)
     if settings.backend == "transformers":
         from evidence_assets.models.local_generators import TransformersGenerator
 

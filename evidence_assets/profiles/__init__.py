@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import is_file, read_yaml_mapping
@@ -45,22 +45,29 @@ class ModelSettings(StrictModel):
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
-class EncoderSettings(ModelSettings):
-    """An encoder, and the precision of its weights."""
+class ServerSettings(StrictModel):
+    """How to call a model on a server."""
+
+    api_key_env: str = Field("OPENAI_API_KEY", description="For a server: environment variable of the API key.")
+    concurrency: int = Field(32, ge=1, le=1024, description="For a server: maximum concurrent requests.")
+    timeout_seconds: float = Field(300, gt=0, description="For a server: time limit of a complete reply.")
+
+
+class EncoderSettings(ServerSettings, ModelSettings):
+    """An encoder in this process, or on a server if ``base_url`` is set."""
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field("auto", description="Precision of the weights.")
+    base_url: str = Field("", description="URL of an OpenAI-compatible server of embeddings; empty: loaded locally.")
+    max_tokens: int = Field(512, ge=8, description="For a server: longest text that the model reads, in tokens.")
 
 
-class GeneratorSettings(StrictModel):
+class GeneratorSettings(ServerSettings):
     """A language model for reasoning, and its backend."""
 
     backend: Literal["extractive", "openai", "transformers"]
     name: str = Field("extractive", description="The backend's name of the model.")
     revision: str | None = None
     base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: URL of the server.")
-    api_key_env: str = Field("OPENAI_API_KEY", description="For openai: environment variable of the API key.")
-    concurrency: int = Field(32, ge=1, le=1024, description="For openai: maximum concurrent requests.")
-    timeout_seconds: float = Field(300, gt=0, description="For openai: time limit of a complete reply.")
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
         "json_schema", description="How to constrain replies; for openai by response_format or by vLLM's field."
     )
@@ -181,6 +188,13 @@ class Profile(StrictModel):
     prompts: str = Field("", description="Folder with custom prompts, absolute or relative to this file.")
     presets: tuple[str, ...] = Field((), description="Presets with additional variants to load.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
+
+    @field_validator("token_encoder")
+    @classmethod
+    def _require_local_encoder(cls, settings: EncoderSettings) -> EncoderSettings:
+        if settings.base_url:
+            raise ValueError("a server returns no token vectors. Remove base_url and name a local encoder")
+        return settings
 
     def is_any_of(self, names: Collection[str]) -> bool:
         """Whether the profile is, or extends, one of ``names``; True if ``names`` is empty."""

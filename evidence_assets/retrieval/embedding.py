@@ -51,7 +51,12 @@ class VectorCache:
         return cls(rows["input_hash"].to_numpy(), vector_matrix(rows["vector"].to_arrow()))
 
     def copy_known(self, hashes: Keys, output: AnyArray) -> npt.NDArray[np.int64]:
-        """Write the vectors of known hashes to their rows of ``output``; returns the other rows."""
+        """Write the vectors of known hashes to their rows of ``output``; returns the other rows.
+
+        Vectors of another length are not known: a server may have another model under the same name.
+        """
+        if self._vectors.shape[1] != output.shape[1]:
+            return np.arange(len(hashes))
         positions = find_key_positions(self._hashes, hashes)
         known_rows = np.flatnonzero(positions >= 0)
         for start in range(0, len(known_rows), TEXTS_PER_BLOCK):  # in blocks, as they may be larger than the memory

@@ -85,6 +85,11 @@ class VectorIndex:
         k = min(k, self.meta.vectors)
         if k == 0 or not len(queries):
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+        if queries.shape[1] != self.meta.dimensions:
+            raise StaleInput(
+                f"the index has vectors of {self.meta.dimensions} numbers, and {self.meta.model_id} now returns "
+                f"{queries.shape[1]}: another model is served under this name. Materialize embeddings and index again"
+            )
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         nprobe = self.meta.nprobe
         scores, positions = search_index(self._index, queries, k, nprobe)

@@ -65,6 +65,27 @@ def chat_body(text: str, finish: str = "stop") -> dict[str, Any]:
     return {"object": "chat.completion", "choices": [choice], "usage": {"prompt_tokens": 11, "completion_tokens": 3}}
 
 
+def mock_embedding(text: str) -> list[float]:
+    """The test server's vector of a text: counts of letters, not of unit length."""
+    return [1.0, *(float(text.count(letter)) for letter in "abcdefghij")]
+
+
+def embeddings_body(texts: list[str], behaviour: str = "") -> dict[str, Any]:
+    """The reply to a request for embeddings; the protocol does not guarantee the order of rows."""
+    vectors = [mock_embedding(text) for text in texts]
+    if behaviour == "wide":
+        vectors = [[*vector, 1.0] for vector in vectors]
+    elif behaviour == "ragged":
+        vectors[-1].append(1.0)
+    elif behaviour == "no numbers":
+        vectors = [[None for _ in vector] for vector in vectors]  # type: ignore[misc]
+    rows = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
+    if behaviour == "too few":
+        rows = rows[1:]
+    return {"object": "list", "data": rows[::-1], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
+
+
+EMBEDDING_BEHAVIOURS = ("", "wide", "ragged", "no numbers", "too few")
 JSON_BODY = [(b"content-type", b"application/json")]
 
 
@@ -102,7 +123,12 @@ class FaultyServer:
     def __init__(self) -> None:
         self.reset()
         self.app = Starlette(
-            routes=[Route("/v1/models", self._models), Route("/v1/chat/completions", self._chat, methods=["POST"])]
+            routes=[
+                Route("/v1/models", self._models),
+                Route("/info", self._info),
+                Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/v1/embeddings", self._chat, methods=["POST"]),
+            ]
         )
 
     def reset(self) -> None:
@@ -111,8 +137,14 @@ class FaultyServer:
         self.bodies, self.times, self.headers = [], [], []
         self.in_flight = self.max_in_flight = 0
         self.model_entry = dict[str, str]()
+        self.tei_info = dict[str, Any]()
+
+    async def _info(self, _: HttpRequest) -> Response:
+        return JSONResponse(self.tei_info, 200 if self.tei_info else 404)
 
     async def _models(self, _: HttpRequest) -> Response:
+        if self.tei_info:
+            return Response(status_code=404)
         return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model", **self.model_entry}]})
 
     async def _chat(self, request: HttpRequest) -> Any:
@@ -125,6 +157,10 @@ class FaultyServer:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             await asyncio.sleep(0.01)
+            if "input" in body:
+                if behaviour in EMBEDDING_BEHAVIOURS:
+                    return JSONResponse(embeddings_body(body["input"], behaviour))
+                return await self._misbehave(behaviour, "", body.keys())
             return await self._misbehave(behaviour, body["messages"][-1]["content"], body.keys())
         finally:
             self.in_flight -= 1
@@ -132,7 +168,7 @@ class FaultyServer:
     async def _misbehave(self, behaviour: str, user: str, fields: Collection[str]) -> Any:
         error = {"error": {"message": f"the {behaviour} you asked for", "type": "test"}}
         match behaviour:
-            case "429" | "500" | "503" | "400" | "401":
+            case "429" | "500" | "503" | "400" | "401" | "413":
                 return JSONResponse(error, int(behaviour))
             case "429 for an hour":
                 return JSONResponse(error, 429, headers={"Retry-After": "3600"})

@@ -54,14 +54,6 @@ class EncoderContract:
         assert encoder.encode_sentences([]).shape == (0, encoder.dimensions)
         assert encoder.encode_tokens([]) == []
 
-    def test_offsets_point_to_the_words(self, encoder: Encoder) -> None:
-        for text, encoded, count in zip(
-            SAMPLE, encoder.encode_tokens(SAMPLE), encoder.count_tokens(SAMPLE), strict=True
-        ):
-            assert encoded.vectors.shape == (count, encoder.dimensions) and encoded.vectors.dtype == np.float32
-            assert encoded.offsets.shape == (count, 2) and len(encoded.tokens) == count
-            assert all(0 <= a <= b <= len(text) and " " not in text[a:b].strip() for a, b in encoded.offsets)
-
     def test_longer_text_is_refused_not_truncated(self, encoder: Encoder) -> None:
         longest = " ".join(["a"] * encoder.max_tokens)
         assert encoder.count_tokens([longest, longest + " a"]) == [encoder.max_tokens, encoder.max_tokens + 1]
@@ -70,14 +62,26 @@ class EncoderContract:
             encoder.encode_sentences([longest + " a"])
 
 
-class TestMiniLM(EncoderContract):
+class TokenEncoderContract(EncoderContract):
+    """Tests of every encoder that also returns token vectors."""
+
+    def test_offsets_point_to_the_words(self, encoder: Encoder) -> None:
+        for text, encoded, count in zip(
+            SAMPLE, encoder.encode_tokens(SAMPLE), encoder.count_tokens(SAMPLE), strict=True
+        ):
+            assert encoded.vectors.shape == (count, encoder.dimensions) and encoded.vectors.dtype == np.float32
+            assert encoded.offsets.shape == (count, 2) and len(encoded.tokens) == count
+            assert all(0 <= a <= b <= len(text) and " " not in text[a:b].strip() for a, b in encoded.offsets)
+
+
+class TestMiniLM(TokenEncoderContract):
     @pytest.fixture(scope="class")
     @classmethod
     def encoder(cls) -> Encoder:
         return load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
 
 
-class TestLocalFolder(EncoderContract):
+class TestLocalFolder(TokenEncoderContract):
     @pytest.fixture(scope="class")
     @classmethod
     def encoder(cls, tiny: Path) -> Encoder:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models import served_models
+from evidence_assets.models import openai_client
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.model_calls import LanguageModel
@@ -61,7 +61,7 @@ def test_a_model_without_replies_by_schema_is_asked_without(
     server: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as gpt-4o-2024-05-13, with which every request for triplets was refused."""
-    monkeypatch.setattr(served_models, "_rejected_fields", defaultdict(set))  # other tests use this server, too
+    monkeypatch.setattr(openai_client, "_rejected_fields", defaultdict(set))  # other tests use this server, too
     server.default_behaviour = "no schema"
     requests = [Request("", "why?", json_schema='{"type": "object"}'), Request("", "which?", choices=("A", "B"))]
     completions = complete(make_client(server, concurrency=1), requests)

@@ -9,7 +9,7 @@ import pytest
 
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.retrieval import embedding
-from evidence_assets.retrieval.embedding import embed
+from evidence_assets.retrieval.embedding import VectorCache, embed, hash_inputs
 
 
 class Letters:
@@ -78,3 +78,10 @@ def test_vectors_that_a_killed_step_saved_are_reused() -> None:
     encoder = Letters()
     rerun, reused = embed_chunks(encoder, previous)
     assert rerun.equals(all_rows) and reused == previous.height and len(encoder.encoded_texts) == 40 - reused
+
+
+def test_vectors_of_another_length_are_computed_again() -> None:
+    hashes = hash_inputs(["a", "b"], "served")
+    cache = VectorCache(hashes, np.ones((2, 3), np.float16))
+    assert cache.copy_known(hashes, np.zeros((2, 3), np.float16)).tolist() == []
+    assert cache.copy_known(hashes, np.zeros((2, 4), np.float16)).tolist() == [0, 1]

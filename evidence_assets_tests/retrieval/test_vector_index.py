@@ -75,6 +75,13 @@ def test_a_flat_index_is_exact_and_needs_no_recall(tmp_path: Path) -> None:
     assert np.array_equal(positions, nearest(vectors, queries, 10))
 
 
+def test_queries_of_another_length_are_refused(tmp_path: Path) -> None:
+    build_index(tmp_path / "index", unit(300), built_from="v1", model_id="served")
+    index = VectorIndex(tmp_path / "index", expected="v1")
+    with pytest.raises(StaleInput, match="has vectors of 32 numbers, and served now returns 64: another model"):
+        index.search(unit(2, d=64), 10)
+
+
 def test_all_are_found_where_all_are_asked_for(tmp_path: Path) -> None:
     vectors = unit(9_000)
     meta = build_index(tmp_path / "index", vectors, built_from="v", model_id="m", kind="ivf", neighbours=5)

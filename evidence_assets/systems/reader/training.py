@@ -41,6 +41,7 @@ from evidence_assets.models.reader.training import (
     train_reader,
 )
 from evidence_assets.models.registry import get_encoder, model_key
+from evidence_assets.profiles import EncoderSettings
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Solver, are_names
 from evidence_assets.retrieval.bm25 import lowercase_words
 from evidence_assets.systems.reader import READER_ASSET, VERSION
@@ -73,15 +74,29 @@ def reader_stages(variant: Variant, settings: TrainingSettings) -> list[Stage]:
     return [stage]
 
 
+def _name_base_encoder(settings: EncoderSettings) -> EncoderName:
+    if settings.base_url:
+        raise BadInput(
+            f"the encoder {settings.name} is on a server: a reader is trained from one that is loaded locally"
+        )
+    return EncoderName(settings.name, settings.revision)
+
+
 def _train(context: StageContext, settings: TrainingSettings) -> StageOutput:
     benchmark = context.benchmark
+    base = _name_base_encoder(context.profile.encoder)
     records, n_dropped = read_training_questions(context.lake, benchmark)
     selector = open_chunk_selector(context, settings.facts)
     encoder = get_encoder(context.profile.encoder)
     questions = build_training_questions(records, selector, encoder, context.progress("questions"))
     inputs = [asdict(question) for question in questions]
     input_hash = content_id("reader", VERSION, NETWORK_VERSION, model_key(encoder), asdict(settings), inputs)
-    base = EncoderName(context.profile.encoder.name, context.profile.encoder.revision)
+    settings_of_encoder = context.profile.encoder
+    if settings_of_encoder.base_url:
+        raise BadInput(
+            f"a reader is trained from weights, and {settings_of_encoder.name} is served: choose a local one"
+        )
+    base = EncoderName(settings_of_encoder.name, settings_of_encoder.revision)
     folder = reader_folder(context.lake, benchmark.name)
     report = train_if_changed(
         folder, input_hash, lambda into: train_reader(base, questions, into, settings, context.inform)
