@@ -1,13 +1,8 @@
 """Seed pairs drawn from reference tuples, as published."""
 
-import pickle
 from pathlib import Path
 
-import pytest
-
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.seeds import collection_folder, read_seed_folder
-from tools.convert.stark_pickles import convert_folder
 from tools.mutate_claims import PAGE, ROOT, find_problems, find_tested_claims, read_mutations
 from tools.sample_seeds import draw_pairs, write_seed_files
 
@@ -34,16 +29,6 @@ def test_seed_files_keep_the_prompt_and_are_valid(tmp_path: Path) -> None:
     for name, relation in written.items():
         assert (relation.prompt, relation.template) == (packaged[name].prompt, packaged[name].template)
         assert relation.functional == packaged[name].functional and set(relation.pairs) <= set(TUPLES)
-
-
-# Pickled dictionaries as JSON: the same data, and nothing of them run
-
-
-def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:
-    (tmp_path / "node_info.pkl").write_bytes(pickle.dumps({0: Path("x")}))
-    with pytest.raises(BadInput, match="holds more than plain data"):
-        convert_folder(tmp_path)
-    assert not (tmp_path / "node_info.jsonl").exists()
 
 
 # The script that checks whether the tests of docs/reproduction.md can fail

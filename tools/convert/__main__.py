@@ -2,7 +2,7 @@
 
 Where the dump has ids, triples_in_ids.tsv and names.tsv are written beside it. FORMAT is wikidata, freebase, or a graph
 format of the product. ``python -m tools.convert stark FOLDER`` writes the pickled dictionaries of a processed STaRK
-base as JSON, without running what is in them.
+base as JSON, without running what is in them. It says how much memory that takes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evidence_assets.cli.console import out, report_errors
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.text.spelling import did_you_mean
 from tools.convert.dumps import DUMPS
-from tools.convert.stark_pickles import convert_folder
+from tools.convert.stark_pickles import convert_folder, describe_memory
 from tools.convert.triples import convert
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -38,6 +38,7 @@ def main(
 ) -> None:
     with report_errors():
         if format == "stark":
+            out.print(describe_memory(files[0]), markup=False, soft_wrap=True)
             for written in convert_folder(files[0]):
                 out.print(f"{written}", markup=False, soft_wrap=True)
             return
