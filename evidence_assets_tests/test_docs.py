@@ -94,7 +94,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     write_files(tmp_path, FILES)
     program = re.findall(r"<<'END'\n(.*?)^END", EXAMPLE, re.DOTALL | re.MULTILINE)[0]
     checks = """
-from evidence_assets.experiment.evidence.selection import Question
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.lucky.system import LuckyChunks, LuckySettings
 class Corpus:
     version = "v"

@@ -33,7 +33,6 @@ from bench.answers.short_answer_questions import (
 from bench.measuring import make_parser
 from evidence_assets import profiles
 from evidence_assets.experiment.answers.short_answers import build_short_task
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import token_f1
 from evidence_assets.extractive.spans import choice
 from evidence_assets.extractive.spans.choice import SpanWeights, find_best_span
@@ -41,6 +40,7 @@ from evidence_assets.extractive.spans.features import SpanCandidate, find_spans
 from evidence_assets.extractive.spans.passages import Passage, split_passages
 from evidence_assets.extractive.spans.questions import QUESTION_KINDS, analyze_question
 from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.questions import Question
 
 L2 = 1.0
 PAGE_COPIES = 2

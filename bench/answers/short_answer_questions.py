@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 from bench.dev_data import dev_data
 from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import group_files
-from evidence_assets.benchmarks.records import ASKED_BENCHMARK, QuestionRecord, question_rows
+from evidence_assets.benchmarks.records import ASKED_BENCHMARK, QuestionRecord
 from evidence_assets.cli.ask import add_folder, select_variant
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
+from evidence_assets.experiment.question_rows import question_rows
 from evidence_assets.experiment.scores.metrics import normalise_answer, token_f1
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages

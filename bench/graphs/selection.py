@@ -29,7 +29,7 @@ from bench.measuring import make_parser
 from evidence_assets import profiles
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.evidence.question_concepts import expand_questions
-from evidence_assets.experiment.evidence.selection import Question, Selector
+from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.knowledge_graph import GraphStructure, GraphVectors, KnowledgeGraph
 from evidence_assets.graphs.passage_files import PassageFiles
@@ -38,6 +38,7 @@ from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.models.rerankers import MaxSimReranker
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths

@@ -31,8 +31,8 @@ from bench.measuring import Used, in_new_process, make_parser, measured
 from bench.peers.installed import missing, versions
 from bench.retrieval.retrieval_collections import COLLECTIONS
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource
-from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.methods import SelectionMethod
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.scores.measurement import paired_differences
 from evidence_assets.experiment.scores.retrieval_scores import passage_values
 from evidence_assets.experiment.stage import StageContext

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from bench.measuring import in_new_process, make_parser, measured
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files

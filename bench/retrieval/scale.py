@@ -132,8 +132,8 @@ def opening(lake: Lake) -> dict[str, Any]:
 def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
     from evidence_assets.experiment.ad_hoc_questions import QuestionSource
-    from evidence_assets.experiment.evidence.selection import Question
     from evidence_assets.experiment.variants import Variant
+    from evidence_assets.reasoning.questions import Question
     from evidence_assets.systems.uscrake.system import Uscrake
 
     results: dict[str, Any] = {}

@@ -51,7 +51,7 @@ def read_cases() -> Iterator[Case]:
             continue
         share = probabilities(choice.weights)[choice.answer or ""]
         signals = {"share": round(logit(round(share, 6)), 6), "answered": float(choice.status == "answered")}
-        is_right = is_among([options[int(label)] for label in choice.supported], case["answers"])
+        is_right = is_among([options[label] for label in choice.supported], case["answers"])
         key = f"{case['table']}: {case['text']}"
         yield Case(tables.index(case["table"]) % 2, GradedAnswer(name, key, "", signals, is_right, choice.status))
 

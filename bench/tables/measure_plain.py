@@ -26,6 +26,7 @@ from evidence_assets.experiment.ad_hoc_questions import parse_table, table_optio
 from evidence_assets.extractive.tables.claims import REFUTES, SUPPORTS
 from evidence_assets.extractive.tables.open_questions import is_statement
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reasoning.questions import Question, option_texts
 from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION, Choice, EvidenceItem
 
 FOLDER = Path(__file__).with_name("plain")
@@ -37,8 +38,7 @@ def answer(table: Table, text: str, task: str, options: Sequence[str]) -> Choice
     """The choice of the solver from all cells of a table."""
     grid = ((i, j, cell) for i, row in enumerate([table.header, *table.rows]) for j, cell in enumerate(row) if cell)
     cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", table.table_id, f"r{i}c{j}", cell) for i, j, cell in grid)
-    labels = options if task == "verification" else [str(n) for n in range(len(options))]
-    return choose(text, task, labels, options, cells)
+    return choose(Question("", "", task, text, tuple(options)), cells)
 
 
 def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
@@ -56,10 +56,10 @@ def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
             return (REFUSED if case["answers"] else RIGHT), ""
         return (RIGHT if [reply] in case["answers"] else WRONG), reply
     try:
-        options, choice = answer_from_cells(table, case["text"])
+        texts, choice = answer_from_cells(table, case["text"])
     except BadInput as error:
         return (REFUSED if case["answers"] else RIGHT), str(error)
-    cells = [options[int(label)] for label in choice.supported]
+    cells = [texts[label] for label in choice.supported]
     if choice.status == "insufficient":
         return (REFUSED if case["answers"] else RIGHT), ""
     if is_among(cells, case["answers"]):
@@ -67,10 +67,10 @@ def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
     return (WRONG if choice.status == "answered" else WRONG_LIST), "; ".join(cells)
 
 
-def answer_from_cells(table: Table, question: str) -> tuple[list[str], Choice]:
-    """The options of a question without any, and the choice among them."""
+def answer_from_cells(table: Table, question: str) -> tuple[dict[str, str], Choice]:
+    """The options of a question without any, by label, and the choice among them."""
     options = table_options(parse_table(table), question)
-    return options, answer(table, question, "table_qa", options)
+    return option_texts("table_qa", options), answer(table, question, "table_qa", options)
 
 
 def is_among(cells: Sequence[str], alternatives: Sequence[Sequence[str]]) -> bool:

@@ -20,11 +20,12 @@ from pathlib import Path
 from bench.minilm import MiniLm
 from bench.result_files import RESULTS, write_results
 from bench.tables import measure_plain
-from bench.tables.answering import answer_from_evidence, is_answered_rightly, to_question
+from bench.tables.answering import answer_from_evidence, is_answered_rightly
 from bench.tables.claim_data import read_scitab, read_tabfact
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.ad_hoc_questions import parse_table, table_options
+from evidence_assets.experiment.question_rows import hide_gold
 from evidence_assets.experiment.scores.metrics import paired_bootstrap
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.extractive.tables.open_questions import is_statement
@@ -53,7 +54,7 @@ def measure_outcomes(folder: Path) -> Outcomes:
     outcomes: Outcomes = {}
     for benchmark, pairs in read_benchmarks(folder).items():
         tables = {question.table_id or "": table for question, table in pairs}
-        questions = [to_question(question) for question, _ in pairs]
+        questions = [hide_gold(question) for question, _ in pairs]
         selections = collapse_tables(questions, tables, settings, encoder)
         outcomes[benchmark] = {
             question.question_id: is_answered_rightly(question, evidence, table.caption)
@@ -61,7 +62,7 @@ def measure_outcomes(folder: Path) -> Outcomes:
         }
     outcomes[PLAIN] = {}
     for question, table, answers in read_plain_questions():
-        [evidence] = collapse_tables([to_question(question)], {table.table_id: table}, settings, encoder)
+        [evidence] = collapse_tables([hide_gold(question)], {table.table_id: table}, settings, encoder)
         choice = answer_from_evidence(question, evidence, table.caption)
         cells = [question.options[question.labels.index(label)] for label in choice.supported]
         is_right = measure_plain.is_among(cells, answers) if choice.status != "insufficient" else not answers

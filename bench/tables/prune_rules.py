@@ -57,13 +57,9 @@ def score_benchmark(name: str, folder: Path) -> Verdicts:
     """Right if the best of the offered labels is, even of a claim that no operation settles."""
     verdicts = {}
     for n, (question, table, is_first) in enumerate(read_benchmark(name, folder)):
-        options = question.labels if question.task == "verification" else question.options
-        choice = answer(table, question.text, question.task, options)
-        label = choice.answer or ""
-        if question.task != "verification":
-            label = question.labels[int(label)]
+        choice = answer(table, question.text, question.task, question.options)
         verdict = WRONG if choice.status == "answered" else REFUSED
-        verdicts[f"{name}, {HALVES[not is_first]}, {n}"] = RIGHT if label in question.gold else verdict
+        verdicts[f"{name}, {HALVES[not is_first]}, {n}"] = RIGHT if choice.answer in question.gold else verdict
     return verdicts
 
 

@@ -32,9 +32,10 @@ from evidence_assets.benchmarks.declared_benchmarks import (
     user_folders,
 )
 from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
-from evidence_assets.benchmarks.records import question_rows, table_rows
+from evidence_assets.benchmarks.records import table_rows
 from evidence_assets.experiment.evidence.question_concepts import VERSION
 from evidence_assets.experiment.evidence.sources import build_subgraphs, source_inputs
+from evidence_assets.experiment.question_rows import question_rows
 from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import key_for_model

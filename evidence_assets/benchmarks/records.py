@@ -1,21 +1,19 @@
-"""Records that the readers of benchmarks yield, and their conversion to rows of ``questions`` and ``tables``."""
+"""Records that the readers of benchmarks yield, and rows of ``tables``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from evidence_assets.benchmarks.line_streams import Row
-from evidence_assets.graphs.merge import prefixed_node_id
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id, shard_of
+from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.questions import option_labels
 from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
-from evidence_assets.text.negation import asks_for_exception
 
 Task = Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search"]
 TASKS: tuple[Task, ...] = ("mcqa", "verification", "table_qa", "kgqa", "skb_search")
-_COPIED_FIELDS = ("question_id", "benchmark", "source_id", "split", "task", "text", "table_id")
 ASKED_BENCHMARK = "asked"
 """Benchmark of the questions that are asked one by one."""
 CLAIM_LABELS = ("SUPPORTS", "REFUTES", NOT_ENOUGH_INFORMATION)
@@ -77,13 +75,6 @@ class QuestionRecord:
         return option_labels(self.task, self.options)
 
 
-def option_labels(task: str, options: tuple[str, ...] | list[str]) -> tuple[str, ...]:
-    """Labels of a question's options: letters, or the options themselves for a claim."""
-    if task == "verification":
-        return tuple(options)
-    return tuple(chr(ord("A") + i) for i in range(len(options)))
-
-
 @dataclass(frozen=True)
 class Table:
     """A table as read: the header may be empty, rows may be ragged."""
@@ -106,40 +97,6 @@ class Document:
     text: str
     source: str
     """Its file, relative to the corpus folder."""
-
-
-def question_rows(
-    questions: Iterable[QuestionRecord], split: str, shard: int, shards: int, graph: str = ""
-) -> list[dict[str, Any]]:
-    """Rows of the split's questions in one shard; a stable hash of the id decides the shard.
-
-    Gold nodes get the prefix of ``graph``; see ``graphs.merge``. Questions whose answer is not known have no ``gold``.
-    """
-    return [
-        {
-            **{name: getattr(q, name) for name in _COPIED_FIELDS},
-            "options": list(q.options),
-            "gold": _gold_of(q, graph) if q.is_graded else None,
-            "gold_aliases": [list(aliases) for aliases in q.aliases],
-            "gold_evidence": [asdict(g) for g in q.gold_evidence],
-            "topic_entities": list(q.topic_entities),
-            "negated": _is_negated(q),
-        }
-        for q in questions
-        if q.split == split and shard_of(q.question_id, shards) == shard
-    ]
-
-
-def _gold_of(question: QuestionRecord, graph: str) -> list[str]:
-    is_search = question.task == "skb_search" and graph
-    return [prefixed_node_id(graph, gold) for gold in question.gold] if is_search else list(question.gold)
-
-
-def _is_negated(question: QuestionRecord) -> bool:
-    """The benchmark's annotation; without one, a rule on the words of a question with options."""
-    if question.negated is not None:
-        return question.negated
-    return question.task in ("mcqa", "table_qa") and bool(question.options) and asks_for_exception(question.text)
 
 
 def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:

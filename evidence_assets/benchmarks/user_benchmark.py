@@ -27,12 +27,12 @@ from evidence_assets.benchmarks.records import (
     QuestionRecord,
     Table,
     UniqueIds,
-    option_labels,
     require_items,
 )
 from evidence_assets.benchmarks.records import build_question as checked_question
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import require_file
+from evidence_assets.reasoning.questions import option_labels
 
 QUESTION_FIELDS = (
     "source_id split task text options gold table_id topic_entities gold_evidence negated aliases answerable"

@@ -15,11 +15,11 @@ from evidence_assets.benchmarks.records import (
     QuestionRecord,
     Table,
     Task,
-    question_rows,
     table_content_id,
     table_rows,
 )
 from evidence_assets.experiment.evidence.sources import build_subgraphs
+from evidence_assets.experiment.question_rows import question_rows
 from evidence_assets.experiment.solvers import TABLE_SOLVER
 from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
 from evidence_assets.experiment.stored_rows import PredictionRow, typed_rows

@@ -14,7 +14,6 @@ from evidence_assets.experiment.answers.one_call import OneCallAnswerer
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import Answerer
 from evidence_assets.experiment.answers.short_answers import ShortAnswerer
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.methods import (
     AnsweringMethod,
     AnySelectionMethod,
@@ -28,6 +27,7 @@ from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import PromptVersion
 from evidence_assets.reasoning.prompted_solver import PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import SHORT_ANSWER
 from evidence_assets.reasoning.tasks import Solver
 

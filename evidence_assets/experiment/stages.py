@@ -20,9 +20,10 @@ from evidence_assets.experiment.answers.chains import (
     ids_used_by_answers,
 )
 from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
-from evidence_assets.experiment.evidence.selection import NoEvidence, Question, build_questions, evidence_rows
+from evidence_assets.experiment.evidence.selection import NoEvidence, evidence_rows
 from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
 from evidence_assets.experiment.methods import AnyMethod, SelectionMethod, StagesMethod, combine_models
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
@@ -34,6 +35,7 @@ from evidence_assets.experiment.variant_plan import VariantPlan
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.questions import Question
 
 ComputeStage = Callable[[VariantPlan, StageContext], StageOutput]
 FAILED_SHARE_LIMIT = 0.05

@@ -9,7 +9,6 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
 from evidence_assets.explorer.evidence_view import SOURCE_COLUMNS, EvidenceView, Grid, build_grid, texts_by_cell
 from evidence_assets.explorer.pages import shorten
@@ -18,6 +17,7 @@ from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.row_locations import id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.confidence import RAW_SHARE
+from evidence_assets.reasoning.questions import option_labels
 from evidence_assets.reasoning.statements import TEXT_KINDS
 
 MAX_ALTERNATIVES = 5

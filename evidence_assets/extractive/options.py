@@ -14,17 +14,9 @@ from evidence_assets.extractive.spans.passages import Passage, split_passages
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import encode_ends
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.statements import TEXT_KINDS, YES_NO_MAYBE, Statement, is_yes_no_maybe, split_statements
-from evidence_assets.reasoning.tasks import (
-    Chain,
-    ChainStep,
-    Choice,
-    ChooseAnswer,
-    EvidenceItem,
-    ExplainOption,
-    Failure,
-    are_names,
-)
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.text.negation import asks_for_exception, is_denial
 from evidence_assets.text.words import stems
 
@@ -138,8 +130,9 @@ def _label_probabilities(
 
 def choose_yes_no_maybe(task: ChooseAnswer, support: Mapping[str, float]) -> Choice:
     """The most probable label; supported if its probability is at least ``min_label_share``."""
-    weights = {label: math.log(max(support[label], 1e-6)) for label in task.labels}
-    answer = max(task.labels, key=lambda label: weights[label])
+    labels = task.question.labels
+    weights = {label: math.log(max(support[label], 1e-6)) for label in labels}
+    answer = max(labels, key=lambda label: weights[label])
     if support[answer] < WEIGHTS.min_label_share:
         return Choice(answer, (), "insufficient", weights=weights)
     return Choice(answer, (answer,), "answered", weights=weights)
@@ -181,7 +174,7 @@ class ExtractiveSolver:
             self.encoder,
             [
                 *map(_question_and_option, tasks),
-                *(task.question for task in tasks),
+                *(task.question.text for task in tasks),
                 *(s.text for group in statement_lists for s in group),
             ],
         )
@@ -190,9 +183,9 @@ class ExtractiveSolver:
         results: list[Chain | Failure] = []
         for task, statements in zip(tasks, statement_lists, strict=True):
             if is_yes_no_maybe(task.option):
-                cosines = {s: float(vectors[s.text] @ vectors[task.question]) for s in statements}
+                cosines = {s: float(vectors[s.text] @ vectors[task.question.text]) for s in statements}
                 results.append(explain_yes_no_maybe(task, cosines, documents))
-            elif task.names and _has_texts(task.evidence):
+            elif task.question.has_names and _has_texts(task.evidence):
                 results.append(_quote_mention(task, self.encoder))
             else:
                 results.append(_quote_nearest(task, statements, vectors))
@@ -201,17 +194,18 @@ class ExtractiveSolver:
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """The option with the largest weight; with the smallest if the question asks for the exception."""
         vectors = encode_ends(
-            self.encoder, [text for t in tasks if not _has_relevant_text(t) for text in (t.question, *t.options)]
+            self.encoder,
+            [text for t in tasks if not _has_relevant_text(t) for text in (t.question.text, *t.question.options)],
         )
         return [self._choice(task, vectors) for task in tasks]
 
     def _choice(self, task: ChooseAnswer, vectors: Mapping[str, FloatArray]) -> Choice:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
-        if all(map(is_yes_no_maybe, task.options)):
+        if all(map(is_yes_no_maybe, task.question.options)):
             return choose_yes_no_maybe(task, support)
-        is_exception = task.negated or asks_for_exception(task.question)
+        is_exception = _asks_for_exception(task.question)
         weights = self._weights(task, support, vectors, is_exception=is_exception)
-        answer = max(task.labels, key=lambda label: weights[label])
+        answer = max(task.question.labels, key=lambda label: weights[label])
         judge = _judge_exception if is_exception else _judge_answer
         supported, status = judge(task, answer, support)
         return Choice(answer, supported, status, weights=weights)
@@ -219,19 +213,20 @@ class ExtractiveSolver:
     def _weights(
         self, task: ChooseAnswer, support: Mapping[str, float], vectors: Mapping[str, FloatArray], *, is_exception: bool
     ) -> dict[str, float]:
+        question = task.question
         has_text = _has_relevant_text(task)
-        has_names = are_names(task.options)
+        has_names = question.has_names
         counts_length = not is_exception and not _has_clear_lead(support)
-        unsupported_share = sum(support[label] == 0 for label in task.labels) / len(task.labels)
+        unsupported_share = sum(support[label] == 0 for label in question.labels) / len(question.labels)
         weights = {}
-        for label, option in zip(task.labels, task.options, strict=True):
+        for label, option in question.hypotheses:
             if has_text and has_names:
                 weight = WEIGHTS.log_support_weight * math.log(support[label] + WEIGHTS.log_support_offset)
             elif has_text:
                 weight = WEIGHTS.statement_weight * support[label]
                 weight += WEIGHTS.length_weight * length_feature(option) if counts_length else 0.0
             else:
-                cosine = float(vectors[task.question] @ vectors[option])
+                cosine = float(vectors[question.text] @ vectors[option])
                 weight = WEIGHTS.association_weight * cosine + WEIGHTS.fact_weight * unsupported_share * support[label]
             weights[label] = -weight if is_exception else weight
         return weights
@@ -240,7 +235,7 @@ class ExtractiveSolver:
 def _judge_answer(task: ChooseAnswer, answer: str, support: Mapping[str, float]) -> tuple[tuple[str, ...], str]:
     """The options with the best support, and whether the answer is one of them and ahead."""
     threshold = max(_min_support(task), max(support.values()) - WEIGHTS.min_lead)
-    supported = tuple(label for label in task.labels if support[label] >= threshold)
+    supported = tuple(label for label in task.question.labels if support[label] >= threshold)
     lead = support[answer] - max((value for label, value in support.items() if label != answer), default=0)
     return supported, _status(answer in supported, lead)
 
@@ -249,14 +244,14 @@ def _judge_exception(task: ChooseAnswer, answer: str, support: Mapping[str, floa
     """The options that the evidence supports, and whether these are all but the exception."""
     others = {label: value for label, value in support.items() if label != answer}
     min_support = _min_support(task)
-    supported = tuple(label for label in task.labels if others.get(label, 0) >= min_support)
+    supported = tuple(label for label in task.question.labels if others.get(label, 0) >= min_support)
     lead = min(others.values(), default=0) - support[answer]
     return supported, _status(0 < len(others) == len(supported), lead)
 
 
 def _min_support(task: ChooseAnswer) -> float:
     """Minimum support of a supported option; that of names in texts is measured by :func:`_quote_mention`."""
-    has_mentions = are_names(task.options) and any(map(_has_texts, task.evidence.values()))
+    has_mentions = task.question.has_names and any(map(_has_texts, task.evidence.values()))
     return WEIGHTS.min_mention_support if has_mentions else WEIGHTS.min_support_cosine
 
 
@@ -272,7 +267,11 @@ def length_feature(option: str) -> float:
 
 
 def _question_and_option(task: ExplainOption) -> str:
-    return f"{task.question} {task.option}"
+    return f"{task.question.text} {task.option}"
+
+
+def _asks_for_exception(question: Question) -> bool:
+    return question.negated or asks_for_exception(question.text)
 
 
 def _has_clear_lead(support: Mapping[str, float]) -> bool:
@@ -304,7 +303,7 @@ def _quote_mention(task: ExplainOption, encoder: Encoder) -> Chain:
     Its support is the expected token F1 of the option with the span that answers the question, plus a share of the
     best weight of a passage that mentions the option (:func:`_find_mentions`).
     """
-    question = task.question
+    question = task.question.text
     words = set(stems(task.option))
     words = words.difference(stems(question)) or words
     passages = _rank_passages(task, encoder)
@@ -325,15 +324,16 @@ def _quote_mention(task: ExplainOption, encoder: Encoder) -> Chain:
 def _rank_passages(task: ExplainOption, encoder: Encoder) -> list[Passage]:
     """The sentences of the texts, those of the texts most similar to the question first."""
     texts = [item for item in task.evidence if item.kind in TEXT_KINDS]
-    vectors = encode_ends(encoder, [task.question, *(item.text for item in texts)])
-    return split_passages(sorted(texts, key=lambda item: -float(vectors[item.text] @ vectors[task.question])))
+    question = task.question.text
+    vectors = encode_ends(encoder, [question, *(item.text for item in texts)])
+    return split_passages(sorted(texts, key=lambda item: -float(vectors[item.text] @ vectors[question])))
 
 
 def _find_option_spans(
     task: ExplainOption, words: set[str], passages: Sequence[Passage], encoder: Encoder
 ) -> list[_Mention]:
     """Spans with words of the option; the weight is their probability times their token F1 with the option."""
-    candidates = find_spans(task.question, passages, encoder)
+    candidates = find_spans(task.question.text, passages, encoder)
     probabilities = load_span_weights().probabilities(candidates)
     gains = [
         _Mention(candidate.passage, float(probability) * span_f1(task.option, candidate.text))
@@ -387,9 +387,8 @@ class TopScoreSolver:
         return [self._choice(task) for task in tasks]
 
     def _choice(self, task: ChooseAnswer) -> Choice:
-        scores = {
-            label: max((i.score for i in task.evidence.get(label, ())), default=-math.inf) for label in task.labels
-        }
+        labels = task.question.labels
+        scores = {label: max((i.score for i in task.evidence.get(label, ())), default=-math.inf) for label in labels}
         known_scores = [score for score in scores.values() if score > -math.inf]
         if not known_scores:
             return Choice(None, (), "insufficient")
@@ -397,8 +396,8 @@ class TopScoreSolver:
         span = (max(known_scores) - min(known_scores)) or 1.0
         # An option without evidence ranks last, and first as an exception.
         weights = {label: max(-1.0, (score - lowest) / span) for label, score in scores.items()}
-        if task.negated or asks_for_exception(task.question):
+        if _asks_for_exception(task.question):
             weights = {label: -weight for label, weight in weights.items()}
-        answer = max(task.labels, key=lambda label: weights[label])
-        best_labels = tuple(label for label in task.labels if weights[answer] - weights[label] <= TIE_MARGIN)
+        answer = max(labels, key=lambda label: weights[label])
+        best_labels = tuple(label for label in labels if weights[answer] - weights[label] <= TIE_MARGIN)
         return Choice(answer, best_labels, "answered" if len(best_labels) == 1 else "ambiguous", weights=weights)

@@ -116,7 +116,7 @@ class ExtractiveShortAnswers:
         return [self._answer(task) for task in tasks]
 
     def _answer(self, task: ShortTask) -> ShortAnswer:
-        if is_denial(_FAILURE.sub("", task.question)):
+        if is_denial(_FAILURE.sub("", task.question.text)):
             return NO_ANSWER
         if not any(fact.sourced for fact in task.facts):
             return self._answer_by_span(task) if task.texts else NO_ANSWER
@@ -124,7 +124,7 @@ class ExtractiveShortAnswers:
         return self._confirm_by_text(task, answer) if task.texts and answer.supported else answer
 
     def _answer_by_span(self, task: ShortTask) -> ShortAnswer:
-        choice = find_answer(task.question, split_passages(task.texts), self._encoder, self._weights)
+        choice = find_answer(task.question.text, split_passages(task.texts), self._encoder, self._weights)
         if choice is None:
             return NO_ANSWER
         answer = choice.candidate.text
@@ -138,7 +138,7 @@ class ExtractiveShortAnswers:
             return NO_ANSWER
         reading = readings[0]
         best = reading[0]
-        if not task.texts and not _is_sufficient(best, task.question):
+        if not task.texts and not _is_sufficient(best, task.question.text):
             return NO_ANSWER
         next_weight = readings[1][0].weight if len(readings) > 1 else 0.0
         supported = tuple(dict.fromkeys(rated.path.end for rated in reading))
@@ -149,7 +149,7 @@ class ExtractiveShortAnswers:
 
     def _rank_readings(self, task: ShortTask) -> list[list[_RatedPath]]:
         """The readings of the question by weight, each with its paths by weight."""
-        question = task.question
+        question = task.question.text
         paths = _find_paths(task)
         path_texts = [text for path in paths for text in (path.text, path.relations, path.mask_start(question))]
         vectors = encode_ends(self._encoder, [question, *path_texts])
@@ -165,8 +165,9 @@ class ExtractiveShortAnswers:
     def _confirm_by_text(self, task: ShortTask, fact_answer: ShortAnswer) -> ShortAnswer:
         """The first supported answer of the facts that the most similar statement names."""
         statements = [statement for item in task.texts for statement in split_statements(item)]
-        vectors = encode_ends(self._encoder, [task.question, *(statement.text for statement in statements)])
-        cosines = {s: float(vectors[task.question] @ vectors[s.text]) for s in statements}
+        question = task.question.text
+        vectors = encode_ends(self._encoder, [question, *(statement.text for statement in statements)])
+        cosines = {s: float(vectors[question] @ vectors[s.text]) for s in statements}
         nearest = max(cosines, key=lambda s: cosines[s], default=None)
         if nearest is None or cosines[nearest] < THRESHOLDS.min_text_cosine:
             return NO_ANSWER
@@ -190,7 +191,7 @@ def _find_paths(task: ShortTask) -> list[_Path]:
     """All paths of one or two sourced facts that start in the question and end outside it."""
     facts = [fact for fact in task.facts if fact.sourced]
     names = sorted({name for fact in facts for name in (fact.head, fact.tail)})
-    spans = EntityLinker(names).find_spans(task.question)
+    spans = EntityLinker(names).find_spans(task.question.text)
     question_names = {names[node] for span in spans for node in span.link.nodes}
     paths = []
     for start in sorted(question_names):

@@ -30,15 +30,7 @@ from evidence_assets.reasoning.tasks import (
     ExplainOption,
     Failure,
 )
-from evidence_assets.reasoning.templates import (
-    PACKAGED,
-    Prompts,
-    Template,
-    fence,
-    fenced_question,
-    is_claim,
-    negation_field,
-)
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence, fenced_question, negation_field
 
 VERSION = "8"
 """Raise it whenever equal replies may be parsed differently."""
@@ -64,17 +56,17 @@ def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request
     """Request the chain that links a question to one option; evidence is numbered from 1."""
     if is_table_task(task):
         return table_prompts.explain_request(task, prompts)
-    kind = "label of the claim" if is_claim(task) else "proposed answer"
+    kind = "label of the claim" if task.question.is_claim else "proposed answer"
     evidence = [fence(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
     return prompts.customize(EXPLAIN).request(
         EXPLAIN_TOKENS,
         (),
         EXPLAIN_SCHEMA,
-        question=fenced_question(task),
+        question=fenced_question(task.question),
         answer=fence(kind, task.option),
         evidence="\n\n".join(evidence),
         none="" if evidence else "none",
-        negated=negation_field(task),
+        negated=negation_field(task.question),
     )
 
 
@@ -84,24 +76,22 @@ def choose_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
         return table_prompts.choose_request(task, prompts)
     cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
     evidence = _number_evidence(task.evidence, cited if task.chains else None)
-    answers = (
-        []
-        if is_claim(task)
-        else [fence(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)]
-    )
+    question = task.question
+    options = [] if question.is_claim else question.hypotheses
+    answers = [fence(f"answer {label}", option) for label, option in options]
     blocks = {number: fence(f"evidence {number}", item.text) for item, number in evidence.values()}
     chains = [fence(f"reasoning towards {chain.hypothesis}", _numbered_steps(chain, evidence)) for chain in task.chains]
-    insufficient = "" if is_claim(task) or INSUFFICIENT in task.labels else INSUFFICIENT
-    names = (*task.labels, *filter(None, [insufficient]))
+    insufficient = "" if question.is_claim or INSUFFICIENT in question.labels else INSUFFICIENT
+    names = (*question.labels, *filter(None, [insufficient]))
     template = CHOOSE if task.chains or blocks else CHOOSE_CLOSED
     return prompts.customize(template).request(
         CHOOSE_TOKENS,
         names,
-        question=fenced_question(task),
+        question=fenced_question(task.question),
         answers="\n\n".join(answers),
         evidence="\n\n".join(blocks.values()),
         reasoning="\n\n".join(chains),
-        negated=negation_field(task),
+        negated=negation_field(task.question),
         insufficient=insufficient,
         labels=", ".join(names),
     )
@@ -142,7 +132,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     if len(steps) > MAX_STEPS:
         raise UnusableReply(f"it has {len(steps)} steps, more than {MAX_STEPS}")
     parsed = tuple(_parse_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
-    expected = _script(task.question)
+    expected = _script(task.question.text)
     script = _script(" ".join(step.text for step in parsed))
     if expected and script and expected != script:
         raise UnusableReply(f"it is written in {script.title()} script, the question in {expected.title()}")
@@ -151,13 +141,13 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
 def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
     """Parse the label of a choice; None if the model finds the evidence insufficient."""
-    labels = list(task.labels)
-    options = list(task.options)
-    if task.task != "verification" and INSUFFICIENT not in labels:
+    labels = list(task.question.labels)
+    options = list(task.question.options)
+    if not task.question.is_claim and INSUFFICIENT not in labels:
         labels.append(INSUFFICIENT)
         options.append("the material is insufficient")
     answer = parse_answer(reply, labels, options)
-    return None if answer == INSUFFICIENT and INSUFFICIENT not in task.labels else answer
+    return None if answer == INSUFFICIENT and INSUFFICIENT not in task.question.labels else answer
 
 
 def _parse_step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> ChainStep:
@@ -187,8 +177,8 @@ def build_choice(task: ChooseAnswer, answer: str | None, *, requires_support: bo
         for citation in check_citations(chain, task.evidence.get(chain.hypothesis, ()))
         if citation.verdict == "verified"
     }
-    supported = tuple(label for label in task.labels if label in verified_labels)
-    if requires_support and answer == NOT_ENOUGH_INFORMATION and task.task == "verification":
+    supported = tuple(label for label in task.question.labels if label in verified_labels)
+    if requires_support and answer == NOT_ENOUGH_INFORMATION and task.question.is_claim:
         # "Not enough information" is an answer that needs no citation.
         return Choice(answer, (answer,), "insufficient")
     is_unsupported = requires_support and bool(task.chains) and any(task.evidence.values()) and not supported

@@ -24,15 +24,7 @@ from evidence_assets.reasoning.tasks import (
     ExplainOption,
     Omission,
 )
-from evidence_assets.reasoning.templates import (
-    PACKAGED,
-    Prompts,
-    Template,
-    fence,
-    fenced_options,
-    fenced_question,
-    is_claim,
-)
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence, fenced_options, fenced_question
 
 CHAIN = Template.load(__package__, "published_chain", "question answer evidence")
 CHOICE = Template.load(__package__, "published_choice", "question answers chains labels")
@@ -97,7 +89,7 @@ def chain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the chain from a question to one option; texts and triples share one numbering."""
     return prompts.customize(CHAIN).request(
         EXPLAIN_TOKENS,
-        question=fenced_question(task),
+        question=fenced_question(task.question),
         answer=fence("proposed answer", task.option),
         evidence=fence("evidence", _numbered_evidence("E", task.evidence) or "none"),
     )
@@ -113,15 +105,15 @@ def choice_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     ]
     return prompts.customize(CHOICE).request(
         EXPLAIN_TOKENS,
-        question=fenced_question(task),
-        answers=fenced_options(task),
+        question=fenced_question(task.question),
+        answers=fenced_options(task.question),
         chains="\n\n".join(chains),
-        labels=" or ".join(task.labels),
+        labels=" or ".join(task.question.labels),
     )
 
 
 def _parse_option(reply: str, task: ChooseAnswer) -> Choice:
-    return build_choice(task, parse_answer(reply, task.labels, task.options))
+    return build_choice(task, parse_answer(reply, task.question.labels, task.question.options))
 
 
 def _parse_choice(reply: str, task: ChooseAnswer) -> Choice:
@@ -135,10 +127,10 @@ def case_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the explanation of one label or option from the collapsed table, which may be a caption only."""
     return prompts.customize(CASE).request(
         EXPLAIN_TOKENS,
-        question=fenced_question(task),
+        question=fenced_question(task.question),
         table=fenced_table(task.evidence, with_ids=False),
-        claim="claim" if is_claim(task) else "",
-        option="" if is_claim(task) else fence("option", task.option),
+        claim="claim" if task.question.is_claim else "",
+        option="" if task.question.is_claim else fence("option", task.option),
         **stance_fields(task),
     )
 
@@ -147,33 +139,37 @@ def verdict_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request exactly one label from the collapsed table and the explanations."""
     fields = _verdict_fields(task)
     bare = "" if fields["cases"] else "bare"
-    if is_claim(task):
-        labels = ", ".join(reversed(task.labels))  # chapter 3 ends with NOT ENOUGH INFORMATION, REFUTES, SUPPORTS
+    if task.question.is_claim:
+        # Chapter 3 ends with NOT ENOUGH INFORMATION, REFUTES, SUPPORTS.
+        labels = ", ".join(reversed(task.question.labels))
         template = prompts.customize(CLAIM_VERDICT)
-        return template.request(VERDICT_TOKENS, task.labels, **fields, bare=bare, labels=labels)
+        return template.request(VERDICT_TOKENS, task.question.labels, **fields, bare=bare, labels=labels)
     template = prompts.customize(VERDICT)
-    labels = ", ".join(task.labels)
+    labels = ", ".join(task.question.labels)
     return template.request(
-        VERDICT_TOKENS, task.labels, **fields, bare=bare, options=fenced_options(task), labels=labels
+        VERDICT_TOKENS, task.question.labels, **fields, bare=bare, options=fenced_options(task.question), labels=labels
     )
 
 
 def several_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request all options that the table supports; exactly one label of a claim."""
-    if is_claim(task):
+    if task.question.is_claim:
         return verdict_request(task, prompts)
     return prompts.customize(SEVERAL).request(
-        VERDICT_TOKENS, **_verdict_fields(task), options=fenced_options(task), labels=", ".join(task.labels)
+        VERDICT_TOKENS,
+        **_verdict_fields(task),
+        options=fenced_options(task.question),
+        labels=", ".join(task.question.labels),
     )
 
 
 def _verdict_fields(task: ChooseAnswer) -> dict[str, str]:
     """Claim or question, table, and explanations in the order of the labels."""
     items = {item.evidence_id: item for group in task.evidence.values() for item in group}
-    chains = sorted(task.chains, key=lambda c: (*task.labels, c.hypothesis).index(c.hypothesis))
+    chains = sorted(task.chains, key=lambda c: (*task.question.labels, c.hypothesis).index(c.hypothesis))
     cases = [fence(f"explanation {c.hypothesis}", "\n".join(s.text for s in c.steps)) for c in chains]
     return {
-        "question": fenced_question(task),
+        "question": fenced_question(task.question),
         "table": fenced_table(tuple(items.values()), with_ids=False),
         "cases": "\n\n".join(cases),
     }
@@ -184,7 +180,7 @@ def parse_verdict(reply: str, task: ChooseAnswer) -> Choice:
     try:
         return _parse_option(reply, task)
     except UnusableReply:
-        labels = () if is_claim(task) else parse_answers(reply, task.labels, task.options)
+        labels = () if task.question.is_claim else parse_answers(reply, task.question.labels, task.question.options)
         if len(labels) < 2:
             raise
         return replace(build_choice(task, labels[0]), status="ambiguous", supported=labels)
@@ -198,11 +194,11 @@ def passages_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request
     passages = task.facts
     return prompts.customize(PASSAGES).request(
         EXPLAIN_TOKENS,
-        question=fenced_question(task),
-        answers=fenced_options(task),
+        question=fenced_question(task.question),
+        answers=fenced_options(task.question),
         passages=fence("passages", _numbered_evidence("Passage ", passages)) if passages else "",
         none="" if passages else "none",
-        labels=" or ".join(task.labels),
+        labels=" or ".join(task.question.labels),
     )
 
 
@@ -219,7 +215,7 @@ def parse_answer_and_explanation(reply: str, task: ChooseAnswer) -> tuple[Choice
         answer_text = explanation
     answer: str | None
     try:
-        answer = parse_answer(answer_text, task.labels, task.options)
+        answer = parse_answer(answer_text, task.question.labels, task.question.options)
     except UnusableReply:
         if not INSUFFICIENT_EVIDENCE.search(answer_text):
             raise
@@ -234,10 +230,10 @@ def parse_answer_and_explanation(reply: str, task: ChooseAnswer) -> tuple[Choice
 def question_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     return prompts.customize(QUESTION).request(
         VERDICT_TOKENS,
-        task.labels,
-        question=fenced_question(task),
-        answers=fenced_options(task),
-        labels=", ".join(task.labels),
+        task.question.labels,
+        question=fenced_question(task.question),
+        answers=fenced_options(task.question),
+        labels=", ".join(task.question.labels),
     )
 
 

@@ -15,6 +15,7 @@ from evidence_assets.models.protocols import NamedModel, Request
 from evidence_assets.models.span_reader import MAX_SPAN_TOKENS, WINDOW_OVERLAP, Span
 from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
@@ -44,7 +45,7 @@ class ShortFact:
 class ShortTask:
     """A question to answer in a few words, with facts and texts by rank."""
 
-    question: str
+    question: Question
     facts: tuple[ShortFact, ...]
     texts: tuple[EvidenceItem, ...] = ()
 
@@ -77,7 +78,7 @@ _FROM_TEXTS = Template.load(__package__, "short_answer_from_texts", "texts facts
 def answer_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
     """Request a short answer from facts, if any, or from texts."""
     fact_lines = "".join(f"\n({fact.head}, {fact.relation}, {fact.tail})" for fact in task.facts)
-    question = json.dumps(task.question, ensure_ascii=False)
+    question = json.dumps(task.question.text, ensure_ascii=False)
     if task.texts:
         text_lines = "".join(f"\n{json.dumps(item.text, ensure_ascii=False)}" for item in task.texts)
         return prompts.customize(_FROM_TEXTS).request(64, texts=text_lines, facts=fact_lines, question=question)
@@ -161,7 +162,7 @@ class SpanAnswers:
         lines = list(_lines(task))
         text = "\n".join(line for _, line, _ in lines)
         try:
-            span = self._reader.read(task.question, text)
+            span = self._reader.read(task.question.text, text)
         except ValueError as error:
             return Failure(str(error))
         answer = text[span.start : span.end].strip() if span else ""

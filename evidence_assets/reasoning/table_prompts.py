@@ -29,7 +29,6 @@ from evidence_assets.reasoning.templates import (
     fence,
     fenced_options,
     fenced_question,
-    is_claim,
     negation_field,
 )
 
@@ -48,16 +47,16 @@ _STEP = re.compile(r"^(?:[*_#]*\s*(?:step\s+)?\d+\s*[.):][*_]*|[-*•])\s+", re.
 
 def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
     """Whether a task is a claim or table question with cells, rows or columns as evidence."""
-    return task.task in TABLE_TASKS and any(item.kind in TABLE_CELL_KINDS for item in _task_evidence(task))
+    return task.question.task in TABLE_TASKS and any(item.kind in TABLE_CELL_KINDS for item in _task_evidence(task))
 
 
 def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the explanation of one label or option."""
     return prompts.customize(EXPLAIN).request(
         EXPLAIN_TOKENS,
-        question=fenced_question(task),
+        question=fenced_question(task.question),
         table=fenced_table(_task_evidence(task)),
-        option="" if is_claim(task) else fence(f"option {task.hypothesis}", task.option),
+        option="" if task.question.is_claim else fence(f"option {task.hypothesis}", task.option),
         **stance_fields(task),
     )
 
@@ -70,20 +69,20 @@ def choose_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
         cases.append(fence(f"case for {chain.hypothesis}", "\n".join(steps) or "Nothing in the table leads here."))
     return prompts.customize(CHOOSE).request(
         CHOOSE_TOKENS,
-        task.labels,
-        question=fenced_question(task),
-        options=fenced_options(task),
+        task.question.labels,
+        question=fenced_question(task.question),
+        options=fenced_options(task.question),
         table=fenced_table(_task_evidence(task)),
         cases="\n\n".join(cases),
         bare="" if cases else "bare",
-        negated=negation_field(task),
-        labels=", ".join(task.labels),
+        negated=negation_field(task.question),
+        labels=", ".join(task.question.labels),
     )
 
 
 def stance_fields(task: ExplainOption) -> dict[str, str]:
     """Template fields for the label of a claim: the field of its hypothesis is set, the others are empty."""
-    stance = STANCES[task.hypothesis] if is_claim(task) else ""
+    stance = STANCES[task.hypothesis] if task.question.is_claim else ""
     return {field: field if field == stance else "" for field in STANCES.values()}
 
 

@@ -12,7 +12,7 @@ from functools import cached_property, reduce
 from typing import Literal, Protocol
 
 from evidence_assets.lake.ids import content_id
-from evidence_assets.text.words import is_name_or_number
+from evidence_assets.reasoning.questions import Question
 
 NOT_ENOUGH_INFORMATION = "NOT ENOUGH INFORMATION"
 """Label of a claim that the evidence does not settle."""
@@ -56,35 +56,29 @@ class ChainStep:
 class ExplainOption:
     """Write the chain that links a question to one option (or a claim to one label), assuming that it is correct."""
 
-    question: str
+    question: Question
     hypothesis: str
     """Label of the option, such as ``B``."""
-    option: str
-    """Its text."""
     evidence: tuple[EvidenceItem, ...]
-    task: str = "mcqa"
-    negated: bool = False
-    names: bool = False
-    """Whether most options of the question are names or numbers."""
+
+    @cached_property
+    def option(self) -> str:
+        """Text of the option."""
+        return dict(self.question.hypotheses)[self.hypothesis]
 
     @property
     def input_hash(self) -> str:
         """Hash of the chain's inputs, without scores, so that a changed score does not recompute it."""
         return content_id(
             "explain",
-            self.task,
-            self.question,
+            self.question.task,
+            self.question.text,
             self.hypothesis,
             self.option,
-            self.negated,
+            self.question.negated,
             [(e.kind, e.source_id, e.locator, e.text) for e in self.evidence],
-            *(["names"] if self.names else []),
+            *(["names"] if self.question.has_names else []),
         )
-
-
-def are_names(options: Sequence[str]) -> bool:
-    """Whether most options are names or numbers."""
-    return sum(map(is_name_or_number, options)) > len(options) / 2
 
 
 @dataclass(frozen=True)
@@ -146,14 +140,10 @@ class Chain:
 class ChooseAnswer:
     """Compare the chains of all options and select one option."""
 
-    question: str
-    labels: tuple[str, ...]
-    options: tuple[str, ...]
+    question: Question
     chains: tuple[Chain, ...]
     evidence: dict[str, tuple[EvidenceItem, ...]] = field(default_factory=dict)
     """Evidence per label."""
-    task: str = "mcqa"
-    negated: bool = False
 
     @property
     def facts(self) -> tuple[EvidenceItem, ...]:

@@ -19,7 +19,7 @@ from string import Template as Fields
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.tasks import ChooseAnswer, ExplainOption
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.text.spelling import did_you_mean
 
 _CONDITION = re.compile(r"\?(\w+) ")
@@ -161,22 +161,17 @@ def fence(name: str, text: str) -> str:
     return f"<<< {name} {code}\n{text}\n>>> {code}"
 
 
-def is_claim(task: ExplainOption | ChooseAnswer) -> bool:
-    """Whether the task verifies a claim; the options of a claim are its labels."""
-    return task.task == "verification"
-
-
-def fenced_question(task: ExplainOption | ChooseAnswer) -> str:
+def fenced_question(question: Question) -> str:
     """The question or claim, fenced."""
-    return fence("claim" if is_claim(task) else "question", task.question)
+    return fence("claim" if question.is_claim else "question", question.text)
 
 
-def fenced_options(task: ChooseAnswer) -> str:
+def fenced_options(question: Question) -> str:
     """The options as a fenced, lettered list; empty for claims."""
-    lines = (f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
-    return "" if is_claim(task) else fence("options", "\n".join(lines))
+    lines = (f"{label}) {option}" for label, option in question.hypotheses)
+    return "" if question.is_claim else fence("options", "\n".join(lines))
 
 
-def negation_field(task: ExplainOption | ChooseAnswer) -> str:
+def negation_field(question: Question) -> str:
     """Template field for questions that ask for the exception; empty for others."""
-    return "negated" if task.negated else ""
+    return "negated" if question.negated else ""

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.experiment.evidence.selection import build_questions
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import impact, trace
 from evidence_assets.lake.store import Lake

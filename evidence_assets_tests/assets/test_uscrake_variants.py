@@ -8,8 +8,8 @@ import pytest
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as every_benchmark
-from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.experiment.evidence.sources import missing_source_reason, source_inputs
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.variants import Variant, variants_of

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
-from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table, question_rows
+from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table
 from evidence_assets.benchmarks.user_benchmark import read_questions, read_table_file, read_tables
+from evidence_assets.experiment.question_rows import question_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.benchmarks.official.contract import json_lines
 

@@ -12,6 +12,7 @@ from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.prompted_solver import EXPLAIN_TASK
 from evidence_assets.reasoning.tasks import EvidenceItem, ExplainOption
 from evidence_assets.reasoning.templates import PACKAGED
+from evidence_assets_tests.reasoning.small_questions import make_question
 
 
 def run(*arguments: str) -> str:
@@ -31,7 +32,7 @@ def test_published_parts_come_after_the_passages_that_ask_for_them() -> None:
 def test_shown_parts_are_the_prompt_that_is_sent() -> None:
     prompts = {each["prompt"]: each["parts"] for each in json.loads(run("ugat", "--variant", "mcqa/ugat", "--json"))}
     assert list(prompts) == ["explain", "choose", "choose_closed"]
-    task = ExplainOption("Why?", "A", "rain", (EvidenceItem("e", "chunk", "c", "0:4", "Rain."),))
+    task = ExplainOption(make_question("Why?", "rain"), "A", (EvidenceItem("e", "chunk", "c", "0:4", "Rain."),))
     request: Request = EXPLAIN_TASK.build_request(task, PACKAGED)
     for part in prompts["explain"]:
         beginning = part["text"].partition("$")[0]

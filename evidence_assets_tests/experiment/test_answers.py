@@ -10,12 +10,12 @@ from evidence_assets.experiment.answers.chains import chain_rows, citation_rows,
 from evidence_assets.experiment.answers.one_call import OneCallAnswerer
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.experiment.stages import check_failed_share, check_incomplete_share
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.published_prompts import STYLES
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -51,7 +51,7 @@ class CountingSolver:
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         choices: list[Choice | Failure] = []
         for task in tasks:
-            sign = -1 if task.negated else 1
+            sign = -1 if task.question.negated else 1
             ranking = sorted(task.chains, key=lambda c: (-sign * (c.support or 0), c.hypothesis))
             has_lead = ranking[0].support != ranking[1].support
             choices.append(

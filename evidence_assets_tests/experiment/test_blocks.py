@@ -9,9 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, evidence_rows
+from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence, evidence_rows
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.questions import Question
 
 QUESTIONS = [Question(f"q{i:03d}", "b", "mcqa", "Which?", ("x", "y")) for i in range(60)]
 ASSET, PARTITION = "evidence/mcqa/slow", "b|0"

@@ -9,13 +9,13 @@ import pytest
 from evidence_assets.experiment.answers.chains import answer_citation_rows
 from evidence_assets.experiment.answers.predictions import prediction_rows
 from evidence_assets.experiment.answers.short_answers import PreparationProblems, ShortAnswerer
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
 from evidence_assets.lake.lineage import edge
 from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import PromptedShortAnswers
 from evidence_assets.reasoning.tasks import Omission
 from evidence_assets_tests.lake_rows import as_stored, prediction, question

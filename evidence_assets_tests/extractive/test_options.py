@@ -12,8 +12,9 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import CachingEncoder
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.statements import split_statements
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, are_names
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets_tests.conftest import SMALL_SAMPLE
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import load_minilm
 
 QUESTION = "Which illness is metformin meant to help with?"
@@ -43,15 +44,14 @@ def answer(
     evidence: tuple[EvidenceItem, ...] = rows(*TEXTS),
     negated: bool = False,
 ) -> tuple[list[Chain], Choice]:
-    labels = LABELS[: len(options)]
-    pairs = zip(labels, options, strict=True)
-    tasks = [ExplainOption(question, *pair, evidence, "mcqa", negated, are_names(options)) for pair in pairs]
-    results = solver.explain(tasks)
+    question_and_options = make_question(question, *options, negated=negated)
+    results = solver.explain(
+        [ExplainOption(question_and_options, label, evidence) for label in question_and_options.labels]
+    )
     chains = [each for each in results if isinstance(each, Chain)]
     assert len(chains) == len(options)
-    evidence_by_label = dict.fromkeys(labels, evidence)
     (choice,) = solver.choose(
-        [ChooseAnswer(question, labels, options, tuple(chains), evidence_by_label, negated=negated)]
+        [ChooseAnswer(question_and_options, tuple(chains), dict.fromkeys(question_and_options.labels, evidence))]
     )
     assert isinstance(choice, Choice)
     return chains, choice
@@ -88,7 +88,7 @@ def test_support_is_the_maximum_cosine_and_weights_add_the_length(solver: Extrac
 
 def test_a_negated_statement_supports_only_a_negated_option(solver: ExtractiveSolver) -> None:
     def support(option: str, *texts: str) -> float:
-        (chain,) = solver.explain([ExplainOption(QUESTION, "C", option, rows(*texts))])
+        (chain,) = solver.explain([ExplainOption(make_question(QUESTION, option), "A", rows(*texts))])
         assert isinstance(chain, Chain) and chain.support is not None
         return chain.support
 
@@ -157,9 +157,10 @@ def test_a_path_of_few_options_decides(solver: ExtractiveSolver) -> None:
     path = rows("malaria mosquito is a vector for malaria; artemether may treat malaria", kind="path")
     question, options = "What could be prescribed for the illness that mosquitoes spread?", ("artemether", "insulin")
     evidence = {"A": path, "B": ()}
-    tasks = [ExplainOption(question, each, option, evidence[each]) for each, option in zip("AB", options, strict=True)]
+    question_and_options = make_question(question, *options)
+    tasks = [ExplainOption(question_and_options, label, evidence[label]) for label in question_and_options.labels]
     chains = tuple(chain for chain in solver.explain(tasks) if isinstance(chain, Chain))
-    (choice,) = solver.choose([ChooseAnswer(question, ("A", "B"), options, chains, evidence)])
+    (choice,) = solver.choose([ChooseAnswer(question_and_options, chains, evidence)])
     assert isinstance(choice, Choice) and choice.answer == "A" and chains[0].steps[0].cited == ("e0",)
     (vectors,) = (solver.encoder.encode_sentences([question, *options]),)
     cosines = vectors[1:] @ vectors[0]
@@ -196,11 +197,12 @@ OTHER = "There was no effect of the diet on milk yield. Cows did not change weig
 def answer_trial(*texts: str, documents: dict[str, str] | None = None) -> tuple[list[Chain], Choice]:
     items = tuple(EvidenceItem(f"e{n}", "chunk", f"c{n}", "", text) for n, text in enumerate(texts))
     solver = ExtractiveSolver(load_minilm(), documents=lambda chunks: documents or {})
-    tasks = [ExplainOption(TRIAL, label, option, items) for label, option in zip("ABC", MAYBE, strict=True)]
+    question = make_question(TRIAL, *MAYBE)
+    tasks = [ExplainOption(question, label, items) for label in question.labels]
     chains = [chain for chain in solver.explain(tasks) if isinstance(chain, Chain)]
     for chain in chains:
         assert {citation.verdict for citation in check_citations(chain, items)} <= {"verified"}
-    (choice,) = solver.choose([ChooseAnswer(TRIAL, ("A", "B", "C"), MAYBE, tuple(chains))])
+    (choice,) = solver.choose([ChooseAnswer(question, tuple(chains))])
     assert isinstance(choice, Choice)
     return chains, choice
 

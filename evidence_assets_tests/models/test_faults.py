@@ -31,13 +31,12 @@ from evidence_assets_tests.models.servers import (
     short_pauses,
 )
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
+from evidence_assets_tests.reasoning.small_questions import make_question
 
 STEP = "the step fails"
 ROW = "one failed row"
-QUESTION = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), ())
-EXPLAIN = ExplainOption(
-    "What treats pain?", "A", "aspirin", (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
-)
+QUESTION = ChooseAnswer(make_question("What treats pain?", "aspirin", "gold"), ())
+EXPLAIN = ExplainOption(QUESTION.question, "A", (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),))
 RUSSIAN_STEP = '{"steps": [{"text": "Аспирин помогает от головной боли", "evidence": [1], "quotes": []}]}'
 
 

@@ -18,13 +18,13 @@ from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import complete
 from evidence_assets_tests.models.tiny import make_causal
+from evidence_assets_tests.reasoning.small_questions import make_question
 
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
-EXPLAIN = ExplainOption("What treats pain?", "A", "aspirin", EVIDENCE)
+QUESTION = make_question("What treats pain?", "aspirin", "gold")
+EXPLAIN = ExplainOption(QUESTION, "A", EVIDENCE)
 CHOOSE = ChooseAnswer(
-    "What treats pain?",
-    ("A", "B"),
-    ("aspirin", "gold"),
+    QUESTION,
     (Chain("A", (ChainStep("It treats pain.", ("e1",), ("may treat pain",)),)), Chain("B", ())),
     {"A": EVIDENCE, "B": EVIDENCE},
 )

@@ -18,6 +18,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, complete, strict_faults
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import CompletionStore
 
 REQUESTS = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
@@ -72,7 +73,7 @@ def test_a_model_without_replies_by_schema_is_asked_without(
 
 
 def test_failed_step_resumes_from_the_cache(server: FaultyServer) -> None:
-    tasks = [ChooseAnswer(f"question {number}", ("A", "B"), ("x", "y"), ()) for number in range(8)]
+    tasks = [ChooseAnswer(make_question(f"question {number}", "x", "y"), ()) for number in range(8)]
     server.plan, server.default_behaviour = [""] * 5, "500"
     cache = CompletionStore()
     with pytest.raises(ModelUnavailable):

@@ -27,6 +27,7 @@ from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, E
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
+from evidence_assets_tests.reasoning.small_questions import make_question
 
 FOLDER = Path(__file__).parent / "replies"
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
@@ -40,8 +41,8 @@ def _texts(*texts: str) -> tuple[EvidenceItem, ...]:
 
 
 def _question(text: str, *options: str, passages: tuple[EvidenceItem, ...] = (), chains: bool = False) -> ChooseAnswer:
-    labels = tuple("ABCDEF"[: len(options)])
-    return ChooseAnswer(text, labels, options, tuple(Chain(label, ()) for label in labels if chains), {"A": passages})
+    question = make_question(text, *options)
+    return ChooseAnswer(question, tuple(Chain(label, ()) for label in question.labels if chains), {"A": passages})
 
 
 _PLACES = {"r0c0": "Lake", "r0c1": "Depth", "r1c0": "Como", "r1c1": "425", "r2c0": "Garda", "r2c1": "346"}
@@ -55,25 +56,23 @@ _DRUGS = _texts(
 _FACTS = (ShortFact("1", "Australia", "capital", "Canberra", "Canberra is the capital of Australia"),)
 _CAPITAL = _texts("Canberra has been the capital of Australia since 1913.")
 _LAKES = ("Lake Como", "Lake Garda", "Lake Maggiore", "Lake Orta")
+_CLAIM = make_question("Como is deeper than Garda.", *LABELS, task="verification")
+_CAPITAL_QUESTION = make_question("What is the capital of Australia?")
 QUESTIONS: dict[str, Any] = {
     "lakes": _question("Which lake is the deepest?", *_LAKES),
-    "claim": ChooseAnswer(
-        "Como is deeper than Garda.", LABELS, LABELS, (), dict.fromkeys(LABELS, _CELLS), "verification"
-    ),
+    "claim": ChooseAnswer(_CLAIM, (), dict.fromkeys(LABELS, _CELLS)),
     "depth": ChooseAnswer(
-        "Which lake is 346 m deep?", ("A", "B"), ("Como", "Garda"), (), dict.fromkeys("AB", _CELLS), "table_qa"
+        make_question("Which lake is 346 m deep?", "Como", "Garda", task="table_qa"), (), dict.fromkeys("AB", _CELLS)
     ),
-    "table claim": ExplainOption("Como is deeper than Garda.", "SUPPORTS", "SUPPORTS", _CELLS, "verification"),
+    "table claim": ExplainOption(_CLAIM, "SUPPORTS", _CELLS),
     "aspirin": ExplainOption(
-        "Which drug eases pain and thins the blood?",
+        make_question("Which drug eases pain and thins the blood?", "aspirin"),
         "A",
-        "aspirin",
         _texts("Aspirin may treat pain.", "Aspirin inhibits platelets.", "Paracetamol may treat fever."),
     ),
     "chain": ExplainOption(
-        "Which vitamin do only foods from animals contain?",
+        make_question("Which vitamin do only foods from animals contain?", "Vitamin C", "Vitamin B12"),
         "B",
-        "Vitamin B12",
         _texts("Meat has vitamin B12.", "Plants have none.", "Vitamin A is in liver.", "Cereals are fortified."),
     ),
     "vitamins": _question(
@@ -92,9 +91,9 @@ QUESTIONS: dict[str, Any] = {
     "entities": NamesTask("What is the money of Switzerland called?", "entities"),
     "relations": NamesTask("What is the money of Switzerland called?", "relations"),
     "tower": TriplesTask("Who designed the tower on the Champ de Mars?", ("Eiffel Tower",), ("designed by",)),
-    "facts": ShortTask("What is the capital of Australia?", _FACTS),
-    "texts": ShortTask("What is the capital of Australia?", (), _CAPITAL),
-    "year": ShortTask("Since when has Canberra been the capital of Australia?", (), _CAPITAL),
+    "facts": ShortTask(_CAPITAL_QUESTION, _FACTS),
+    "texts": ShortTask(_CAPITAL_QUESTION, (), _CAPITAL),
+    "year": ShortTask(make_question("Since when has Canberra been the capital of Australia?"), (), _CAPITAL),
     "gout drug": (
         "Which drugs that target TNF treat gout?",
         Schema(("drug", "disease", "gene/protein"), ("treats", "targets")),

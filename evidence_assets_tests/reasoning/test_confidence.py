@@ -19,12 +19,13 @@ from evidence_assets.reasoning.confidence import (
     packaged_fits,
 )
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem
+from evidence_assets_tests.reasoning.small_questions import make_question
 
 
 def test_signals_are_what_the_prediction_knows() -> None:
     fact = EvidenceItem("e1", "chunk", "s1", "0:4", "fact 1")
     steps = ChainStep("so", ("e1",), ("fact 1",)), ChainStep("and", ("e1",), ("fact 9",))
-    task = ChooseAnswer("What?", ("A", "B"), ("x", "y"), (Chain("A", steps, 0.8),), {"A": (fact,)})
+    task = ChooseAnswer(make_question("What?", "x", "y"), (Chain("A", steps, 0.8),), {"A": (fact,)})
     signals = choice_signals(task, Choice("A", ("A",), "answered"), {"A": 0.6, "B": 0.4})
     assert signals == pytest.approx({"share": math.log(1.5), "verified": 0.5, "answered": 1.0}, abs=1e-6)
     assert choice_signals(task, Choice("B", (), "insufficient"), {}) == {"answered": 0.0, "verified": 0.0}

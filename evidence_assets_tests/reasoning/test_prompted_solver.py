@@ -12,13 +12,15 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, completion_key, repair_request
 from evidence_assets.reasoning.prompted_solver import PromptedSolver, choose_request, explain_request
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
 
 EVIDENCE = (
     EvidenceItem("e1", "chunk", "d1", "0:22", "Aspirin may treat pain."),
     EvidenceItem("e2", "triple", "g", "e7", "aspirin is an ingredient of cold remedies"),
 )
-EXPLAIN = ExplainOption("What treats pain?", "A", "aspirin", EVIDENCE)
+QUESTION = make_question("What treats pain?", "aspirin", "gold")
+EXPLAIN = ExplainOption(QUESTION, "A", EVIDENCE)
 CHAINS = (
     Chain(
         "A",
@@ -26,7 +28,7 @@ CHAINS = (
     ),
     Chain("B", (ChainStep("Gold shines.", ("e9",)),)),
 )
-CHOOSE = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), CHAINS, {"A": EVIDENCE, "B": EVIDENCE})
+CHOOSE = ChooseAnswer(QUESTION, CHAINS, {"A": EVIDENCE, "B": EVIDENCE})
 
 
 def steps(*rows: tuple[str, list[int], list[str]]) -> str:
@@ -71,7 +73,7 @@ def test_repair_shows_the_reason_and_the_reply() -> None:
 
 
 def test_order_cache_and_duplicates() -> None:
-    tasks = [dataclasses.replace(CHOOSE, question=f"Q{number % 3}?", chains=(), evidence={}) for number in range(7)]
+    tasks = [ChooseAnswer(dataclasses.replace(QUESTION, text=f"Q{number % 3}?"), ()) for number in range(7)]
     progress: list[tuple[int, int]] = []
     cache, generator = CompletionStore(), ScriptedGenerator(lambda request: "AB"["Q1?" in request.user])
     solver = PromptedSolver(
@@ -120,7 +122,7 @@ def test_data_stays_within_its_fence(text: str) -> None:
     hostile = (*EVIDENCE, EvidenceItem("x", "chunk", "evil", "0", text))
     for request in (
         explain_request(dataclasses.replace(EXPLAIN, evidence=hostile)),
-        explain_request(dataclasses.replace(EXPLAIN, question=text)),
+        explain_request(dataclasses.replace(EXPLAIN, question=dataclasses.replace(QUESTION, text=text))),
         choose_request(dataclasses.replace(CHOOSE, chains=(), evidence={"A": hostile})),
         choose_request(dataclasses.replace(CHOOSE, chains=(Chain("A", (ChainStep(text, ("e1",)),)),))),
         repair_request(choose_request(CHOOSE), "it names no option", text),
@@ -135,7 +137,7 @@ def test_data_stays_within_its_fence(text: str) -> None:
 def test_no_text_can_close_its_fence(text: str) -> None:
     user = explain_request(dataclasses.replace(EXPLAIN, evidence=(EvidenceItem("x", "chunk", "d", "0", text),))).user
     (code,) = set(re.findall(r"^<<< evidence 1 ([0-9a-f]{12})$", user, flags=re.MULTILINE)[:1])
-    assert code not in text and user.count(f">>> {code}") == 1 + (text == EXPLAIN.question) + (text == EXPLAIN.option)
+    assert code not in text and user.count(f">>> {code}") == 1 + (text == QUESTION.text) + (text == EXPLAIN.option)
 
 
 def common_start(one: str, other: str) -> str:
@@ -143,5 +145,5 @@ def common_start(one: str, other: str) -> str:
 
 
 def test_explanations_from_the_same_evidence_share_a_prefix() -> None:
-    first, second = (explain_request(dataclasses.replace(EXPLAIN, hypothesis=h, option=o)) for h, o in ("Aa", "Bb"))
+    first, second = (explain_request(dataclasses.replace(EXPLAIN, hypothesis=label)) for label in "AB")
     assert EVIDENCE[-1].text in common_start(first.user, second.user)

@@ -28,6 +28,7 @@ from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
 from evidence_assets.systems.kbloom.statement_judge import JUDGE
 from evidence_assets_tests.models.servers import strict_faults
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
 
@@ -38,6 +39,9 @@ CELLS = tuple(
     for place, text in {"r0c0": "Drug", "r0c1": "Price", "r1c0": "aspirin", "r1c1": "2"}.items()
 )
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
+ANIMALS = make_question(QUESTION, "ant", "bee")
+CLAIM = make_question(QUESTION, *LABELS, task="verification")
+NUMBERS = make_question(QUESTION, "1", "2", task="table_qa")
 
 
 @dataclass(frozen=True)
@@ -54,30 +58,28 @@ TRIPLET = make_reply("?d", {"d": "drug"}, ("?d", "treats", "gout"))
 CHAINS = (Chain("A", ()), Chain("B", ()))
 EXAMPLES = {
     "explain": Example(
-        ExplainOption(QUESTION, "A", "aspirin", EVIDENCE),
+        ExplainOption(ANIMALS, "A", EVIDENCE),
         (STEPS, f"```json\n{STEPS}\n```", '{"steps": []}', STEPS + " I hope this helps."),
         ("It treats pain.", "[]", '{"steps": [{"text": ""}]}', '{"steps": [{"text": "So.", "quotes": [1]}]}'),
     ),
     "choose": Example(
-        ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), CHAINS, {"A": EVIDENCE}),
+        ChooseAnswer(ANIMALS, CHAINS, {"A": EVIDENCE}),
         ("A", "The answer is (B).", "INSUFFICIENT"),
         ("C", "A or B", "I cannot say."),
     ),
     "explain/claim": Example(
-        ExplainOption(QUESTION, "REFUTES", "REFUTES", CELLS, "verification"),
+        ExplainOption(CLAIM, "REFUTES", CELLS),
         ('1. [r1c1] "2" is little.\n2. So it is false.',),
         ("1. [r9c9] says so.",),
     ),
     "choose/claim": Example(
-        ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),
+        ChooseAnswer(CLAIM, CHAINS, dict.fromkeys(LABELS, CELLS)),
         ("NOT ENOUGH INFORMATION", "refutes.", '"Supports"', "NEI", "The claim is supported."),
         ("SUPPORTS or REFUTES", "The table does not support the claim."),
     ),
-    "choose/option": Example(
-        ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), (), dict.fromkeys("AB", CELLS), "table_qa"), ("B", "(b)"), ("E",)
-    ),
+    "choose/option": Example(ChooseAnswer(NUMBERS, (), dict.fromkeys("AB", CELLS)), ("B", "(b)"), ("E",)),
     "short_answer": Example(
-        ShortTask(QUESTION, (ShortFact("e1", "web", "made by", "spider", "web made by spider"),)),
+        ShortTask(make_question(QUESTION), (ShortFact("e1", "web", "made by", "spider", "web made by spider"),)),
         ("A spider", "N/A"),
         (),
     ),
@@ -103,35 +105,29 @@ EXAMPLES = {
         ("1.1", "-0.2", "high", "10", "nan", "٠.٥", "0.٥", "850 %"),
     ),
     "published_chain": Example(
-        ExplainOption(QUESTION, "A", "aspirin", EVIDENCE),
+        ExplainOption(ANIMALS, "A", EVIDENCE),
         ("1) It eases pain [E1].\n2) So it may be meant [E7].", "It eases pain."),
         (),
     ),
     "published_choice": Example(
-        ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), CHAINS, {"A": EVIDENCE}),
+        ChooseAnswer(ANIMALS, CHAINS, {"A": EVIDENCE}),
         ("Chain A holds together, B does not.\nAnswer: A", "Answer: (B)"),
         ("Answer: C", "Both are fine.", "Answer: insufficient"),
     ),
-    "published_case": Example(
-        ExplainOption(QUESTION, "REFUTES", "REFUTES", CELLS, "verification"), ("The price is 2, and not 3.",), ()
-    ),
+    "published_case": Example(ExplainOption(CLAIM, "REFUTES", CELLS), ("The price is 2, and not 3.",), ()),
     "published_verdict": Example(
-        ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),
+        ChooseAnswer(CLAIM, CHAINS, dict.fromkeys(LABELS, CELLS)),
         ("NOT ENOUGH INFORMATION", "refutes.", "REFUTES\n\nThe table does not support the claim."),
         ("SUPPORTS or REFUTES",),
     ),
     "published_verdict/option": Example(
-        ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), CHAINS, dict.fromkeys("AB", CELLS), "table_qa"),
-        ("B", "A, B"),
-        ("E", "neither"),
+        ChooseAnswer(NUMBERS, CHAINS, dict.fromkeys("AB", CELLS)), ("B", "A, B"), ("E", "neither")
     ),
     "published_verdict_several": Example(
-        ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), CHAINS, dict.fromkeys("AB", CELLS), "table_qa"),
-        ("B, A", "A"),
-        ("E", "none of them"),
+        ChooseAnswer(NUMBERS, CHAINS, dict.fromkeys("AB", CELLS)), ("B, A", "A"), ("E", "none of them")
     ),
     "published_answer": Example(
-        ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), (), {"A": EVIDENCE, "B": ()}),
+        ChooseAnswer(ANIMALS, (), {"A": EVIDENCE, "B": ()}),
         (
             "Answer: A\nExplanation: [Passage 1] says so.",
             "**Answer:** insufficient\n**Explanation:** No passage tells.",
@@ -140,9 +136,7 @@ EXAMPLES = {
         ),
         ("Answer: C\nExplanation: It is so.", "I'm sorry, but I can't help with that."),
     ),
-    "published_question": Example(
-        ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), ()), ("A", "(B)"), ("C", "insufficient")
-    ),
+    "published_question": Example(ChooseAnswer(ANIMALS, ()), ("A", "(B)"), ("C", "insufficient")),
     "triplets": Example(
         (QUESTION, Schema(("drug",), ("treats",))),
         (TRIPLET, f"```json\n{TRIPLET}\n```\n"),

@@ -16,6 +16,7 @@ from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSol
 from evidence_assets.reasoning.published_prompts import STYLES, parse_answer_and_explanation
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import Prompts
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.reasoning.test_prompted_tasks import CELLS, LABELS
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
 
@@ -24,11 +25,12 @@ EVIDENCE = (
     EvidenceItem("e2", "path", "g", "+1", "gold is a metal"),
 )
 UNFOUNDED = (Chain("A", (ChainStep("It cures all.", ("e1",), ("cures all",)),)), Chain("B", ()))
-CHOOSE = ChooseAnswer(
-    "What treats pain?", ("A", "B"), ("aspirin", "gold"), UNFOUNDED, {"A": EVIDENCE[:1], "B": EVIDENCE[1:]}
-)
+QUESTION = make_question("What treats pain?", "aspirin", "gold")
+CHOOSE = ChooseAnswer(QUESTION, UNFOUNDED, {"A": EVIDENCE[:1], "B": EVIDENCE[1:]})
 CASES = tuple(Chain(label, (ChainStep(f"Because {label}."),)) for label in LABELS)
-CLAIM = ChooseAnswer("Aspirin costs 2.", LABELS, LABELS, CASES, dict.fromkeys(LABELS, CELLS), "verification")
+CLAIM = ChooseAnswer(
+    make_question("Aspirin costs 2.", *LABELS, task="verification"), CASES, dict.fromkeys(LABELS, CELLS)
+)
 
 
 def in_order(text: str, *parts: str) -> bool:
@@ -49,7 +51,7 @@ def test_the_model_selects_the_answer_regardless_of_its_citations(style: str, ta
 
 
 def test_chains_are_prose_from_numbered_evidence_and_compared_without_it() -> None:
-    explain = ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE)
+    explain = ExplainOption(QUESTION, "A", EVIDENCE)
     request = published_prompts.chain_request(explain)
     assert in_order(request.user, "What treats pain?", "aspirin", "[E1] Aspirin may", "[E2] gold is", "Reasoning:")
     assert not request.json_schema and not request.choices
@@ -67,8 +69,7 @@ def test_chains_are_prose_from_numbered_evidence_and_compared_without_it() -> No
 
 def test_a_claim_is_explained_for_each_label_before_one_verdict() -> None:
     texts = {
-        label: published_prompts.case_request(ExplainOption(CLAIM.question, label, label, CELLS, "verification")).user
-        for label in LABELS
+        label: published_prompts.case_request(ExplainOption(CLAIM.question, label, CELLS)).user for label in LABELS
     }
     assert len(set(texts.values())) == 3
     assert all(in_order(text, "Aspirin costs 2.", "Drug | Price\naspirin | 2") for text in texts.values())
@@ -85,12 +86,9 @@ def test_a_claim_is_explained_for_each_label_before_one_verdict() -> None:
 
 
 TABLE_QUESTION = ChooseAnswer(
-    "Which is a drug?",
-    ("A", "B"),
-    ("aspirin", "gold"),
+    make_question("Which is a drug?", "aspirin", "gold", task="table_qa"),
     tuple(Chain(label, (ChainStep(f"For {label}."),)) for label in "BA"),
     dict.fromkeys("AB", CELLS),
-    "table_qa",
 )
 
 
@@ -138,7 +136,7 @@ def test_a_published_prompt_has_every_printed_part_in_order(name: str) -> None:
 
 
 def test_a_chain_explains_whether_the_option_is_right_and_does_not_argue_for_it() -> None:
-    request = published_prompts.chain_request(ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE))
+    request = published_prompts.chain_request(ExplainOption(QUESTION, "A", EVIDENCE))
     assert "whether" in request.system and "towards" not in request.system + request.user
 
 
@@ -149,11 +147,12 @@ def test_every_published_prompt_names_its_passages() -> None:
 
 
 def test_published_prompts_have_no_hint_for_questions_that_ask_for_an_exception() -> None:
-    negated = dataclasses.replace(CHOOSE, negated=True)
+    exception = dataclasses.replace(QUESTION, negated=True)
+    negated = dataclasses.replace(CHOOSE, question=exception)
     assert DEFAULT_STYLE.choose and DEFAULT_STYLE.choose.build_request(negated, Prompts()).user.count("NOT fit") == 1
-    explain = ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE)
+    explain = ExplainOption(QUESTION, "A", EVIDENCE)
     chain, question = published_prompts.chain_request, published_prompts.question_request
-    assert chain(dataclasses.replace(explain, negated=True)) == chain(explain)
+    assert chain(dataclasses.replace(explain, question=exception)) == chain(explain)
     assert question(negated) == question(CHOOSE)
 
 
@@ -181,9 +180,9 @@ def test_answer_and_explanation_come_from_one_call_with_all_passages() -> None:
 def test_a_truncated_explanation_is_kept_and_marked(style: str) -> None:
     generator, cache = ScriptedGenerator("Pain is treated [E1], and so", "length"), CompletionStore()
     solver = PromptedSolver(LanguageModel(generator, cache), STYLES[style])
-    task = ExplainOption(CLAIM.question, "REFUTES", "REFUTES", CELLS, "verification")
+    task = ExplainOption(CLAIM.question, "REFUTES", CELLS)
     if style == "chains":
-        task = ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE)
+        task = ExplainOption(QUESTION, "A", EVIDENCE)
     (chain,) = solver.explain([task])
     assert isinstance(chain, Chain) and chain.steps[0].text == "Pain is treated [E1], and so"
     assert [(each.kind, each.part) for each in chain.omissions] == [("cut", "end")]
@@ -203,7 +202,7 @@ def test_a_truncated_explanation_after_the_answer_is_kept() -> None:
 def test_a_table_without_cells_is_judged_by_its_caption() -> None:
     caption = (EvidenceItem("c", "caption", "t", "caption", "Prices of drugs"),)
     for evidence in (caption, ()):
-        explain = ExplainOption(CLAIM.question, "REFUTES", "REFUTES", evidence, "verification")
+        explain = ExplainOption(CLAIM.question, "REFUTES", evidence)
         verdict = dataclasses.replace(CLAIM, evidence=dict.fromkeys(LABELS, evidence))
         for request in (published_prompts.case_request(explain), published_prompts.verdict_request(verdict)):
             assert "Aspirin costs 2." in request.user

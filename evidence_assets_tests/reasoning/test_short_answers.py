@@ -18,6 +18,7 @@ from evidence_assets.reasoning.short_answers import (
     parse_short_answer,
 )
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
 
 
@@ -25,6 +26,7 @@ def fact(number: int, head: str, relation: str, tail: str, sourced: bool = True)
     return ShortFact(f"e{number}", head, relation, tail, f"{head} {relation} {tail}", sourced)
 
 
+WEB = make_question("What is a web made by?")
 FACTS = (
     fact(1, "web", "made by", "spider"),
     fact(2, "spider", "skilled at", "spinning"),
@@ -34,7 +36,7 @@ FACTS = (
 
 
 def solve(question: str, *facts: ShortFact) -> ShortAnswer:
-    answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask(question, facts)])[0]
+    answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask(make_question(question), facts)])[0]
     assert isinstance(answer, ShortAnswer)
     return answer
 
@@ -94,7 +96,7 @@ def test_two_readings_with_equal_weight_are_ambiguous() -> None:
 def test_with_a_text_only_an_end_that_it_names_is_an_answer() -> None:
     def answer_with_text(text: str) -> ShortAnswer:
         texts = (EvidenceItem("t1", "sentence", "doc", "0:99", text),)
-        answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask("What is a web made by?", FACTS, texts)])[0]
+        answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask(WEB, FACTS, texts)])[0]
         assert isinstance(answer, ShortAnswer)
         return answer
 
@@ -107,7 +109,7 @@ def test_with_a_text_only_an_end_that_it_names_is_an_answer() -> None:
 
 def prompted(reply: Callable[[Request], str], *facts: ShortFact) -> tuple[ShortAnswer | Failure, ScriptedGenerator]:
     generator = ScriptedGenerator(reply)
-    task = ShortTask("What is a web made by?", facts)
+    task = ShortTask(WEB, facts)
     return PromptedShortAnswers(LanguageModel(generator)).answer([task])[0], generator
 
 
@@ -125,7 +127,7 @@ def test_a_model_gets_the_facts_and_unsourced_answers_are_unsupported() -> None:
 def test_only_n_a_means_no_answer() -> None:
     assert [parse_short_answer(reply) for reply in ("N/A", "n/a.", "NA")] == [None] * 3
     assert parse_short_answer("Na is sodium") == "Na is sodium"
-    assert "Facts" not in answer_request(ShortTask("Who?", ())).user
+    assert "Facts" not in answer_request(ShortTask(make_question("Who?"), ())).user
 
 
 RECALLED_FACTS = (
@@ -151,7 +153,7 @@ class WordReader:
 
 
 def read_answer(question: str, task: ShortTask | None = None) -> ShortAnswer | Failure:
-    return SpanAnswers(WordReader()).answer([task or ShortTask(question, RECALLED_FACTS, (CAT,))])[0]
+    return SpanAnswers(WordReader()).answer([task or ShortTask(make_question(question), RECALLED_FACTS, (CAT,))])[0]
 
 
 def test_the_fact_with_the_span_is_the_evidence() -> None:
@@ -164,10 +166,14 @@ def test_the_fact_with_the_span_is_the_evidence() -> None:
 
 
 def test_a_span_over_two_facts_uses_both() -> None:
-    result = read_answer("find all", ShortTask("find all", RECALLED_FACTS))
+    result = read_answer("find all", ShortTask(make_question("find all"), RECALLED_FACTS))
     assert isinstance(result, ShortAnswer) and result.evidence_ids == ("e1", "e2")
 
 
 def test_without_a_span_there_is_no_answer() -> None:
-    assert read_answer("find dog") == read_answer("", ShortTask("find spider", ())) == ShortAnswer(None, "insufficient")
+    assert (
+        read_answer("find dog")
+        == read_answer("", ShortTask(make_question("find spider"), ()))
+        == ShortAnswer(None, "insufficient")
+    )
     assert read_answer("too long") == Failure("the question is too long")

@@ -13,6 +13,7 @@ from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import VERSION, PromptedSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, load_minilm, scripted_solver
 
 TRANSCRIPT = Path(__file__).with_name("prompted_transcript.txt")
@@ -41,14 +42,10 @@ class SolverContract:
         raise NotImplementedError
 
     def tasks(self, options: tuple[str, ...] | None = None) -> tuple[list[ExplainOption], ChooseAnswer]:
-        options = options or self.options
-        labels = tuple("ABCDE"[: len(options)])
-        explain = [
-            ExplainOption(self.question, label, option, self.evidence_of(option), self.task)
-            for label, option in zip(labels, options, strict=True)
-        ]
-        evidence = {each.hypothesis: each.evidence for each in explain}
-        return explain, ChooseAnswer(self.question, labels, options, (), evidence, self.task)
+        question = make_question(self.question, *(options or self.options), task=self.task)
+        evidence = {label: self.evidence_of(option) for label, option in question.hypotheses}
+        explain = [ExplainOption(question, label, items) for label, items in evidence.items()]
+        return explain, ChooseAnswer(question, (), evidence)
 
     def evidence_of(self, option: str) -> tuple[EvidenceItem, ...]:
         return self.evidence
@@ -57,7 +54,7 @@ class SolverContract:
         explain, choose = self.tasks(options)
         solver = self.solver()
         chains = [chain for chain in solver.explain(explain) if isinstance(chain, Chain)]
-        assert [chain.hypothesis for chain in chains] == list(choose.labels), "one chain a task, in order"
+        assert [chain.hypothesis for chain in chains] == list(choose.question.labels), "one chain a task, in order"
         (choice,) = solver.choose([dataclasses.replace(choose, chains=tuple(chains))])
         assert isinstance(choice, Choice)
         return chains, choice
@@ -122,7 +119,7 @@ class TestTopScore(SolverContract):
             label: () if score is None else (EvidenceItem(label, "chunk", "s", "", "t", score),)
             for label, score in zip("ABC", scores, strict=True)
         }
-        (choice,) = TopScoreSolver().choose([ChooseAnswer(question, ("A", "B", "C"), ("a", "b", "c"), (), evidence)])
+        (choice,) = TopScoreSolver().choose([ChooseAnswer(make_question(question, "a", "b", "c"), (), evidence)])
         assert isinstance(choice, Choice)
         assert (choice.answer, choice.supported, choice.status) == expected
 

@@ -7,19 +7,18 @@ from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.table_prompts import is_table_task, parse_steps, table_text
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.reasoning.test_prompted_solver import CHOOSE, EXPLAIN
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
 EVIDENCE = tuple(EvidenceItem(f"e{r}{c}", "cell", "lakes", f"r{r}c{c}", text) for (r, c), text in CELLS.items())
-CLAIM = ExplainOption("Como is deeper than Garda.", "SUPPORTS", "SUPPORTS", EVIDENCE, "verification")
-OPTION = ExplainOption("Which is deeper?", "B", "Garda", EVIDENCE, "table_qa")
+CLAIM = ExplainOption(make_question("Como is deeper than Garda.", *LABELS, task="verification"), "SUPPORTS", EVIDENCE)
+OPTION = ExplainOption(make_question("Which is deeper?", "Como", "Garda", task="table_qa"), "B", EVIDENCE)
 CASE = Chain("SUPPORTS", (ChainStep('[r1c1] "425" is more than [r2c1] "346".', ("e11", "e21"), ("425", "346")),))
-VERIFY = ChooseAnswer(CLAIM.question, LABELS, LABELS, (CASE,), dict.fromkeys(LABELS, EVIDENCE), "verification")
-CHOICE = ChooseAnswer(
-    OPTION.question, ("A", "B"), ("Como", "Garda"), (), dict.fromkeys("AB", EVIDENCE), "table_qa", negated=True
-)
+VERIFY = ChooseAnswer(CLAIM.question, (CASE,), dict.fromkeys(LABELS, EVIDENCE))
+CHOICE = ChooseAnswer(dataclasses.replace(OPTION.question, negated=True), (), dict.fromkeys("AB", EVIDENCE))
 
 
 def _solver(reply: str) -> tuple[PromptedSolver, ScriptedGenerator]:

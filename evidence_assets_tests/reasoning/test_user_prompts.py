@@ -12,9 +12,10 @@ from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.published_prompts import STYLES
 from evidence_assets.reasoning.tasks import ChooseAnswer
 from evidence_assets.reasoning.templates import Prompts
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, scripted_solver
 
-CHOOSE = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), (), {})
+CHOOSE = ChooseAnswer(make_question("What treats pain?", "aspirin", "gold"), ())
 
 
 def test_user_prompts_are_sent_and_change_the_version(tmp_path: Path) -> None:

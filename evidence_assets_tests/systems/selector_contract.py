@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.experiment.evidence.selection import Question, Selector, build_questions, evidence_rows, is_sourced
+from evidence_assets.experiment.evidence.selection import Selector, evidence_rows, is_sourced
 from evidence_assets.experiment.methods import AnySelectionMethod, SelectionMethod
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.variants import Variant
@@ -22,6 +23,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import KINDS, TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import parse_path_locator
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets_tests.lake_rows import as_stored
 

@@ -15,11 +15,12 @@ from evidence_assets.systems.baselines.recorded_answers import recorded_stages
 from evidence_assets.systems.ugat.system import ClosedBook, Ugat
 from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 from evidence_assets_tests.lake_rows import question
+from evidence_assets_tests.reasoning.small_questions import make_question
 
 
 def test_the_closed_book_reads_question_and_options_alone() -> None:
     evidence = (EvidenceItem("e1", "path", "g", "+1", "Aspirin may treat pain."),)
-    task = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), (), {"A": evidence, "B": ()})
+    task = ChooseAnswer(make_question("What treats pain?", "aspirin", "gold"), (), {"A": evidence, "B": ()})
     style = published_prompts.STYLES[ClosedBook.published_style]
     assert style.choose is not None and style.explain is None and style.answer is None
     request = style.choose.build_request(task, published_prompts.PACKAGED)

@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.answers.short_answers import build_short_task
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.graphs.passages import fact_passages
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import PromptedShortAnswers
 from evidence_assets.systems.a2q.selection import A2Q, NearestTriples, TripleSettings
 from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings

@@ -14,8 +14,9 @@ from typing import Any
 from evidence_assets.benchmarks.dataset_info import ChoiceFields, DatasetInfo, find_dataset
 from evidence_assets.benchmarks.json_streams import json_rows_at, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
-from evidence_assets.benchmarks.records import Document, GoldEvidence, LocatedQuestion, option_labels
+from evidence_assets.benchmarks.records import Document, GoldEvidence, LocatedQuestion
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reasoning.questions import option_labels
 
 OPEN_BOOK_FILE = "Data/Main/openbook.txt"
 

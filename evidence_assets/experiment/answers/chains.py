@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 
 import polars as pl
 
-from evidence_assets.experiment.evidence.selection import Question, sourced_rows
+from evidence_assets.experiment.evidence.selection import sourced_rows
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, USED, WAS_SHOWN, edge
 from evidence_assets.reasoning.citations import Citation, check_citations
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -26,7 +27,6 @@ from evidence_assets.reasoning.tasks import (
     Reasoner,
     ReplyCost,
     Solver,
-    are_names,
 )
 
 LINEAGE_VERSION = "2"
@@ -47,19 +47,15 @@ def option_evidence(items: Items, question_id: str, label: str) -> tuple[Evidenc
     return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
 
 
-def build_explain_task(question: Question, label: str, option: str, items: Items) -> ExplainOption:
+def build_explain_task(question: Question, label: str, items: Items) -> ExplainOption:
     """The explanation of one option from its evidence."""
-    evidence = option_evidence(items, question.question_id, label)
-    names = are_names(question.options)
-    return ExplainOption(question.text, label, option, evidence, question.task, question.negated, names)
+    return ExplainOption(question, label, option_evidence(items, question.question_id, label))
 
 
 def build_choice_task(question: Question, chains: tuple[Chain, ...], items: Items) -> ChooseAnswer:
     """The choice among the options of a question, each with its evidence."""
     evidence = {label: option_evidence(items, question.question_id, label) for label in question.labels}
-    return ChooseAnswer(
-        question.text, question.labels, question.options, chains, evidence, question.task, question.negated
-    )
+    return ChooseAnswer(question, chains, evidence)
 
 
 def compute_chain_id(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
@@ -118,10 +114,10 @@ def chain_rows(
     slots: dict[str, ChainSlot] = {}
     tasks: dict[str, ExplainOption] = {}
     for question in questions:
-        for label, option in question.hypotheses:
+        for label, _ in question.hypotheses:
             slot = ChainSlot(question, selector, solver, label)
             slots[slot.chain_id] = slot
-            tasks[slot.chain_id] = build_explain_task(question, label, option, items)
+            tasks[slot.chain_id] = build_explain_task(question, label, items)
     version = solver.name, solver.version, LINEAGE_VERSION
     inputs = {key: content_id(task.input_hash, *version) for key, task in tasks.items()}
     writer = RowWriter("chains", previous, inputs, "chain_id")

@@ -17,7 +17,6 @@ from evidence_assets.experiment.answers.chains import (
     omissions_of,
 )
 from evidence_assets.experiment.answers.predictions import Answer, UsedRow
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
@@ -25,6 +24,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import choice_signals
 from evidence_assets.reasoning.model_calls import LanguageModel, find_cut
 from evidence_assets.reasoning.prompted_solver import AnswerTask
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Failure
 
 VERSION = "5"
@@ -98,4 +98,5 @@ class OneCallAnswerer:
 
 def _input(task: ChooseAnswer) -> str:
     items = [(i.kind, i.source_id, i.locator, i.text) for i in task.facts]
-    return content_id("once", task.task, task.question, task.labels, task.options, task.negated, items)
+    question = task.question
+    return content_id("once", question.task, question.text, question.labels, question.options, question.negated, items)

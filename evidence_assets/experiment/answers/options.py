@@ -14,11 +14,11 @@ from evidence_assets.experiment.answers.chains import (
     option_evidence,
 )
 from evidence_assets.experiment.answers.predictions import Answer, UsedRow
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import probabilities
 from evidence_assets.experiment.stored_rows import ChainRow, rows_by_question
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import choice_signals
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.table_prompts import TABLE_TASKS
 from evidence_assets.reasoning.tasks import (
     TABLE_CELL_KINDS,

@@ -11,7 +11,6 @@ import polars as pl
 
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import EvidenceRow, PredictionRow, rows_by_question, typed_rows
@@ -26,6 +25,7 @@ from evidence_assets.reasoning.confidence import (
     confidence_family,
     packaged_fits,
 )
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tasks import Omission, Reasoner, ReplyCost
 
 AnswerAgain = Callable[[Mapping[str, frozenset[str]]], Mapping[str, str]]

@@ -9,10 +9,11 @@ import polars as pl
 
 from evidence_assets.experiment.answers.chains import omission_column
 from evidence_assets.experiment.answers.predictions import Answer, as_used_rows, evidence_by_question
-from evidence_assets.experiment.evidence.selection import Question, is_sourced, selection_details
+from evidence_assets.experiment.evidence.selection import is_sourced, selection_details
 from evidence_assets.experiment.stored_rows import EvidenceRow
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import logit
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortFact, ShortTask
 from evidence_assets.reasoning.statements import TEXT_KINDS
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Omission
@@ -39,7 +40,7 @@ def build_short_task(question: Question, rows: Sequence[EvidenceRow]) -> ShortTa
             context = (0.0, str(details.get("title", "")), str(details.get("referent", "")))
             item = (row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"])
             texts.append(EvidenceItem(*item, *context))
-    return ShortTask(question.text, tuple(facts), tuple(texts))
+    return ShortTask(question, tuple(facts), tuple(texts))
 
 
 def _signals(answer: ShortAnswer, task: ShortTask) -> dict[str, float]:

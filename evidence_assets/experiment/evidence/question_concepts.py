@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import LinkRow, SubgraphRow, typed_rows
@@ -21,6 +20,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 from evidence_assets.profiles import GraphPaths
+from evidence_assets.reasoning.questions import Question
 
 VERSION = "5"
 """Bump when equal questions get other links or other subgraphs."""

@@ -1,4 +1,4 @@
-"""Evidence selection: questions, selectors, and the rows and lineage of selected evidence."""
+"""Evidence selection: selectors, and the rows and lineage of selected evidence."""
 
 from __future__ import annotations
 
@@ -10,61 +10,18 @@ from typing import Protocol, cast
 
 import polars as pl
 
-from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
-from evidence_assets.experiment.stored_rows import EvidenceRow, QuestionRow, typed_rows
+from evidence_assets.experiment.stored_rows import EvidenceRow, typed_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
+from evidence_assets.reasoning.questions import Question
 
 QUESTIONS_PER_BATCH = 256
 """Questions per call of a selector."""
 QUESTIONS_PER_GROUP = 16
 """Questions that a selector of a graph encodes and ranks at a time, so that its rows come one group after another."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question without its gold answer, as selectors and reasoners get it."""
-
-    question_id: str
-    benchmark: str
-    task: str
-    text: str
-    options: tuple[str, ...] = ()
-    table_id: str = ""
-    topic_entities: tuple[str, ...] = ()
-    negated: bool = False
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return option_labels(self.task, self.options)
-
-    def query(self, option: str) -> str:
-        return f"{self.text} {option}".strip()
-
-    @property
-    def hypotheses(self) -> list[tuple[str, str]]:
-        """Label and text of each option; one empty label for a question without options."""
-        return list(zip(self.labels, self.options, strict=True)) or [("", "")]
-
-
-def build_questions(questions: pl.DataFrame) -> list[Question]:
-    """Questions of a data frame, without their gold answers."""
-    return [
-        Question(
-            row["question_id"],
-            row["benchmark"],
-            row["task"],
-            row["text"],
-            tuple(row["options"]),
-            row["table_id"] or "",
-            tuple(row["topic_entities"]),
-            row["negated"],
-        )
-        for row in typed_rows(questions.sort("question_id"), QuestionRow)
-    ]
 
 
 @dataclass(frozen=True)

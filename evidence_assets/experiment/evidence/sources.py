@@ -11,7 +11,8 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.records import Table, table_from_row
 from evidence_assets.experiment.evidence.question_concepts import subgraph_rows
-from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector, build_questions
+from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence, Selector
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -21,6 +22,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.models.vectors import cut_to_ends
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval.corpus import IndexedCorpus, index_key, open_corpus
 from evidence_assets.text.words import stems
 

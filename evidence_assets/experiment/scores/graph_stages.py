@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
 from evidence_assets.experiment.stored_rows import EvidenceRow, QuestionRow, SubgraphRow, rows_by_question, typed_rows
+from evidence_assets.reasoning.questions import option_texts
 from evidence_assets.text.words import name_key
 
 VERSION = "3"
@@ -73,9 +73,9 @@ def option_support(question: QuestionRow, rows: Sequence[EvidenceRow]) -> dict[s
 
     Evidence of the whole question supports the option it was searched for, or the options that it names.
     """
-    labels_of_question = option_labels(question["task"], question["options"])
-    normalised = dict(zip(labels_of_question, map(normalise_answer, question["options"]), strict=True))
-    best: dict[str, float | None] = dict.fromkeys(labels_of_question)
+    texts = option_texts(question["task"], question["options"])
+    normalised = {label: normalise_answer(text) for label, text in texts.items()}
+    best: dict[str, float | None] = dict.fromkeys(texts)
     for row in rows:
         labels = {row["option"]}
         if not row["option"]:

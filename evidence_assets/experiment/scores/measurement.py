@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.scores import graph_stages
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.metrics import (
@@ -33,6 +32,7 @@ from evidence_assets.experiment.scores.scoring import (
 )
 from evidence_assets.experiment.stored_rows import PredictionRow, QuestionRow, typed_rows
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.reasoning.questions import option_labels
 
 QUESTION_WORDS = 120
 """Last words of a question that the baseline ``association`` encodes: the encoder reads no more."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.answers.predictions import evidence_by_question
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.selection import is_sourced
@@ -30,6 +29,7 @@ from evidence_assets.experiment.scores.metrics import (
 from evidence_assets.experiment.scores.scoring import evidence_metrics
 from evidence_assets.experiment.stored_rows import EvidenceRow, QuestionRow, typed_rows
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.reasoning.questions import option_texts
 from evidence_assets.reproduction.published_figures import INCLUDED_SUFFIX
 
 
@@ -85,8 +85,7 @@ def _gold_scores(question: QuestionRow, rows: list[EvidenceRow]) -> dict[str, fl
 
 def _accepted_forms(question: QuestionRow) -> list[set[str]]:
     """The normalised forms of each gold answer; of an option, its text."""
-    options = question["options"] or []
-    texts = dict(zip(option_labels(question["task"], options), options, strict=True))
+    texts = option_texts(question["task"], question["options"] or [])
     answers = [texts.get(gold, gold) for gold in question["gold"] or ()]
     aliases = question["gold_aliases"] or [[] for _ in answers]
     return [{normalise_answer(form) for form in (a, *others)} for a, others in zip(answers, aliases, strict=True)]

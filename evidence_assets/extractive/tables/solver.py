@@ -48,10 +48,10 @@ class TableSolver:
 
     def _explain(self, task: ExplainOption) -> Chain:
         view, ids = build_view(task.evidence)
-        if task.task != "verification":
-            chain = questions.explain_option(view, task.question, task.hypothesis, task.option)
+        if not task.question.is_claim:
+            chain = questions.explain_option(view, task.question.text, task.hypothesis, task.option)
             return _cite_evidence(chain, view, ids)
-        chains = {chain.hypothesis: chain for chain in claims.explain_claim(view, task.question)}
+        chains = {chain.hypothesis: chain for chain in claims.explain_claim(view, task.question.text)}
         return _cite_evidence(chains[task.hypothesis], view, ids)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
@@ -59,27 +59,25 @@ class TableSolver:
         return [self._choose(task if task.chains else self._add_chains(task)) for task in tasks]
 
     def _add_chains(self, task: ChooseAnswer) -> ChooseAnswer:
-        shared = task.task, task.negated
-        options = [
-            ExplainOption(task.question, label, option, task.evidence.get(label, ()), *shared)
-            for label, option in zip(task.labels, task.options, strict=True)
-        ]
+        question = task.question
+        options = (ExplainOption(question, label, task.evidence.get(label, ())) for label in question.labels)
         return replace(task, chains=tuple(map(self._explain, options)))
 
     def _choose(self, task: ChooseAnswer) -> Choice | Failure:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
-        missing_labels = [label for label in task.labels if label not in support]
+        question = task.question
+        missing_labels = [label for label in question.labels if label not in support]
         if missing_labels:
             return Failure(f"there is no chain for {', '.join(missing_labels)}")
-        support = {label: support[label] for label in task.labels}
-        if task.task == "verification":
+        support = {label: support[label] for label in question.labels}
+        if question.is_claim:
             return _choose_label(support)
         evidence = next(iter(task.evidence.values()), ())
         view = build_view(evidence)[0]
-        excludes_rows = bool(evidence) and questions.excludes_rows(view, task.question)
-        choice = _choose_option(task, support, is_negated=task.negated and not excludes_rows)
-        best = task.options[task.labels.index(choice.answer)] if choice.answer else ""
-        if evidence and questions.is_beyond_cells(view, task.question, task.options, best):
+        excludes_rows = bool(evidence) and questions.excludes_rows(view, question.text)
+        choice = _choose_option(question.labels, support, is_negated=question.negated and not excludes_rows)
+        best = dict(question.hypotheses)[choice.answer] if choice.answer else ""
+        if evidence and questions.is_beyond_cells(view, question.text, question.options, best):
             return replace(choice, supported=(), status="insufficient")
         return choice
 
@@ -93,13 +91,13 @@ def _choose_label(support: dict[str, float]) -> Choice:
     return Choice(best, supported, "answered" if is_settled else "insufficient", weights=weights)
 
 
-def _choose_option(task: ChooseAnswer, support: dict[str, float], *, is_negated: bool) -> Choice:
+def _choose_option(labels: Sequence[str], support: dict[str, float], *, is_negated: bool) -> Choice:
     """The option with the most support, or with the least if the question is negated; near-equal options tie."""
     sign = -1 if is_negated else 1
     highest = max(support.values())
     target = min(support.values()) if is_negated else highest
-    ties = tuple(label for label in task.labels if abs(support[label] - target) < questions.TIE_MARGIN)
-    first = max(ties, key=lambda label: (sign * round(support[label], 9), -task.labels.index(label)))
+    ties = tuple(label for label in labels if abs(support[label] - target) < questions.TIE_MARGIN)
+    first = max(ties, key=lambda label: (sign * round(support[label], 9), -labels.index(label)))
     weights = {label: sign * questions.LOG_ODDS_PER_SUPPORT * share for label, share in support.items()}
     if highest <= questions.MAX_UNRELATED_SUPPORT:
         return Choice(first, (), "insufficient", weights=weights)

@@ -14,8 +14,9 @@ from pydantic import PositiveInt
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import QuestionRecord
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.experiment.evidence.sources import open_graph
+from evidence_assets.experiment.question_rows import hide_gold
 from evidence_assets.experiment.scores.metrics import normalise_answer
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
@@ -80,10 +81,9 @@ def _tune_on_benchmark(context: StageContext, source: Benchmark, settings: Class
     split = settings.split
     records = read_benchmark_questions(context.lake, source.model_copy(update={"split": split}))
     questions = list(islice((record for record in records if record.split == split), settings.questions))
-    unlabelled = [Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions]
     encoder = get_encoder(context.profile.encoder)
     selector = A2Q(open_graph(context.lake, source.graph), encoder, settings=A2QSettings(top_n=settings.triples))
-    pairs = label_triples(questions, list(selector.select(unlabelled)))
+    pairs = label_triples(questions, list(selector.select([hide_gold(question) for question in questions])))
     if not pairs:
         raise BadInput(f"no triple of the split {split!r} of {source.name} has an answer. Choose another")
     name = context.profile.rerankers.get(settings.base, context.profile.reranker).name

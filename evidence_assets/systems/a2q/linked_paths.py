@@ -14,7 +14,6 @@ from pydantic import PositiveInt
 
 from evidence_assets.experiment.evidence.selection import (
     QUESTIONS_PER_GROUP,
-    Question,
     SelectedEvidence,
     distinct_by_text,
     edge_evidence,
@@ -25,6 +24,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.selection import link_text
 

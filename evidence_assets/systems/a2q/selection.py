@@ -18,7 +18,6 @@ from pydantic import PositiveInt
 
 from evidence_assets.experiment.evidence.selection import (
     QUESTIONS_PER_GROUP,
-    Question,
     SelectedEvidence,
     distinct_by_text,
     edge_evidence,
@@ -33,6 +32,7 @@ from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.vectors import softmax
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.word_vectors import TextVectors
 from evidence_assets.text.words import is_filler, words_with_offsets

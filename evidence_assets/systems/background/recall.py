@@ -14,7 +14,6 @@ from typing import Generic, Literal, TypeVar
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import ChainSlot, add_chain, omissions_of
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
@@ -22,6 +21,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask, find_cut
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Failure, Omission, ReplyCost
 from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.background import VERSION

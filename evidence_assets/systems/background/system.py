@@ -18,14 +18,13 @@ from evidence_assets.experiment.answers.short_answers import PreparationProblems
 from evidence_assets.experiment.evidence.selection import (
     MODEL_KNOWLEDGE,
     Parent,
-    Question,
     SelectedEvidence,
     Selector,
-    build_questions,
     edge_evidence,
 )
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_graph
 from evidence_assets.experiment.methods import Fallbacks, NoSettings, PreparedMethod, StagesMethod
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import available_models
@@ -35,6 +34,7 @@ from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import ModelKind
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
     RECALL_NAMES,

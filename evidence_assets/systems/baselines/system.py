@@ -9,13 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import (
-    QUESTIONS_PER_GROUP,
-    Parent,
-    Question,
-    SelectedEvidence,
-    Selector,
-)
+from evidence_assets.experiment.evidence.selection import QUESTIONS_PER_GROUP, Parent, SelectedEvidence, Selector
 from evidence_assets.experiment.evidence.sources import Bm25Chunks, CosineChunks, open_benchmark_corpus, read_tables
 from evidence_assets.experiment.methods import NoSettings, SelectionMethod, StagesMethod
 from evidence_assets.experiment.stage import Stage, StageContext
@@ -24,6 +18,7 @@ from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.registry import CachingEncoder, get_encoder
 from evidence_assets.models.vectors import top_positions
 from evidence_assets.profiles import Profile
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS
 from evidence_assets.retrieval.bm25 import lowercase_words, score_texts
 from evidence_assets.systems.baselines import VERSION

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, edge_evidence
+from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence, edge_evidence
 from evidence_assets.graphs import substitution
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -22,6 +22,7 @@ from evidence_assets.graphs.substitution import Constant, TriplePattern, Variabl
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tasks import Failure, Omission, ReplyCost
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard

@@ -9,7 +9,7 @@ import polars as pl
 from evidence_assets.benchmarks.knowledge_bases import find_knowledge_base
 from evidence_assets.experiment.answers.chains import count_omissions
 from evidence_assets.experiment.answers.predictions import Answer, Answerer, UsedRow, as_used_rows, evidence_by_question
-from evidence_assets.experiment.evidence.selection import Question, selection_details
+from evidence_assets.experiment.evidence.selection import selection_details
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
 from evidence_assets.experiment.methods import AnsweringMethod, Fallbacks
 from evidence_assets.experiment.solvers import open_profile_model
@@ -19,6 +19,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import get_encoder, get_reranker, model_key
 from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms

@@ -111,7 +111,7 @@ class ReaderSolver:
         for task, items in zip(tasks, facts, strict=True):
             texts = tuple(item.text for item in items)
             subsets = [texts, *(texts[:i] + texts[i + 1 :] for i in range(len(texts)))]
-            inputs += [OptionInput(task.question, task.option, subset) for subset in subsets]
+            inputs += [OptionInput(task.question.text, task.option, subset) for subset in subsets]
         encoded = self._reader.encode(inputs)
         weights = iter(self._reader.score(inputs).tolist())
         tokens = iter(encoded)
@@ -155,13 +155,14 @@ class ReaderSolver:
     def _choice(self, task: ChooseAnswer, extractive: Mapping[str, float]) -> Choice:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
         limit = 10.0**-SUPPORT_DIGITS
-        clipped = [min(max(support.get(label, 0.0), limit), 1 - limit) for label in task.labels]
+        labels = task.question.labels
+        clipped = [min(max(support.get(label, 0.0), limit), 1 - limit) for label in labels]
         weights = {
             label: self._reader.scale * extractive[label] + math.log(p / (1 - p))
-            for label, p in zip(task.labels, clipped, strict=True)
+            for label, p in zip(labels, clipped, strict=True)
         }
-        answer = max(task.labels, key=lambda label: weights[label])
-        probability = softmax(list(weights.values()))[task.labels.index(answer)]
+        answer = max(labels, key=lambda label: weights[label])
+        probability = softmax(list(weights.values()))[labels.index(answer)]
         is_supported = probability >= MIN_SHARE and bool(task.evidence.get(answer))
         status = "answered" if is_supported else "insufficient"
         reply = ReplyCost(self.model_id, 0, 0, "stop")

@@ -14,13 +14,14 @@ from evidence_assets.benchmarks.dataset_info import load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, benchmarks_of_family
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import QuestionRecord
-from evidence_assets.experiment.evidence.selection import NoEvidence, Question, SelectedEvidence, Selector
+from evidence_assets.experiment.evidence.selection import NoEvidence, SelectedEvidence, Selector
 from evidence_assets.experiment.evidence.sources import (
     CosineChunks,
     missing_source_reason,
     open_benchmark_corpus,
     source_inputs,
 )
+from evidence_assets.experiment.question_rows import hide_gold
 from evidence_assets.experiment.rows import batches
 from evidence_assets.experiment.solvers import EXTRACTIVE_VERSION, build_extractive_solver
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
@@ -42,7 +43,8 @@ from evidence_assets.models.reader.training import (
 )
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.profiles import EncoderSettings
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Solver, are_names
+from evidence_assets.reasoning.questions import Question
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Solver
 from evidence_assets.retrieval.bm25 import lowercase_words
 from evidence_assets.systems.reader import READER_ASSET, VERSION
 
@@ -140,12 +142,12 @@ def open_chunk_selector(context: StageContext, facts: int) -> Selector:
 def extractive_weights(solver: Solver, tasks: Sequence[ChooseAnswer]) -> list[Mapping[str, float]]:
     """Weight of each label without the reader: the extractive solver's, from the evidence of the tasks."""
     explained = [
-        ExplainOption(task.question, label, option, tuple(task.evidence.get(label, ())), names=are_names(task.options))
+        ExplainOption(task.question, label, task.evidence.get(label, ()))
         for task in tasks
-        for label, option in zip(task.labels, task.options, strict=True)
+        for label in task.question.labels
     ]
     chains = iter(solver.explain(explained))
-    answered = [replace(task, chains=tuple(cast(Chain, next(chains)) for _ in task.labels)) for task in tasks]
+    answered = [replace(task, chains=tuple(cast(Chain, next(chains)) for _ in task.question.labels)) for task in tasks]
     return [cast(Choice, choice).weights for choice in solver.choose(answered)]
 
 
@@ -157,12 +159,9 @@ def build_training_questions(
     ordered = sorted(records, key=lambda record: record.question_id)
     questions = list[TrainingQuestion]()
     for batch in batches(ordered, BATCH):
-        unlabelled = [Question(r.question_id, r.benchmark, r.task, r.text, r.options) for r in batch]
+        unlabelled = list(map(hide_gold, batch))
         facts = [facts_by_option(evidence) for evidence in selector.select(unlabelled)]
-        tasks = [
-            choice_of_facts(record.text, record.labels, record.options, of_question)
-            for record, of_question in zip(batch, facts, strict=True)
-        ]
+        tasks = list(map(choice_of_facts, unlabelled, facts))
         weights = extractive_weights(solver, tasks)
         questions += map(_build_training_question, batch, facts, weights)
         progress(len(questions), len(ordered))
@@ -179,15 +178,13 @@ def _build_training_question(
     return TrainingQuestion(record.question_id, options, record.labels.index(record.gold[0]))
 
 
-def choice_of_facts(
-    question: str, labels: Sequence[str], options: Sequence[str], facts: Mapping[str, Sequence[str]]
-) -> ChooseAnswer:
+def choice_of_facts(question: Question, facts: Mapping[str, Sequence[str]]) -> ChooseAnswer:
     """The task of choosing an option whose evidence is these facts."""
     evidence = {
         label: tuple(EvidenceItem(content_id(text), "chunk", text, "", text) for text in texts)
         for label, texts in facts.items()
     }
-    return ChooseAnswer(question, tuple(labels), tuple(options), (), evidence)
+    return ChooseAnswer(question, (), evidence)
 
 
 def facts_by_option(evidence: Iterable[SelectedEvidence]) -> dict[str, tuple[str, ...]]:

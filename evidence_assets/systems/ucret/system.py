@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
+from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence, Selector
 from evidence_assets.experiment.evidence.sources import read_tables
 from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.stage import StageContext
@@ -22,6 +22,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.models.vectors import Array, unit_rows
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_markup
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.reasoning.tasks import CAPTION

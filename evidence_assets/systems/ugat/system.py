@@ -30,13 +30,12 @@ from evidence_assets.experiment.evidence.selection import (
     QUESTIONS_PER_GROUP,
     NoEvidence,
     Parent,
-    Question,
     SelectedEvidence,
     Selector,
-    build_questions,
 )
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
 from evidence_assets.experiment.methods import NoSettings, SelectionMethod
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.graphs.arrays import FloatArray, IntArray, Subgraph
 from evidence_assets.graphs.attention.scorer import (
@@ -53,6 +52,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import path_locator, path_text
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.ugat import VERSION
 
 CANDIDATES_PER_PASSAGE = 3

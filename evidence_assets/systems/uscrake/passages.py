@@ -9,9 +9,9 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.models.protocols import Encoder, FloatArray, LocalEncoder, TokenVectors
 from evidence_assets.models.vectors import Array, cut_to_ends
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval.bm25 import IntArray, TokenWeighting
 from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import hash_texts

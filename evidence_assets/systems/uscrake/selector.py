@@ -27,9 +27,10 @@ import numpy as np
 import polars as pl
 from pydantic import NonNegativeInt, PositiveInt
 
-from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, GraphEvidence
 from evidence_assets.systems.uscrake.evidence_judges import Judge, best_first, blend_scores

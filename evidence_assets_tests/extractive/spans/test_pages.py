@@ -16,6 +16,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.referents import find_referent
 from evidence_assets.text.sentences import sentence_spans, starts_with_pronoun
 from evidence_assets.text.tokens import split_tokens
+from evidence_assets_tests.reasoning.small_questions import make_question
 
 NOTES = {
     "bread.md": "# Rye bread\n\nMix 500 grams of rye flour with 400 millilitres of water. Leave the dough in a warm"
@@ -92,7 +93,7 @@ def ask(question: str, texts: list[EvidenceItem]) -> ShortAnswer:
     encoder = get_encoder(profiles.load().encoder)
     cosines = encoder.encode_sentences([item.text for item in texts]) @ encoder.encode_sentences([question])[0]
     ranked = [texts[n] for n in sorted(range(len(texts)), key=lambda n: -float(cosines[n]))]
-    [answer] = ExtractiveShortAnswers(encoder).answer([ShortTask(question, (), tuple(ranked))])
+    [answer] = ExtractiveShortAnswers(encoder).answer([ShortTask(make_question(question), (), tuple(ranked))])
     assert isinstance(answer, ShortAnswer)
     return answer
 
@@ -182,6 +183,6 @@ def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sent
     ],
 )
 def test_units_firms_lists_and_clauses_are_not_cut_or_mixed(question: str, text: str, answer: str | None) -> None:
-    task = ShortTask(question, (), (EvidenceItem("e", "chunk", "d", "0:1", text),))
+    task = ShortTask(make_question(question), (), (EvidenceItem("e", "chunk", "d", "0:1", text),))
     [result] = ExtractiveShortAnswers(get_encoder(profiles.load().encoder)).answer([task])
     assert isinstance(result, ShortAnswer) and result.answer == answer

@@ -7,8 +7,10 @@ from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.extractive.tables.claims import explain_claim
 from evidence_assets.extractive.tables.questions import explain_option
 from evidence_assets.extractive.tables.solver import TableSolver
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tables.table import TableChain, TableView
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem
+from evidence_assets_tests.reasoning.small_questions import make_question
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,7 @@ class SolverAnswer:
         return next(chain for chain in self.chains if chain.hypothesis == label)
 
 
-def _solve(
-    view: TableView,
-    text: str,
-    labels: Sequence[str],
-    options: Sequence[str],
-    chains: tuple[TableChain, ...],
-    task: str,
-    negated: bool = False,
-) -> SolverAnswer:
+def _solve(view: TableView, question: Question, chains: tuple[TableChain, ...]) -> SolverAnswer:
     grid = {(i, j): cell.plain for i, row in enumerate(view.grid) for j, cell in enumerate(row) if cell.plain}
     cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", "t", f"r{i}c{j}", cell_text) for (i, j), cell_text in grid.items())
     task_chains = tuple(
@@ -56,22 +50,17 @@ def _solve(
             chain.support,
         )
         for chain in chains
-        if chain.hypothesis in labels
+        if chain.hypothesis in question.labels
     )
-    label_evidence = dict.fromkeys(labels, cells)
-    choice = TableSolver().choose(
-        [ChooseAnswer(text, tuple(labels), tuple(options), task_chains, label_evidence, task, negated)]
-    )[0]
+    (choice,) = TableSolver().choose([ChooseAnswer(question, task_chains, dict.fromkeys(question.labels, cells))])
     assert isinstance(choice, Choice)
     return SolverAnswer(choice, chains)
 
 
 def verify_claim(view: TableView, claim: str, labels: Sequence[str] = CLAIM_LABELS) -> SolverAnswer:
-    return _solve(view, claim, labels, labels, explain_claim(view, claim), "verification")
+    return _solve(view, make_question(claim, *labels, task="verification"), explain_claim(view, claim))
 
 
-def answer_choice(
-    view: TableView, question: str, labels: Sequence[str], options: Sequence[str], *, negated: bool = False
-) -> SolverAnswer:
-    chains = tuple(explain_option(view, question, *pair) for pair in zip(labels, options, strict=True))
-    return _solve(view, question, labels, options, chains, "table_qa", negated)
+def answer_choice(view: TableView, text: str, options: Sequence[str], *, negated: bool = False) -> SolverAnswer:
+    question = make_question(text, *options, task="table_qa", negated=negated)
+    return _solve(view, question, tuple(explain_option(view, text, *pair) for pair in question.hypotheses))

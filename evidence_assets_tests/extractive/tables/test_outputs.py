@@ -31,7 +31,7 @@ def solve_sample() -> tuple[tuple[TableView, QuestionRecord, SolverAnswer], ...]
             if question.task == "verification":
                 answer = verify_claim(view, question.text)
             else:
-                answer = answer_choice(view, question.text, question.labels, question.options, negated=question.negated)
+                answer = answer_choice(view, question.text, question.options, negated=question.negated)
             results.append((view, question, answer))
     return tuple(results)
 

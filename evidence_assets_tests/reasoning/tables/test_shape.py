@@ -28,4 +28,4 @@ def test_digits_of_other_scripts_are_numbers() -> None:
     view = TableView.of("", ["City", "Gates"], [["Fez", "٣"], ["Oran", "५"]])
     assert verify_claim(view, "Fez has 3 gates.").answer == "SUPPORTS"
     assert verify_claim(view, "Oran has ٤ gates.", ("SUPPORTS", "REFUTES")).answer == "REFUTES"
-    assert answer_choice(view, "How many gates does Oran have?", ("A", "B", "C"), ["3", "4", "5"]).answer == "C"
+    assert answer_choice(view, "How many gates does Oran have?", ["3", "4", "5"]).answer == "C"

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.a2q.test_system import evidence_triples

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from evidence_assets.experiment.evidence.selection import QUESTIONS_PER_GROUP, Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import QUESTIONS_PER_GROUP, SelectedEvidence
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.a2q.selection import (
     A2Q,
     A2QSettings,

@@ -11,13 +11,13 @@ import pytest
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, all_raw_files
 from evidence_assets.experiment import stage
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.graph_store import open_graph
 from evidence_assets.graphs.passages import fact_passages, passage_table
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.a2q import system
 from evidence_assets.systems.a2q.graph_vectors import JoinedVectors
 from evidence_assets.systems.a2q.selection import A2Q

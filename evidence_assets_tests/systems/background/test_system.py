@@ -8,7 +8,7 @@ import pytest
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.graphs.rows import triple_id
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.experiment.evidence.sources import ExternallyLinkedSelector
 from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput
@@ -19,6 +19,7 @@ from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.background.recall import (
     PromptedBackground,
     StoredBackground,

@@ -13,7 +13,7 @@ from evidence_assets.cli import app
 from evidence_assets.experiment.answers.chains import chain_rows
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import prediction_rows
-from evidence_assets.experiment.evidence.selection import build_questions
+from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.scores.calibration import (
     calibration_errors,
     fits_without_each_set,

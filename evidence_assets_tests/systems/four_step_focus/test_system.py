@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.evidence.selection import Question, evidence_rows
+from evidence_assets.experiment.evidence.selection import evidence_rows
 from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -17,6 +17,7 @@ from evidence_assets.graphs.substitution import Constant
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval.embedding import vector_matrix
 from evidence_assets.systems.four_step_focus.grading import (
     Grader,

@@ -19,6 +19,7 @@ from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.cli import app
 from evidence_assets.experiment.evidence.selection import NoEvidence
 from evidence_assets.experiment.methods import is_answered_by_model
+from evidence_assets.experiment.question_rows import hide_gold
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.extractive.options import ExtractiveSolver
@@ -42,6 +43,7 @@ from evidence_assets.systems.reader.training import (
 )
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world
 from evidence_assets_tests.models.tiny import make_encoder
+from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 THINGS = ("aspirin", "ibuprofen", "insulin", "glucose", "the patient", "fever")
@@ -229,7 +231,7 @@ def solver() -> ReaderSolver:
 
 
 def explain(solver: ReaderSolver, question: str, *evidence: EvidenceItem) -> Chain:
-    (chain,) = solver.explain([ExplainOption(question, "A", "aspirin", evidence)])
+    (chain,) = solver.explain([ExplainOption(make_question(question, "aspirin"), "A", evidence)])
     assert isinstance(chain, Chain)
     return chain
 
@@ -247,13 +249,12 @@ def test_every_given_fact_is_cited_with_the_weight_without_it(solver: ReaderSolv
 
 
 def choose(solver: ReaderSolver, question: str, evidence: dict[str, tuple[EvidenceItem, ...]]) -> Any:
-    options = ("aspirin", "gold", "tin")
+    question_and_options = make_question(question, "aspirin", "gold", "tin")
     tasks = [
-        ExplainOption(question, label, option, evidence.get(label, ()))
-        for label, option in zip("ABC", options, strict=True)
+        ExplainOption(question_and_options, label, evidence.get(label, ())) for label in question_and_options.labels
     ]
     chains = tuple(chain for chain in solver.explain(tasks) if isinstance(chain, Chain))
-    (choice,) = solver.choose([ChooseAnswer(question, ("A", "B", "C"), options, chains, evidence)])
+    (choice,) = solver.choose([ChooseAnswer(question_and_options, chains, evidence)])
     return choice
 
 
@@ -270,8 +271,7 @@ def test_the_weight_of_the_reader_is_added_to_the_scaled_extractive_weight(
     alone = choose(solver, "What is a metal?", evidence)
     monkeypatch.setattr(FactCounter, "scale", 0.5)
     both = choose(solver, "What is a metal?", evidence)
-    options = ("aspirin", "gold", "tin")
-    (task,) = [ChooseAnswer("What is a metal?", ("A", "B", "C"), options, (), evidence)]
+    task = ChooseAnswer(make_question("What is a metal?", "aspirin", "gold", "tin"), (), evidence)
     (extractive,) = extractive_weights(ExtractiveSolver(WordEncoder()), [task])
     assert any(extractive.values())
     assert both.weights == pytest.approx({k: alone.weights[k] + 0.5 * extractive[k] for k in "ABC"}, abs=1e-5)
@@ -280,9 +280,7 @@ def test_the_weight_of_the_reader_is_added_to_the_scaled_extractive_weight(
 def test_training_questions_have_the_extractive_weights_of_their_options() -> None:
     record = QuestionRecord("mine", "q", "train", "mcqa", "Is gold heavy?", ("aspirin", "gold"), ("B",))
     (built,) = build_training_questions([record], NoEvidence("no corpus"), WordEncoder(), lambda count, total: None)
-    (weights,) = extractive_weights(
-        ExtractiveSolver(WordEncoder()), [ChooseAnswer(record.text, ("A", "B"), record.options, (), {})]
-    )
+    (weights,) = extractive_weights(ExtractiveSolver(WordEncoder()), [ChooseAnswer(hide_gold(record), ())])
     assert [option.weight for option in built.options] == [weights["A"], weights["B"]] != [0, 0]
 
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.reasoning.citations import check_citations
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tables.cell_text import stem_content_words
 from evidence_assets.reasoning.tables.views import build_view
 from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
@@ -82,7 +83,7 @@ def test_a_cell_outside_relevant_rows_is_cited_by_its_column() -> None:
     question = Question("q", "b", "table_qa", "How many lakes have a depth over 250?", ("3", "two"), "t")
     items = _items(_select_evidence(question, lakes))
     assert [item.locator for item in items] == ["c0", "c1"] and items[1].text == "Depth\n425 m\n346 m\n251 m\n143 m"
-    chain = TableSolver().explain([ExplainOption(question.text, "A", "3", items, "table_qa")])[0]
+    chain = TableSolver().explain([ExplainOption(question, "A", items)])[0]
     assert isinstance(chain, Chain)
     cited = {(c.evidence_id, c.quoted, c.verdict) for c in check_citations(chain, items)}
     assert {("c1", depth, "verified") for _, depth in rows[:3]} <= cited

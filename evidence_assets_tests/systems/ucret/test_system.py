@@ -11,9 +11,9 @@ import pytest
 
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.systems import find_method
 from evidence_assets.systems.ucret.columns import UcretSettings
@@ -36,7 +36,7 @@ def answer(evidence: TableEvidence, labels: Sequence[str]) -> SolverAnswer:
     """The answer of the solver from the kept cells."""
     question, view = evidence.question, TableView.from_cells(dict(evidence.cells))
     if question.options:
-        return answer_choice(view, question.text, labels, question.options)
+        return answer_choice(view, question.text, question.options)
     return verify_claim(view, question.text)
 
 

@@ -22,7 +22,7 @@ from evidence_assets.experiment.evidence.question_concepts import (
     load_question_subgraphs,
     subgraph_rows,
 )
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.experiment.methods import read_settings
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.graphs.arrays import FloatArray
@@ -30,6 +30,7 @@ from evidence_assets.graphs.attention.scorer import AttentionSettings, relevant_
 from evidence_assets.graphs.keyphrases import Concept
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.paths import parse_path_locator
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems import find_method
 from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings, gate_concepts
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of

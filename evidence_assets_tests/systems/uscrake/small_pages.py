@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval.token_store import TokenStore, build_store, source_version
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction

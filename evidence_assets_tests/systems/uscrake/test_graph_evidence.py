@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
-from evidence_assets.experiment.evidence.selection import Question
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.uscrake import concept_triples
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction

@@ -10,10 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.experiment.methods import read_settings
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval.maxsim import maxsim_scores
 from evidence_assets.systems.uscrake import chunk_ranking
 from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, boost_linked_texts, find_title_links
