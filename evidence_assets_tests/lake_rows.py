@@ -75,6 +75,21 @@ def graph_edge(edge_id: str, head_id: str, relation: str, tail_id: str, **fields
     return {**ends, "triple_ids": [], "sources": [], "licences": [], **fields}
 
 
+def score(metric: str, value: float | None, benchmark: str = "quiz", **overrides: Any) -> dict[str, Any]:
+    """A score on a benchmark with its interval, without a printed figure."""
+    names = {"score_id": f"{benchmark} {metric}", "scope_kind": "benchmark", "scope_id": benchmark, "selector": "s"}
+    values = {"metric": metric, "value": value, "low": 0.1, "high": 0.9, "n": 50}
+    return {
+        **names,
+        "reasoner": "r",
+        "model_id": "m",
+        **values,
+        "published": None,
+        "published_source": None,
+        **overrides,
+    }
+
+
 def citation(chain_id: str, evidence_id: str, verdict: str, quoted: str = "") -> dict[str, Any]:
     """A citation of step 0."""
     names = {"citation_id": f"{chain_id}:{evidence_id}", "chain_id": chain_id, "step": 0, "evidence_id": evidence_id}

@@ -16,7 +16,8 @@ from evidence_assets.assets.partitions import (
     question_partitions,
 )
 from evidence_assets.assets.seeds import RELATIONS
-from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
+from evidence_assets.assets.table_asset import depends_on, files_asset, picture_metadata, table_asset, table_check
+from evidence_assets.experiment.scores.scoreboard import draw_scoreboard
 from evidence_assets.experiment.stage import LogFunction, Partitions, StageInput
 from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import Variant, variants
@@ -90,12 +91,13 @@ def _build_scoreboard(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]
     lake.write(SCOREBOARD, "", {"published_figures": rows})
     with connect(lake.root, memory=None) as connection:
         filled = sum(cell.filled for cell in add_scores(cells, load_scores(connection)))
-    metadata = {"printed": len(cells), "filled": filled, "fillable": sum(not cell.reason for cell in cells)}
-    return content_id(rows), metadata
+        pictures = draw_scoreboard(connection)
+    counts = {"printed": len(cells), "filled": filled, "fillable": sum(not cell.reason for cell in cells)}
+    return content_id(rows), picture_metadata(pictures) | counts
 
 
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
-    """``report/scoreboard``: the published figures."""
+    """``report/scoreboard``: the published figures, and a picture of each benchmark's scores."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         stages = (stage for v in variants() if v.is_loaded for stage in build_all_stages(systems.open_method(v)))
@@ -105,7 +107,10 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
             _build_scoreboard,
             group="scores",
             code_version="8",
-            description="The variants that reproduce each published figure, or why none can.",
+            description=(
+                "The variants that reproduce each published figure, or why none can. The metadata has a picture of the "
+                "scores on each benchmark, with their 95 % intervals and published figures."
+            ),
             deps=[depends_on(key, ALL_PARTITIONS if scored[key] else None) for key in sorted(scored)],
         )
         return dg.Definitions(assets=[scoreboard])

@@ -3,6 +3,7 @@
 A component passes the function that returns rows; this module adds what Dagster needs.
 """
 
+import base64
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,12 +21,12 @@ from evidence_assets.assets.planning import pace_metadata
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import history_id, raise_interruptions
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
-from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.catalogue import connect, lake_location
 from evidence_assets.lake.errors import TemporarilyUnavailable
 from evidence_assets.lake.lineage import find_dangling_edges, history_rows
 from evidence_assets.lake.rows import PreparedRows, Rows, prepare_rows
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, table_url
 from evidence_assets.reasoning.model_calls import usage_metadata
 
 OWNER = "team:evidence"
@@ -57,6 +58,12 @@ def preview_rows(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     for row in rows.slice(0, PREVIEW_ROWS).to_pylist():
         lines.append("| " + " | ".join(_format_preview_cell(row[name]) for name in names) + " |")
     return dg.MetadataValue.md("\n".join(lines))
+
+
+def picture_metadata(pictures: Mapping[str, str]) -> dict[str, dg.MetadataValue]:  # type: ignore[type-arg]
+    """SVG pictures by name as Markdown, which the Dagster UI shows."""
+    encoded = {name: base64.b64encode(picture.encode()).decode() for name, picture in pictures.items()}
+    return {name: dg.MetadataValue.md(f"![{name}](data:image/svg+xml;base64,{data})") for name, data in encoded.items()}
 
 
 def column_schema(table: str) -> dg.TableSchema:
@@ -112,7 +119,8 @@ def table_asset(
 
     The data version is the rows' content hash, so that unchanged rows leave downstream assets fresh.
     """
-    metadata = {"table": table, "dagster/column_schema": column_schema(table)}
+    folder = dg.MetadataValue.url(table_url(lake_location(), table, key))
+    metadata = {"table": table, "dagster/column_schema": column_schema(table), "dagster/uri": folder}
 
     @_asset(key, options, metadata=metadata)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
@@ -128,6 +136,8 @@ def table_asset(
         version = stage_context.lake.write(key, stage_context.partition, _output_tables(output, stage_context))[table]
         metadata |= usage_metadata(model.usage for model in stage_context.language_models)
         metadata["file_changed"] = version != previous_version
+        url = table_url(stage_context.lake.address, table, key, stage_context.partition)
+        metadata["dagster/uri"] = dg.MetadataValue.url(url)
         if table in HISTORY_TABLES and rows.num_rows <= MAX_HISTORY_ROWS:
             _record_history(history_id(context.run), stage_context, rows)
         metadata |= output.metadata
@@ -175,8 +185,9 @@ def _output_tables(output: StageOutput, stage_context: StageContext) -> dict[str
 
 
 def _describe_output(output: StageOutput, rows: pa.Table, seconds: float) -> dict[str, Any]:
-    """Metadata: the first rows, their number, how many were reused, and the time."""
-    metadata: dict[str, Any] = {"preview": preview_rows(rows), "seconds": round(seconds, 2)}
+    """Metadata: pictures, the first rows, their number, how many were reused, and the time."""
+    metadata: dict[str, Any] = {**picture_metadata(output.pictures), "preview": preview_rows(rows)}
+    metadata["seconds"] = round(seconds, 2)
     if output.reused is not None:
         metadata |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
         metadata |= pace_metadata(rows, output.reused, seconds)

@@ -11,10 +11,11 @@ import typer
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.cli.processes import start_process_server
+from evidence_assets.experiment.scores.scoreboard import SCORES_QUERY
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
-from evidence_assets.explorer.scores import CHANGED_QUERY, SCORES_QUERY, format_score, mark_stale
+from evidence_assets.explorer.scores import CHANGED_QUERY, format_score, mark_stale
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.row_locations import query_rows

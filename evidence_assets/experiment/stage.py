@@ -49,6 +49,8 @@ class StageOutput:
     """Number of rows reused unchanged; None if the stage does not reuse rows."""
     other_tables: Mapping[str, Rows] = field(default_factory=dict)
     """Rows of other tables, by table, written in the same commit."""
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    """SVG pictures of the rows, by name, for the metadata."""
     version: str = ""
     """Data version; empty for the content hash of the rows."""
 

@@ -26,11 +26,13 @@ from evidence_assets.experiment.methods import AnyMethod, SelectionMethod, Stage
 from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.calibration import read_fits
+from evidence_assets.experiment.scores.charts import draw_reliability
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
 from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import Estimate, mean
+from evidence_assets.experiment.scores.scoreboard import HEADLINE_METRICS
 from evidence_assets.experiment.stage import Partitions, RowCheck, Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
+from evidence_assets.experiment.stored_rows import PredictionRow, QuestionRow, typed_rows
 from evidence_assets.experiment.variant_plan import VariantPlan
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.rows import prepare_rows
@@ -153,8 +155,18 @@ def score_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
     rows = scoring.metric_rows(benchmark, plan.selector, reasoner, model_id, metrics, variant.printed.figures)
     version = compute_input_version(questions, evidence, predictions)
     rows = [row | {"input_version": version} for row in rows]
-    metadata = score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy")
-    return StageOutput(rows, metadata=metadata | {"questions without gold answer": questions["gold"].null_count()})
+    metadata = score_metadata(rows, HEADLINE_METRICS.get(variant.family, "accuracy"))
+    metadata["questions without gold answer"] = questions["gold"].null_count()
+    return StageOutput(rows, metadata=metadata, pictures=_draw_confidence(benchmark, question_rows, predictions))
+
+
+def _draw_confidence(benchmark: str, questions: Sequence[QuestionRow], predictions: pl.DataFrame) -> dict[str, str]:
+    """The reliability diagram of a variant's answers; empty if no confidence is a probability."""
+    by_question = {row["question_id"]: row for row in typed_rows(predictions, PredictionRow)}
+    confidence, correct = scoring.fitted_confidences(scoring.pair_answers(questions, by_question))
+    if not correct:
+        return {}
+    return {"reliability": draw_reliability(f"Confidence on {benchmark}", confidence, correct)}
 
 
 def _triple_metrics(

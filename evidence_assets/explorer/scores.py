@@ -8,42 +8,18 @@ from typing import Any
 from evidence_assets.experiment.scores.input_version import INPUT_VERSIONS
 from evidence_assets.explorer.answers import Row
 
-SCORES_QUERY = """
-WITH supported AS (
-    SELECT asset, scope_id, any_value(value) FILTER (metric = 'answered_share') AS supported_share,
-           any_value(value) FILTER (metric = 'supported_accuracy') AS supported_accuracy
-    FROM scores WHERE scope_kind = 'benchmark' AND reasoner <> 'recorded' GROUP BY ALL
-)
-SELECT scope_kind, scope_id, string_split(asset, '/')[2] AS family,
-       if(scope_kind = 'collection' OR reasoner = 'recorded', selector,
-          array_to_string(string_split(asset, '/')[3:], '@')) AS label,
-       if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector,
-          replace(asset, 'scores/', '')) AS variant,
-       selector, reasoner, model_id, metric, value, low, high, n, supported_share, supported_accuracy,
-       published, published_source
-FROM scores LEFT JOIN supported USING (asset, scope_id)
-WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind <> 'relation'
-ORDER BY scope_id, metric, value DESC, variant
-"""
 CHANGED_QUERY = f"""
 SELECT variant, benchmark FROM ({INPUT_VERSIONS}) WHERE version <> scored_version
 UNION SELECT replace(asset, 'evidence/', ''), benchmark FROM evidence
 WHERE source_kind = 'chunk' AND source_id NOT IN (SELECT chunk_id FROM chunks)
 """
 """Scores whose evidence, answers or gold answers were materialized again since, or whose chunks are gone."""
-HEADLINE_METRICS = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
-"""Main metric of task families whose main metric is not accuracy."""
 
 
 def mark_stale(rows: Iterable[Row], changed_rows: Iterable[Row]) -> list[Row]:
     """The scores with ``stale``: whether they rest on rows that have changed or are no longer in the lake."""
     changed_keys = {(row["variant"], row["benchmark"]) for row in changed_rows}
     return [row | {"stale": (row["variant"], row["scope_id"]) in changed_keys} for row in rows]
-
-
-def is_headline(row: Row) -> bool:
-    """Whether a score has the main metric of its task family."""
-    return bool(row["metric"] == HEADLINE_METRICS.get(row["family"], "accuracy"))
 
 
 def format_difference(row: Row) -> str:

@@ -153,3 +153,15 @@ def judge_relevance(
             previous.add(form)
             hits.append(form in true)
     return hits, len(true)
+
+
+def precision_curve(hits: Sequence[Sequence[bool]], depth: int) -> list[float]:
+    """Mean over the relations of the share of correct triples among the first k, for k from 1 to ``depth``.
+
+    ``hits``: Whether each triple of a relation is correct, best first. Missing triples count as wrong.
+    """
+    gains = np.zeros((len(hits), depth))
+    for row, of_relation in zip(gains, hits, strict=True):
+        row[: len(of_relation)] = of_relation[:depth]
+    curve: list[float] = (gains.cumsum(axis=1) / np.arange(1, depth + 1)).mean(axis=0).tolist()
+    return curve

@@ -50,10 +50,14 @@ def project_folder() -> Path:
     return current
 
 
+def lake_location() -> str:
+    """Path or address of the lake: EVIDENCE_LAKE, or ``data_lake`` in the project's folder."""
+    return os.environ.get(LAKE_VARIABLE) or str(project_folder() / "data_lake")
+
+
 def find_lake() -> Path:
-    """Folder of the lake: EVIDENCE_LAKE, or ``data_lake`` in the project's folder."""
-    address = os.environ.get(LAKE_VARIABLE)
-    return local_root(address) if address else project_folder() / "data_lake"
+    """Folder of the lake; for an address that of its local copy."""
+    return local_root(lake_location())
 
 
 def sql_literal(text: str) -> str:

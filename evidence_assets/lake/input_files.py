@@ -34,6 +34,15 @@ def parse_address(location: str | Path) -> str:
     return f"{scheme}://{'/' if scheme == 'file' else ''}{rest.strip('/')}"
 
 
+def lake_url(location: str | Path) -> str:
+    """URL of the lake at a path or address, without credentials."""
+    address = parse_address(location)
+    if not address:
+        return Path(location).absolute().as_uri()
+    without_password = re.sub("://[^/@]*:.*@", "://", address)  # the container of `abfs://container@account` stays
+    return without_password.partition("?")[0]
+
+
 def is_file(path: Path) -> bool:
     """Whether a file exists; False for names that the file system rejects."""
     try:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import is_abandoned, mirror_of, replacing_file
 from evidence_assets.lake.errors import LakeVersionError
-from evidence_assets.lake.input_files import check_raw_name
+from evidence_assets.lake.input_files import check_raw_name, lake_url
 from evidence_assets.lake.mirror import child_names, delete_path, fetch_folder, fetch_path, file_stamps, local_root
 from evidence_assets.lake.rows import Rows, prepare_rows, read_rows, version_of, write_rows
 from evidence_assets.lake.schemas import TABLES
@@ -52,6 +52,12 @@ def _partition_file(partition: str) -> str:
     if not partition:
         return "all.parquet"
     return "/".join(_check_name(part, "partition") for part in partition.split("|")) + ".parquet"
+
+
+def table_url(location: str | Path, table: str, asset: str, partition: str | None = None) -> str:
+    """URL of an asset's folder in a table of the lake at a path or address, or of one partition's file."""
+    folder = f"{lake_url(location)}/{table}/{asset_folder(asset)}"
+    return folder if partition is None else f"{folder}/{_partition_file(partition)}"
 
 
 class Lake:

@@ -1,5 +1,6 @@
-"""The opted-in assets of a harvest: kinds and judges."""
+"""The opted-in assets of a harvest: kinds and judges; the picture of its scores."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,10 @@ import pytest
 
 from evidence_assets.assets.system import build_variant_defs
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.store import Lake
+from evidence_assets.systems.kbloom.rows import build_seed_rows
+from evidence_assets_tests.assets.small_worlds import materialize
+from evidence_assets_tests.systems.kbloom.test_scores import EATS, make_triples
 
 HARVEST = "knowledge/mine/harvest"
 JUDGED = """\
@@ -41,3 +46,18 @@ def test_models_judge_if_the_profile_has_any(tmp_path: Path, monkeypatch: pytest
 
 def test_a_harvest_depends_on_its_type_triples() -> None:
     assert "knowledge/typed/triples" in parents(harvest(kinds="knowledge/typed/triples"))[HARVEST]
+
+
+def test_the_scores_of_a_harvest_have_a_picture_of_its_precision(lake: Lake) -> None:
+    raw = lake.root / "raw" / "sample"
+    (raw / "graphs").mkdir(parents=True)
+    for name in ("graphs/biomedical.tsv", "graphs/commonsense.tsv", "held_out.tsv"):
+        (raw / name).write_text("")
+    (raw / "stated.tsv").write_text("owl\teats\tmouse\n")
+    lake.write("knowledge/seeds", "eats", {"relation_seeds": build_seed_rows(EATS)})
+    lake.write(HARVEST, "eats", {"triples": make_triples([("fox", "hen"), ("owl", "mouse")])})
+    definitions = build_variant_defs(harvest(baseline=False, truth="sample"))
+    result = materialize(lake, definitions, "scores/knowledge/mine")
+    (materialization,) = result.asset_materializations_for_node("scores__knowledge__mine")
+    markdown = str(materialization.metadata["precision on zoo"].value)
+    assert "mine: 1.000 at 1" in base64.b64decode(markdown.partition("base64,")[2].rstrip(")")).decode()

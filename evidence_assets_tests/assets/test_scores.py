@@ -1,4 +1,12 @@
-"""Scores come from stored predictions, without a solver; the table of printed figures is written after them."""
+"""Scores come from stored predictions, without a solver; the table of printed figures is written after them.
+
+Their metadata has pictures, and the URL of their files.
+"""
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import dagster as dg
 import pytest
@@ -10,7 +18,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets.small_worlds import materialize
-from evidence_assets_tests.lake_rows import prediction, question
+from evidence_assets_tests.lake_rows import as_stored, prediction, question, score
 
 PLAIN = Variant(system="baselines", family="mcqa", name="x", method="bm25")
 
@@ -32,17 +40,67 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(lake: Lake, mo
     assert lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes() == before
 
 
+def picture_of(result: dg.ExecuteInProcessResult, asset: str, name: str) -> str:
+    """The SVG picture in the metadata of an asset's materialization."""
+    markdown = metadata_of(result, asset)[name].value
+    assert isinstance(markdown, str)
+    beginning = f"![{name}](data:image/svg+xml;base64,"
+    assert markdown.startswith(beginning) and markdown.endswith(")")
+    return base64.b64decode(markdown[len(beginning) : -1], validate=True).decode()
+
+
+def metadata_of(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, dg.MetadataValue]:  # type: ignore[type-arg]
+    (materialization,) = result.asset_materializations_for_node(asset.replace("/", "__"))
+    return materialization.metadata
+
+
+def test_scores_have_a_reliability_diagram_and_the_url_of_their_file(lake: Lake) -> None:
+    questions = [question(i, "sample_mcqa") for i in range(40)]
+    probabilities = [{"label": "A", "value": 0.8}, {"label": "B", "value": 0.2}]
+    sure = {"confidence": 0.8, "probabilities": probabilities}
+    predictions = [prediction(i, "A" if i % 4 else "B", "sample_mcqa", **sure) for i in range(40)]
+    lake.write("questions/mcqa", "sample_mcqa|0", {"questions": questions})
+    lake.write("predictions/mcqa/x", "sample_mcqa|0", {"predictions": as_stored("predictions", predictions)})
+    definitions = build_variant_defs(PLAIN)
+    pictures = []
+    for _ in range(2):
+        result = materialize(lake, definitions, "scores/mcqa/x", partition_key="sample_mcqa")
+        pictures.append(picture_of(result, "scores/mcqa/x", "reliability"))
+    assert "40 answers, calibration error 0.050" in pictures[0] and pictures[0] == pictures[1]
+    url = metadata_of(result, "scores/mcqa/x")["dagster/uri"].value
+    assert Path(unquote(urlsplit(str(url)).path)) == lake.path("scores", "scores/mcqa/x", "sample_mcqa").absolute()
+    assert lake.path("scores", "scores/mcqa/x", "sample_mcqa").is_file()
+
+
+def test_without_a_fitted_confidence_scores_have_no_diagram(lake: Lake) -> None:
+    lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
+    lake.write("predictions/mcqa/x", "sample_mcqa|0", {"predictions": [prediction(0, "A", "sample_mcqa")]})
+    result = materialize(lake, build_variant_defs(PLAIN), "scores/mcqa/x", partition_key="sample_mcqa")
+    assert "reliability" not in metadata_of(result, "scores/mcqa/x")
+
+
+def test_an_asset_names_the_folder_of_its_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVIDENCE_LAKE", str(lake.root))
+    (asset,) = (a for a in build_variant_defs(PLAIN).assets or [] if a.key.path[0] == "scores")  # type: ignore[union-attr]
+    (spec,) = asset.specs  # type: ignore[union-attr]
+    folder = lake.path("scores", "scores/mcqa/x", "sample_mcqa").parent
+    assert spec.metadata["dagster/uri"] == dg.MetadataValue.url(folder.absolute().as_uri().replace("%3D", "="))
+
+
 def test_missing_predictions_are_an_error_and_not_scored_as_wrong(lake: Lake) -> None:
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
     with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):
         materialize(lake, build_variant_defs(PLAIN), "scores/mcqa/x", partition_key="sample_mcqa")
 
 
-def test_the_printed_figures_are_written_and_counted(lake: Lake) -> None:
+def test_the_printed_figures_are_written_and_counted_and_the_scores_drawn(lake: Lake) -> None:
+    lake.write("scores/mcqa/bm25", "sample_mcqa", {"scores": [score("accuracy", 0.625, "sample_mcqa")]})
     (asset,) = Scoreboard().build_defs(dg.ComponentTree.for_test().load_context).assets or []
     assert isinstance(asset, dg.AssetsDefinition)
     result = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
-    (materialization,) = result.asset_materializations_for_node("report__scoreboard")
+    metadata = metadata_of(result, "report/scoreboard")
+    picture = picture_of(result, "report/scoreboard", "accuracy on sample_mcqa")
+    assert ">bm25<" in picture and ">0.625<" in picture
     rows = lake.read("published_figures", "report/scoreboard")
-    counts = [materialization.metadata[name].value for name in ("printed", "fillable", "filled")]
+    counts = [metadata[name].value for name in ("printed", "fillable", "filled")]
     assert counts == [rows.height, rows["reason"].null_count(), 0] and rows.height == 1248

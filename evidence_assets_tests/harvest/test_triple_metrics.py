@@ -14,6 +14,7 @@ from evidence_assets.harvest.triple_metrics import (
     judge_relevance,
     list_entities,
     novelty,
+    precision_curve,
     reference_accuracy,
     sampled_precision,
 )
@@ -164,3 +165,9 @@ def test_final_forms_by_hand() -> None:
     ranking = [(3 / 3 + 1 / 3) / 2, (1.5 / 3 + 3 / 3) / 2, (1.5 / 3 + 2 / 3) / 2]
     assert final_scores(distances, fluent, 2, "rank_normalised").tolist() == pytest.approx(ranking)
     assert final_scores(distances, fluent, 2, "fluency").tolist() == fluent.tolist()
+
+
+def test_the_curve_of_precision_is_the_mean_of_its_relations_and_missing_triples_are_wrong() -> None:
+    hits = [[True, False, True, True], [False, True]]
+    assert precision_curve(hits, 4) == pytest.approx([1 / 2, 1 / 2, (2 / 3 + 1 / 3) / 2, (3 / 4 + 1 / 4) / 2])
+    assert precision_curve(hits, 2) == precision_curve(hits, 4)[:2]

@@ -6,6 +6,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -14,11 +15,11 @@ from evidence_assets.lake.atomic import mirrors, replacing_folder
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput, StoreUnavailable
-from evidence_assets.lake.input_files import parse_address
+from evidence_assets.lake.input_files import lake_url, parse_address
 from evidence_assets.lake.lineage import edge, trace
 from evidence_assets.lake.mirror import Mirror, child_names
 from evidence_assets.lake.rows import prepare_rows, version_of
-from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
+from evidence_assets.lake.store import Lake, delete_orphans, find_orphans, table_url
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Completion
 from evidence_assets_tests.lake.stores import faulty_proxy, new_bucket, s3_environment, s3_server
@@ -223,6 +224,20 @@ def test_a_folder_lists_its_children_and_not_similar_names(
         writer.upload(tmp_path / "dot", writer.root / name)
     assert [meta["path"] for meta in writer.list_objects(writer.root / "a/b")] == ["a/b/c"]
     assert child_names(writer.root / "a") == ["b", "b.json", "é =@+ü"]
+
+
+def test_urls_of_a_table_name_its_files_and_no_credentials(tmp_path: Path, machine: Machine) -> None:
+    local = Lake.create(tmp_path / "a lake")
+    write(local, "A")
+    url = table_url(local.address, "predictions", ASSET, "quiz|0")
+    assert url.startswith("file:///") and Path(unquote(urlsplit(url).path)).is_file()
+    assert Path(unquote(urlsplit(table_url(local.address, "predictions", ASSET)).path)).is_dir()
+    shared = Lake.create(machine("a"))
+    write(shared, "A")
+    assert Path(urlsplit(table_url(shared.address, "predictions", ASSET, "quiz|0")).path).is_file()
+    assert table_url("s3://key:se/cret@bucket/lake?sig=x", "chains", "chains/b", "q|0").startswith("s3://bucket/lake/")
+    assert lake_url("s3://bucket/lake?X-Amz-Signature=secret") == "s3://bucket/lake"
+    assert lake_url("abfs://container@account.dfs.core.windows.net/lake").startswith("abfs://container@account.")
 
 
 def test_addresses_are_recognized_even_with_merged_slashes() -> None:

@@ -24,11 +24,11 @@ from evidence_assets.experiment.scores.metrics import (
 )
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, passage_values
 from evidence_assets.experiment.scores.scoring import (
-    NO_ANSWER,
     accepted_answers,
     answer_metrics,
     graded_questions,
     is_correct,
+    pair_answers,
 )
 from evidence_assets.experiment.stored_rows import PredictionRow, QuestionRow, typed_rows
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
@@ -84,9 +84,7 @@ def question_values(family: str, questions: Sequence[QuestionRow], tables: Varia
         values = passage_values(questions, tables.evidence, tables.documents)
     else:
         predictions = {row["question_id"]: row for row in typed_rows(tables.predictions, PredictionRow)}
-        values = _answer_values(
-            family, [(q, predictions.get(q["question_id"], NO_ANSWER)) for q in graded_questions(questions)]
-        )
+        values = _answer_values(family, pair_answers(graded_questions(questions), predictions))
     if family == "mcqa" and tables.evidence["kind"].is_in(graph_stages.GRAPH_KINDS).any():
         values["graph_signal"] = graph_stages.signal_values(questions, tables.evidence)
     if any(question["gold_evidence"] for question in questions):

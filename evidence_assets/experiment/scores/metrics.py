@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -190,13 +190,26 @@ def order_by_confidence(confidence: Sequence[float], correct: Sequence[bool]) ->
     return [correct[i] for i in sorted(range(len(correct)), key=lambda i: -confidence[i])]
 
 
-def calibration_error(confidence: Sequence[float], correct: Sequence[bool]) -> float:
-    """``Σ_b n_b/n · |accuracy_b − mean confidence_b|`` over ten equally large bins by confidence."""
+class ReliabilityBin(NamedTuple):
+    """Mean confidence and accuracy of answers with similar confidence."""
+
+    confidence: float
+    accuracy: Estimate
+
+
+def reliability_bins(confidence: Sequence[float], correct: Sequence[bool]) -> list[ReliabilityBin]:
+    """At most ten equally large bins by confidence, the lowest first."""
     order = np.argsort(np.asarray(confidence), kind="stable")
     sorted_confidence = np.asarray(confidence)[order]
-    hits = np.asarray(correct, float)[order]
+    hits = np.asarray(correct, bool)[order]
     bins = [rows for rows in np.array_split(np.arange(len(order)), BINS) if len(rows)]
-    return float(sum(len(rows) * abs(hits[rows].mean() - sorted_confidence[rows].mean()) for rows in bins) / len(order))
+    return [ReliabilityBin(float(sorted_confidence[rows].mean()), accuracy(hits[rows])) for rows in bins]
+
+
+def calibration_error(confidence: Sequence[float], correct: Sequence[bool]) -> float:
+    """``Σ_b n_b/n · |accuracy_b − mean confidence_b|`` over the bins of :func:`reliability_bins`."""
+    bins = reliability_bins(confidence, correct)
+    return float(sum(each.accuracy.n * abs(each.accuracy.value - each.confidence) for each in bins) / len(correct))
 
 
 def confidence_metrics(confidence: Sequence[float], correct: Sequence[bool]) -> dict[str, Estimate]:

@@ -36,7 +36,7 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.confidence import RAW_SHARE
 from evidence_assets.reproduction.published_figures import PublishedName, add_published_figures
 
-_Answer = tuple[QuestionRow, PredictionRow]
+Answer = tuple[QuestionRow, PredictionRow]
 """A question and its prediction."""
 NO_ANSWER = cast(PredictionRow, dict.fromkeys(PredictionRow.__annotations__) | {"status": "failed"})
 """The prediction of a question that has none."""
@@ -76,7 +76,7 @@ def set_accuracy(gold: Sequence[str], prediction: PredictionRow) -> float:
     return len(supported & set(gold)) / len(supported | set(gold))
 
 
-def class_metrics(answers: Iterable[_Answer]) -> dict[str, Estimate]:
+def class_metrics(answers: Iterable[Answer]) -> dict[str, Estimate]:
     """Precision, recall and F1 per label of the graded claims; Wilson intervals for the first two."""
     claims = [
         (gold[0], None if prediction["status"] == "failed" else prediction["answer"])
@@ -121,7 +121,7 @@ def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None =
     """
     questions = typed_rows(tables["questions"].sort("question_id"), QuestionRow)
     predictions = {row["question_id"]: row for row in typed_rows(tables["predictions"], PredictionRow)}
-    answers = [(q, predictions.get(q["question_id"], NO_ANSWER)) for q in questions]
+    answers = pair_answers(questions, predictions)
     metrics = correctness_metrics(answers)
     metrics["incomplete_share"] = accuracy([bool(row["omissions"]) for row in predictions.values()])
     metrics |= ranking_metrics(answers)
@@ -133,7 +133,12 @@ def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None =
     return metrics
 
 
-def correctness_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
+def pair_answers(questions: Iterable[QuestionRow], predictions: Mapping[str, PredictionRow]) -> list[Answer]:
+    """Each question with its prediction; ``predictions`` are by question id."""
+    return [(question, predictions.get(question["question_id"], NO_ANSWER)) for question in questions]
+
+
+def correctness_metrics(answers: Sequence[Answer]) -> dict[str, Estimate]:
     """Accuracy, shares of each status, sets of options, confidence, and words of short answers."""
     graded = [(q, p, is_correct(q, p["answer"], p["status"])) for q, p in answers if q["gold"] is not None]
     metrics = {"accuracy": accuracy([right for *_, right in graded])}
@@ -142,11 +147,16 @@ def correctness_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
     metrics["supported_accuracy"] = accuracy([right for _, p, right in graded if p["status"] == "answered"])
     if choices := [set_accuracy(q["gold"], p) for q, p in answers if q["options"] and q["gold"]]:
         metrics["set_accuracy"] = mean(choices)
-    confident = [(p["confidence"], right) for q, p, right in graded if q["gold"] and has_fitted_confidence(p)]
-    metrics |= confidence_metrics([share or 0.0 for share, _ in confident], [right for _, right in confident])
+    metrics |= confidence_metrics(*fitted_confidences(answers))
     if short := [(p["answer"] or "", accepted_answers(q)) for q, p in answers if q["task"] == "kgqa" and q["gold"]]:
         metrics["token_f1"] = mean([token_f1(text, accepted) for text, accepted in short])
     return metrics
+
+
+def fitted_confidences(answers: Iterable[Answer]) -> tuple[list[float], list[bool]]:
+    """Confidence and correctness of the answers whose confidence is a probability, where an answer is right."""
+    fitted = [(q, p) for q, p in answers if q["gold"] and has_fitted_confidence(p)]
+    return [p["confidence"] or 0.0 for _, p in fitted], [is_correct(q, p["answer"], p["status"]) for q, p in fitted]
 
 
 def has_fitted_confidence(prediction: PredictionRow) -> bool:
@@ -154,7 +164,7 @@ def has_fitted_confidence(prediction: PredictionRow) -> bool:
     return bool(prediction["probabilities"]) or prediction["confidence_basis"] not in (None, RAW_SHARE)
 
 
-def ranking_metrics(answers: Sequence[_Answer]) -> dict[str, Estimate]:
+def ranking_metrics(answers: Sequence[Answer]) -> dict[str, Estimate]:
     """Metrics of the ranked nodes of searches; empty for questions of other tasks."""
     rankings = [
         (gains_of(p["ranked_answers"] or [], gold), len(gold))

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK
+from evidence_assets.experiment.scores.scoreboard import SCORES_QUERY, is_headline
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import Page, Query
-from evidence_assets.explorer.scores import CHANGED_QUERY, SCORES_QUERY, format_difference, is_headline, mark_stale
+from evidence_assets.explorer.scores import CHANGED_QUERY, format_difference, mark_stale
 
 MAX_NOTABLE = 5
 """Maximum answers of each kind on the first page."""

@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, paired_bootstrap, without_interval
+from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple, judge_relevance
-from evidence_assets.systems.kbloom.scores import HarvestedRelations, Row, size_metrics
+from evidence_assets.systems.kbloom.scores import (
+    PRECISION_CUTOFF,
+    HarvestedRelations,
+    Row,
+    draw_precision_curves,
+    size_metrics,
+)
 from evidence_assets.systems.kbloom.seeds import Relation
-
-PRECISION_CUTOFF = 50
 
 
 def read_facts(path: Path) -> list[Triple]:
@@ -86,10 +92,11 @@ def build_sample_rows(
             shares[origin] = defaultdict(list)
             controls = list[Control]()
             for relation in sorted(relations, key=lambda relation: relation.id):
-                facts = [(head, relation.id, tail) for head, tail in harvest.pairs(origin, relation)]
-                estimates = _estimate_hits(relation, facts, stated_facts)
+                pairs = harvest.pairs(origin, relation)
+                estimates = _estimate_hits(*_judge_facts(relation, pairs, stated_facts))
                 if not estimates:
                     continue
+                facts = [(head, relation.id, tail) for head, tail in pairs]
                 controls.append(measure_control(relation, facts, stated_facts, held_out_facts))
                 size = size_metrics(harvest.select_triples(origin, [relation]), "extracted_facts", known_entities)
                 metrics = estimates | _control_metrics(controls[-1:]) | size
@@ -114,12 +121,30 @@ def _compare_origins(
     }
 
 
-def _estimate_hits(relation: Relation, facts: Sequence[Triple], stated_facts: Iterable[Triple]) -> dict[str, Estimate]:
-    """Precision and recall of ranked facts without seeds; empty if no other fact of the relation is stated."""
+def draw_sample_precision(harvest: HarvestedRelations, stated_facts: Sequence[Triple]) -> dict[str, str]:
+    """A picture of each collection's precision at k, by origin, over the relations with stated facts."""
+    hits: dict[str, dict[str, list[list[bool]]]] = {}
+    for (collection, relations), (origin, selector) in product(harvest.collections.items(), harvest.selectors.items()):
+        judged = [_judge_facts(relation, harvest.pairs(origin, relation), stated_facts) for relation in relations]
+        of_relations = [of_relation for of_relation, n_truths in judged if n_truths]
+        if any(of_relations):
+            hits.setdefault(collection, {})[selector] = of_relations
+    return draw_precision_curves(hits)
+
+
+def _judge_facts(
+    relation: Relation, pairs: Iterable[EntityPair], stated_facts: Iterable[Triple]
+) -> tuple[list[bool], int]:
+    """Whether each ranked pair that is no seed is stated, and the number of stated facts without seeds."""
+    facts = [(head, relation.id, tail) for head, tail in pairs]
     seeds = [(head, relation.id, tail) for head, tail in relation.pairs]
     truths = [fact for fact in stated_facts if fact[1] == relation.id]
     directions = {relation.id: Direction(symmetric=relation.symmetric)}
-    hits, n_truths = judge_relevance(facts, truths, exclude=seeds, directions=directions)
+    return judge_relevance(facts, truths, exclude=seeds, directions=directions)
+
+
+def _estimate_hits(hits: Sequence[bool], n_truths: int) -> dict[str, Estimate]:
+    """Precision and recall of ranked facts without seeds; empty if no other fact of the relation is stated."""
     if not n_truths:
         return {}
     return {

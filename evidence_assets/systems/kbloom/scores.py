@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from evidence_assets.benchmarks.graphs.formats import find_format
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
+from evidence_assets.experiment.scores.charts import draw_precision
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, normal, without_interval
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.prompt_mining import EntityPair, Floats
@@ -28,6 +29,7 @@ from evidence_assets.harvest.triple_metrics import (
     Triple,
     list_entities,
     novelty,
+    precision_curve,
     reference_accuracy,
     sampled_precision,
 )
@@ -44,6 +46,8 @@ Row = dict[str, object]
 Encode = Callable[[Sequence[str]], Floats]
 MAX_REFERENCE_TUPLES = 20_000
 """Reference tuples per relation: as many as 200 rounds of 100 can draw. Larger references are thinned."""
+PRECISION_CUTOFF = 50
+"""Rank down to which precision is measured and drawn."""
 INSPECTED_RELATION = "UsedFor"
 INSPECTED_TUPLES = 10
 """Relation whose best tuples the paper prints one by one, and their number."""
@@ -241,28 +245,79 @@ def _pool_accuracies(parts: Sequence[tuple[int, Spread]]) -> Estimate:
     return normal(mean, deviation, total)
 
 
-def build_judgement_rows(harvest: HarvestedRelations, judges: Sequence[LanguageModel]) -> list[Row]:
-    """Judge the statements of each collection, without seeds, by language models.
+@dataclass(frozen=True)
+class Verdicts:
+    """Usable verdicts of each judge on a collection's harvest of one origin.
+
+    ``statements``: Statements of each relation without seeds, best first. ``by_judge``: For each judge, whether a
+    statement is correct.
+    """
+
+    collection: str
+    origin: str
+    statements: Sequence[Sequence[str]]
+    by_judge: Sequence[Mapping[str, bool]]
+
+    def by_relation(self, judge: int) -> list[list[bool]]:
+        """A judge's verdicts for each relation, best triple first."""
+        verdicts = self.by_judge[judge]
+        return [[verdicts[text] for text in of_relation if text in verdicts] for of_relation in self.statements]
+
+
+def judge_harvest(harvest: HarvestedRelations, judges: Sequence[LanguageModel]) -> list[Verdicts]:
+    """Judge the statements of each collection and origin, without seeds, by language models."""
+    verdicts = []
+    for (collection, relations), origin in product(harvest.collections.items(), harvest.selectors):
+        texts = [harvest.verbalise(relation, harvest.non_seed_pairs(origin, relation)) for relation in relations]
+        statements = list(chain.from_iterable(texts))
+        by_judge = [_judge_statements(judge, statements) for judge in judges]
+        verdicts.append(Verdicts(collection, origin, texts, by_judge))
+    return verdicts
+
+
+def build_judgement_rows(
+    harvest: HarvestedRelations, judges: Sequence[LanguageModel], verdicts: Iterable[Verdicts]
+) -> list[Row]:
+    """Scores of the verdicts on a harvest.
 
     By judge: ``precision`` and ``noisy_percent`` are means over 200 experiments of 100 tuples per relation, with the
     interval that holds 95 % of the experiments. Statements without a usable verdict are ignored. ``kappa`` and
     ``exact_agreement`` compare the first two judges on the statements that both judged.
     """
     rows: list[Row] = []
-    for (collection, relations), origin in product(harvest.collections.items(), harvest.selectors):
-        texts = [harvest.verbalise(relation, harvest.non_seed_pairs(origin, relation)) for relation in relations]
-        statements = list(chain.from_iterable(texts))
-        verdicts = [_judge_statements(judge, statements) for judge in judges]
-        for judge, of_judge in zip(judges, verdicts, strict=True):
-            by_relation = [[of_judge[text] for text in part if text in of_judge] for part in texts]
-            if of_judge:
+    for each in verdicts:
+        for number, judge in enumerate(judges):
+            if each.by_judge[number]:
+                by_relation = each.by_relation(number)
                 estimates = _precision_estimates(sampled_precision(by_relation), sum(map(len, by_relation)))
-                rows += harvest.build_rows(collection, origin, estimates, by=judge.model_id)
-        if len(verdicts) > 1:
-            first, second = verdicts[:2]
+                rows += harvest.build_rows(each.collection, each.origin, estimates, by=judge.model_id)
+        if len(judges) > 1:
+            first, second = each.by_judge[:2]
+            statements = chain.from_iterable(each.statements)
             both = [(first[text], second[text]) for text in statements if text in first and text in second]
-            rows += harvest.build_rows(collection, origin, _agreement_estimates(both), by=judges[0].model_id)
+            agreement = _agreement_estimates(both)
+            rows += harvest.build_rows(each.collection, each.origin, agreement, by=judges[0].model_id)
     return rows
+
+
+def draw_judged_precision(harvest: HarvestedRelations, verdicts: Iterable[Verdicts]) -> dict[str, str]:
+    """A picture of each collection's precision at k, by origin, as the first judge sees it."""
+    hits: dict[str, dict[str, list[list[bool]]]] = {}
+    for each in verdicts:
+        if each.by_judge and any(by_relation := each.by_relation(0)):
+            hits.setdefault(each.collection, {})[harvest.selectors[each.origin]] = by_relation
+    return draw_precision_curves(hits)
+
+
+def draw_precision_curves(hits: Mapping[str, Mapping[str, Sequence[Sequence[bool]]]]) -> dict[str, str]:
+    """A picture for each collection; ``hits`` are by collection and selector, as in ``precision_curve``."""
+    pictures = {}
+    for collection, by_selector in hits.items():
+        longest = max(len(of_relation) for relations in by_selector.values() for of_relation in relations)
+        depth = min(PRECISION_CUTOFF, longest)
+        curves = {selector: precision_curve(relations, depth) for selector, relations in by_selector.items()}
+        pictures[f"precision on {collection}"] = draw_precision(f"Precision at k on {collection}", curves)
+    return pictures
 
 
 def _judge_statements(judge: LanguageModel, statements: Sequence[str]) -> dict[str, bool]:

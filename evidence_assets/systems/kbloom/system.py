@@ -38,7 +38,7 @@ from evidence_assets.systems.kbloom.harvesting import (
     mine_relation_prompts,
 )
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, read_entity_names
-from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, read_facts
+from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, draw_sample_precision, read_facts
 from evidence_assets.systems.kbloom.scores import Reference, load_references
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, StatementForm, reword_statements
@@ -302,14 +302,15 @@ class KBloom(StagesMethod[HarvestSettings]):
 
     def _score_on_sample(self, context: StageContext) -> StageOutput:
         folder = context.lake.raw_path("sample")
-        return StageOutput(
-            build_sample_rows(
-                self._read_harvest(context),
-                stated_facts=read_facts(folder / "stated.tsv"),
-                held_out_facts=read_facts(folder / "held_out.tsv"),
-                known_entities=read_entity_names(context.lake),
-            )
+        harvest = self._read_harvest(context)
+        stated_facts = read_facts(folder / "stated.tsv")
+        score_rows = build_sample_rows(
+            harvest,
+            stated_facts=stated_facts,
+            held_out_facts=read_facts(folder / "held_out.tsv"),
+            known_entities=read_entity_names(context.lake),
         )
+        return StageOutput(score_rows, pictures=draw_sample_precision(harvest, stated_facts))
 
     def _score_size(self, context: StageContext) -> StageOutput:
         return self._with_published(scores.build_size_rows(self._read_harvest(context)))
@@ -327,8 +328,11 @@ class KBloom(StagesMethod[HarvestSettings]):
         harvest = self._read_harvest(context)
         judges = [open_language_model(context, generator) for generator in _judge_settings()]
         likelihood = None if settings is None else get_sequence_model(TextLikelihood, settings)
-        judgements = scores.build_judgement_rows(harvest, judges)
-        return self._with_published([*judgements, *scores.build_inspection_rows(harvest, judges, likelihood)])
+        verdicts = scores.judge_harvest(harvest, judges)
+        judgements = scores.build_judgement_rows(harvest, judges, verdicts)
+        inspections = scores.build_inspection_rows(harvest, judges, likelihood)
+        pictures = scores.draw_judged_precision(harvest, verdicts)
+        return replace(self._with_published([*judgements, *inspections]), pictures=pictures)
 
     def _read_harvest(self, context: StageContext, collection: str = "") -> scores.HarvestedRelations:
         """The harvest of one collection, or of all."""

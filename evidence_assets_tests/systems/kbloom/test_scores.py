@@ -11,8 +11,13 @@ from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, measure_control
-from evidence_assets.systems.kbloom.scores import HarvestedRelations, build_judgement_rows
+from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, draw_sample_precision, measure_control
+from evidence_assets.systems.kbloom.scores import (
+    HarvestedRelations,
+    build_judgement_rows,
+    draw_judged_precision,
+    judge_harvest,
+)
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judge import verbalise_triple
 from evidence_assets_tests.lake_rows import as_stored
@@ -59,6 +64,8 @@ def test_scores_equal_manual_counts() -> None:
     assert scores["collection", "own", "recall"]["value"] == pytest.approx(2 / 3)
     for row in (row for row in rows if row["low"] is not None):
         assert row["low"] <= row["value"] + 1e-9 and row["value"] <= row["high"] + 1e-9
+    picture = draw_sample_precision(harvest, stated_facts)["precision on zoo"]
+    assert "own: 0.500 at 4" in picture and "bertnet: 0.250 at 4" in picture, "of four triples that are no seeds"
     assert prepare_rows("scores", rows).num_rows == len(rows)
     assert set(rows[0]) == {*TABLES["scores"].names} - {"input_version"}, "only scores of predictions have one"
 
@@ -106,7 +113,10 @@ def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> 
     bertnet = make_triples([("owl", "mouse"), ("dog", "moon")], "bertnet")
     judges = [word_judge("first", "mouse", unsure="dog"), word_judge("second", "owl")]
     harvest = HarvestedRelations([EATS], pl.concat([kbloom, bertnet]), {"kbloom": "own", "bertnet": "bertnet"})
-    rows = build_judgement_rows(harvest, judges)
+    verdicts = judge_harvest(harvest, judges)
+    picture = draw_judged_precision(harvest, verdicts)["precision on zoo"]
+    assert "own: 0.667 at 3" in picture and "bertnet: 0.333 at 3" in picture, "as the first judge sees it"
+    rows = build_judgement_rows(harvest, judges, verdicts)
     scores = {(r["selector"], r["reasoner"].removesuffix("@1"), r["metric"]): (r["value"], r["n"]) for r in rows}
     assert scores["own", "first", "precision"] == (pytest.approx(2 / 3), 3)
     assert scores["own", "first", "noisy_percent"] == (pytest.approx(1 / 3), 3)
@@ -124,7 +134,8 @@ def test_published_judges_see_the_initial_prompt_over_200_experiments() -> None:
     triples = make_triples([(f"x{number}", "hen") for number in range(300)])
     generator = ScriptedGenerator(lambda r: "correct" if re.search(r'"x\d*[13579] ', r.user) else "wrong")
     harvest = HarvestedRelations([relation], triples, {"kbloom": "own"}, "prompt")
-    rows = build_judgement_rows(harvest, [LanguageModel(generator)])
+    judges = [LanguageModel(generator)]
+    rows = build_judgement_rows(harvest, judges, judge_harvest(harvest, judges))
     assert any('"x0 eats hen."' in request.user for request in generator.requests)
     assert verbalise_triple(relation, "x0", "hen") == "one sees x0 eat hen."
     scores = {row["metric"]: row for row in rows}
