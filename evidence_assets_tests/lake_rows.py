@@ -78,16 +78,9 @@ def graph_edge(edge_id: str, head_id: str, relation: str, tail_id: str, **fields
 def score(metric: str, value: float | None, benchmark: str = "quiz", **overrides: Any) -> dict[str, Any]:
     """A score on a benchmark with its interval, without a printed figure."""
     names = {"score_id": f"{benchmark} {metric}", "scope_kind": "benchmark", "scope_id": benchmark, "selector": "s"}
-    values = {"metric": metric, "value": value, "low": 0.1, "high": 0.9, "n": 50}
-    return {
-        **names,
-        "reasoner": "r",
-        "model_id": "m",
-        **values,
-        "published": None,
-        "published_source": None,
-        **overrides,
-    }
+    names |= {"reasoner": "r", "model_id": "m", "metric": metric}
+    values = {"value": value, "low": 0.1, "high": 0.9, "n": 50, "published": None, "published_source": None}
+    return {**names, **values, **overrides}
 
 
 def citation(chain_id: str, evidence_id: str, verdict: str, quoted: str = "") -> dict[str, Any]:

@@ -56,8 +56,7 @@ def metadata_of(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, d
 
 def test_scores_have_a_reliability_diagram_and_the_url_of_their_file(lake: Lake) -> None:
     questions = [question(i, "sample_mcqa") for i in range(40)]
-    probabilities = [{"label": "A", "value": 0.8}, {"label": "B", "value": 0.2}]
-    sure = {"confidence": 0.8, "probabilities": probabilities}
+    sure = {"confidence": 0.8, "probabilities": [0.8, 0.2]}
     predictions = [prediction(i, "A" if i % 4 else "B", "sample_mcqa", **sure) for i in range(40)]
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": questions})
     lake.write("predictions/mcqa/x", "sample_mcqa|0", {"predictions": as_stored("predictions", predictions)})

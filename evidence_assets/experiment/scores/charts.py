@@ -46,10 +46,10 @@ class Score(NamedTuple):
 def draw_scores(title: str, scores: Sequence[Score]) -> str:
     """The highest scores, each on a line from 0 to 1; scores with a printed figure come before others are left out."""
     by_importance = sorted(scores, key=lambda score: (score.published is None, -score.value, score.label))
-    drawn = sorted(by_importance[:MAX_ROWS], key=lambda score: (-score.value, score.label))
-    rows = [(_TOP + number * _ROW, score) for number, score in enumerate(drawn)]
+    top_scores = sorted(by_importance[:MAX_ROWS], key=lambda score: (-score.value, score.label))
+    rows = [(_TOP + number * _ROW, score) for number, score in enumerate(top_scores)]
     bottom = _TOP + len(rows) * _ROW
-    n_hidden = len(scores) - len(drawn)
+    n_hidden = len(scores) - len(top_scores)
     height = bottom + _LINE * (2 if n_hidden else 1)
     values = {"rows": rows, "n_hidden": n_hidden, "top": _TOP, "bottom": bottom}
     return _render("intervals.svg", title=title, height=height, **values)

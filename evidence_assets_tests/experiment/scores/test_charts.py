@@ -37,9 +37,9 @@ def points(picture: str) -> list[tuple[float, float]]:
 
 def test_scores_stand_with_their_values_intervals_and_printed_figures_highest_first() -> None:
     picture = draw_scores("accuracy on quiz", [REPRODUCED, BM25])
-    shown = texts(picture)
-    assert shown[0] == "accuracy on quiz" and shown.index("bm25") < shown.index("uscrake@llama")
-    assert shown[-2:] == ["0.500", "0.250 0.750"]
+    contents = texts(picture)
+    assert contents[0] == "accuracy on quiz" and contents.index("bm25") < contents.index("uscrake@llama")
+    assert contents[-2:] == ["0.500", "0.250 0.750"]
     assert f"M{charts._x(0.4)} 74H{charts._x(0.625)}" in picture, "the interval of the first"
     assert f"M{charts._x(0.75)} 100v12" in picture, "the printed figure of the second"
 
@@ -67,10 +67,10 @@ def test_of_many_scores_those_with_printed_figures_and_the_highest_are_drawn() -
     label = "a variant with a name of seventy characters, of which the middle is cut"
     many = [BM25._replace(label=f"{label} {number}", value=number / 100) for number in range(100)]
     picture = draw_scores("accuracy on quiz", [*many, REPRODUCED])
-    shown = texts(picture)
-    assert "uscrake@llama" in shown and "0.990" in shown and "0.700" not in shown
-    assert f"{101 - charts.MAX_ROWS} more are not drawn" in shown
-    assert max(map(len, shown)) <= charts.MAX_LABEL + 1 < len(label)
+    contents = texts(picture)
+    assert "uscrake@llama" in contents and "0.990" in contents and "0.700" not in contents
+    assert f"{101 - charts.MAX_ROWS} more are not drawn" in contents
+    assert max(map(len, contents)) <= charts.MAX_LABEL + 1 < len(label)
     assert len(picture.encode()) < MAX_BYTES
 
 
@@ -79,10 +79,10 @@ def test_reliability_has_a_point_for_each_tenth_of_the_answers() -> None:
     confidence = [rng.random() for _ in range(500)]
     correct = [rng.random() < share for share in confidence]
     picture = draw_reliability("Confidence on quiz", confidence, correct)
-    drawn = points(picture)
-    assert len(drawn) == 10
+    bins = points(picture)
+    assert len(bins) == 10
     error = calibration_error(confidence, correct)
-    assert sum(abs(x - y) for x, y in drawn) / 10 == pytest.approx(error, abs=0.002)
+    assert sum(abs(x - y) for x, y in bins) / 10 == pytest.approx(error, abs=0.002)
     assert f"500 answers, calibration error {error:.3f}" in texts(picture)
     assert draw_reliability("Confidence on quiz", confidence, correct) == picture and len(picture) < MAX_BYTES
 
