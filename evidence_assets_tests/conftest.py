@@ -44,6 +44,12 @@ def _spare_the_disk(connection: object, _record: object) -> None:
         connection.execute("PRAGMA synchronous=OFF")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark tests that need a materialized demo, so that ``-m "not demo"`` leaves them out."""
+    if "made_world" in getattr(item, "fixturenames", ()):
+        item.add_marker("demo")
+
+
 @pytest.hookimpl(trylast=True)  # after ``-m`` has deselected tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run files with slow tests first, which balances parallel workers.
