@@ -46,7 +46,7 @@ def ask(  # noqa: PLR0913 - one parameter per option
     corpus: Annotated[str, typer.Option("--corpus", "--folder", help="Corpus, or a folder to add as one.")] = "",
     graph: Annotated[str, typer.Option(help="Graph to answer from, alone or together with the corpus.")] = "",
     table: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet file of a table to answer from.")] = None,
-    system: Annotated[str, typer.Option(help="Variant, such as bm25; bm25@MODEL also selects a model.")] = "",
+    system: Annotated[str, typer.Option(help="Name in `evidence variants`, such as bm25, or bm25@MODEL.")] = "",
     model: Annotated[str, typer.Option(help="Language model of the profile that answers; by default the first.")] = "",
     show_all: Annotated[bool, typer.Option("--all", help="Also print unused evidence and cells of a table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and question.")] = False,
@@ -204,7 +204,10 @@ def select_variant(family: str, source: QuestionSource, system: str, model: str)
     by_name = {v.name: v for v in variants() if v.family == family}
     name = system or (DEFAULT_SYSTEMS if source.corpus or source.table else GRAPH_ONLY_SYSTEMS)[family]
     if name not in by_name:
-        raise BadInput(f"no variant {name!r} answers {family} questions{did_you_mean(name, sorted(by_name))}")
+        raise BadInput(
+            f"no variant {name!r} answers {family} questions{did_you_mean(name, sorted(by_name))} "
+            f"`evidence variants {family}` lists them"
+        )
     variant = by_name[name]
     if model and model != profiles.load().model_names("generator")[0]:
         if "generator" not in used_model_kinds(systems.open_method(variant)):

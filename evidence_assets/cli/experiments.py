@@ -1,4 +1,4 @@
-"""Commands about experiments: ``presets``, ``card`` and ``add``."""
+"""Commands about experiments: ``variants``, ``presets``, ``card`` and ``add``."""
 
 from __future__ import annotations
 
@@ -7,18 +7,76 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
-from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
-from evidence_assets.experiment.variants import variants
+from evidence_assets.cli.console import (
+    JsonOption,
+    LakeOption,
+    out,
+    print_if_json,
+    print_table,
+    report_errors,
+    strip_controls,
+)
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.experiment.variants import variants as declared_variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE, enabled_presets
 from evidence_assets.reproduction.presets import presets as declared_presets
+from evidence_assets.text.spelling import did_you_mean
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add your own data to the lake.")
 commands.add_typer(adding, name="add")
+
+
+@commands.command()
+def variants(
+    family: Annotated[str, typer.Argument(help="Family of tasks, such as mcqa; by default all.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """List the variants: what they are, and when they are loaded.
+
+    A variant is a method of a system with parameters; `evidence ask --system` takes its name.
+    """
+    with report_errors():
+        families = sorted({variant.family for variant in declared_variants()})
+        if family and family not in families:
+            raise BadInput(f"there is no family {family!r}{did_you_mean(family, families)}")
+        listed = sorted((v for v in declared_variants() if family in ("", v.family)), key=lambda v: v.family)
+        rows = [describe_variant(variant) for variant in listed]
+    if not print_if_json(as_json, rows):
+        print_table(list(rows[0]), (tuple(row.values()) for row in rows))
+
+
+def describe_variant(variant: Variant) -> dict[str, str]:
+    """A row of the list of variants."""
+    from evidence_assets.systems import open_method
+
+    method_class = type(open_method(variant))
+    parameters = yaml.safe_dump(variant.parameters, default_flow_style=True, sort_keys=False, width=1000)
+    return {
+        "variant": variant.name,
+        "family": variant.family,
+        "system": variant.system,
+        "method": (method_class.__doc__ or "").partition("\n")[0],
+        "parameters": parameters.strip() if variant.parameters else "",
+        "loaded": describe_loading(variant),
+    }
+
+
+def describe_loading(variant: Variant) -> str:
+    """When the variant is part of the asset graph, in words."""
+    if variant.is_loaded:
+        return "yes"
+    if variant.only_ad_hoc:
+        return "evidence ask only"
+    if not variant.printed.is_enabled:
+        return f"preset {' or '.join(variant.printed.presets)}"
+    return f"no benchmark of {variant.family}"
 
 
 @commands.command()
@@ -29,7 +87,7 @@ def presets() -> None:
         rows = []
         for preset in declared_presets().values():
             members = ", ".join(
-                sorted({variant.key for variant in variants() if preset.name in variant.printed.presets})
+                sorted({variant.key for variant in declared_variants() if preset.name in variant.printed.presets})
             )
             tables = ", ".join(preset.all_tables)
             benchmarks = ", ".join(preset.benchmarks)

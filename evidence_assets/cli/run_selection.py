@@ -65,7 +65,7 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
         if name not in by_label:
             raise BadInput(
                 f"no variant {name!r} answers {benchmark.family} questions{did_you_mean(name, by_label)} "
-                f"`evidence run {benchmark.name} --plan` lists the loaded variants, `evidence presets` the others"
+                f"`evidence variants {benchmark.family}` lists them"
             )
     selected = [by_label[name] for name in names] or [
         v for v in loaded_by_label.values() if not missing_source_reason(systems.open_method(v).sources, benchmark)

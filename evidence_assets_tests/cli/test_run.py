@@ -142,7 +142,7 @@ def test_the_error_for_an_unknown_name_suggests_the_nearest(monkeypatch: pytest.
     benchmark = benchmarks()["sample_mcqa"]
     with pytest.raises(BadInput, match="did you mean 'uscrake'") as raised:
         select_variants(benchmark, ["uscrak"])
-    assert "evidence run sample_mcqa --plan" in str(raised.value) and "bm25" not in str(raised.value)
+    assert "`evidence variants mcqa` lists them" in str(raised.value) and "bm25" not in str(raised.value)
     assert [v.name for v in select_variants(benchmark, ["uscrake_k5_s5"])] == ["uscrake_k5_s5"]
     without_graph, with_graph = (
         {v.name for v in select_variants(benchmarks()[name], [])} for name in ("sample_mcqa", "sample_graph")
