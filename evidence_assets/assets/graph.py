@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain, count
 from typing import Any
 
 import dagster as dg
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from evidence_assets import profiles
 from evidence_assets.assets.partitions import (
@@ -25,38 +22,30 @@ from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import knowledge_bases
 from evidence_assets.benchmarks.declared_benchmarks import RawInput, check_name
-from evidence_assets.benchmarks.graphs import rows as graph_rows
-from evidence_assets.benchmarks.graphs.relations import TRANSLATED_COLUMNS, load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.experiment.evidence.sources import open_graph, record_encoder
+from evidence_assets.experiment.graph_building import (
+    BuildPassages,
+    GraphBuilder,
+    build_arrays,
+    build_fact_passages,
+    build_name_vectors,
+    build_passages,
+    show_progress,
+)
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, report_progress
 from evidence_assets.graphs import graph_store, merge
 from evidence_assets.graphs.arrays import FORMAT
-from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import edge_rows, node_rows
-from evidence_assets.graphs.passages import (
-    NODE_PASSAGES_VERSION,
-    VERSION,
-    OwnerFilter,
-    Passage,
-    fact_passages,
-    node_passages,
-    passage_lineage,
-    passage_table,
-)
+from evidence_assets.graphs.passages import NODE_PASSAGES_VERSION, VERSION, node_passages
 from evidence_assets.lake.atomic import temporary_folder
-from evidence_assets.lake.ids import content_id, key_for_model, shard_of
-from evidence_assets.lake.rows import row_blocks
-from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.ids import key_for_model
 from evidence_assets.lake.sorted_rows import store_sorted
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import find_invalid_vectors
 
 BuildRows = Callable[[StageContext], StageOutput]
-BuildPassages = Callable[[KnowledgeGraph, Encoder, OwnerFilter], Iterable[Passage]]
 
 
 def _graph_assets(
@@ -78,8 +67,7 @@ def _graph_assets(
     ]
 
     def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
-        built_from = graph_store.tables_version(lake, name, "nodes", "edges")
-        arrays = graph_store.build_arrays(lake, name, built_from)
+        built_from, arrays = build_arrays(lake, name)
         return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
 
     csr = files_asset(
@@ -92,17 +80,6 @@ def _graph_assets(
         deps=[f"{key_prefix}/nodes", f"{key_prefix}/edges"],
     )
     return row_assets, csr
-
-
-def _with_progress(context: StageContext, label: str, blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The blocks; their number of rows is logged meanwhile."""
-    report = None
-    n_rows = 0
-    for block in blocks:
-        report = report or report_progress(label, context.inform)  # the first block of a sort comes after all reading
-        yield block
-        n_rows += len(block)
-        report(n_rows, None)
 
 
 class GraphFiles(GraphSource, dg.Resolvable):
@@ -123,61 +100,8 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     """Maximum triples of each harvested relation, the best by rank; all by default."""
 
     @property
-    def _paths(self) -> list[str]:
-        return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
-
-    def _read_triples(self, context: StageContext, *columns: str) -> Iterator[pl.DataFrame]:
-        """Columns of the triples of files and harvests, in blocks."""
-        keys = (f"knowledge/{self.name}/triples", *self.harvested)
-        files = [(key, path) for key in keys for path in context.lake.files("triples", key)]
-        total = sum(pq.read_metadata(path).num_rows for _, path in files)
-        n_read = 0
-        report = report_progress("triples read", context.inform)
-        for key, path in files:
-            is_harvest = key in self.harvested
-            required = ("rank", *TRANSLATED_COLUMNS) if is_harvest else ()
-            names = dict.fromkeys((*columns, *required))
-            schema = pa.schema([TABLES["triples"].arrow.field(name) for name in names])
-            for block in row_blocks(path, schema, merge.TRIPLES_PER_BLOCK):
-                triples = pl.DataFrame(block)
-                yield (self._select_harvested(triples) if is_harvest else triples).select(columns)
-                n_read += block.num_rows
-                report(n_read, total)
-
-    def _select_harvested(self, triples: pl.DataFrame) -> pl.DataFrame:
-        """The best triples of a harvest, with the relations of the graph's vocabulary."""
-        if self.best_harvested is not None:
-            triples = triples.filter(pl.col("rank").fill_null(0) <= self.best_harvested)
-        if self.harvest_vocabulary:
-            triples = load_vocabulary().translate_rows(triples, self.harvest_vocabulary)
-        return triples
-
-    def _read_synonyms(self, context: StageContext) -> pl.DataFrame:
-        return graph_rows.read_synonyms(self.files, context.lake.fetch_raw(*self._paths))
-
-    def _build_triples(self, context: StageContext) -> StageOutput:
-        raw = context.lake.fetch_raw(*self._paths)
-        vocabulary = load_vocabulary()
-        frames = chain.from_iterable(graph_rows.triple_frames(source, raw, vocabulary) for source in self.files)
-        with temporary_folder(context.lake.root) as folder:
-            blocks = graph_rows.sort_triples(_with_progress(context, "triples read", frames), folder)
-            triples = store_sorted("triples", _with_progress(context, "triples sorted", blocks), folder)
-        counts = {count["values"]: count["counts"] for count in triples.rows["licence"].value_counts().to_pylist()}
-        return StageOutput(triples, metadata={"by_licence": dg.MetadataValue.json(dict(sorted(counts.items())))})
-
-    def _build_nodes(self, context: StageContext) -> StageOutput:
-        triples = self._read_triples(context, "head", "tail", "head_type", "tail_type")
-        with temporary_folder(context.lake.root) as folder:
-            labels = graph_rows.read_labels(self.files, context.lake.fetch_raw(*self._paths))
-            nodes = merge.merge_nodes(triples, self._read_synonyms(context), folder, labels)
-            return StageOutput(store_sorted("kg_nodes", _with_progress(context, "nodes merged", nodes), folder))
-
-    def _build_edges(self, context: StageContext) -> StageOutput:
-        triples = self._read_triples(context, "head", "relation", "tail", "triple_id", "source", "licence")
-        with temporary_folder(context.lake.root) as folder:
-            blocks = merge.merge_edges(triples, self._read_synonyms(context), folder)
-            edges = store_sorted("kg_edges", _with_progress(context, "edges merged", blocks), folder)
-            return StageOutput(edges, store_sorted("lineage_edges", merge.edge_lineage(edges.rows), folder))
+    def _builder(self) -> GraphBuilder:
+        return GraphBuilder(self.name, self.files, self.harvested, self.best_harvested, self.harvest_vocabulary)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         check_name(self.name, "graph")
@@ -185,13 +109,14 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         group = f"knowledge_{self.name}"
         if not self.is_in_profile():
             return dg.Definitions()
-        source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
+        builder = self._builder
+        source, raw = raw_assets(self, f"raw/graphs/{self.name}", builder.paths)
         translation = f":{self.harvest_vocabulary}" if self.harvest_vocabulary else ""
         labels_version = f":{merge.LABELS_VERSION}" if any(file.names for file in self.files) else ""
         triples = table_asset(
             f"{key_prefix}/triples",
             "triples",
-            self._build_triples,
+            builder.build_triples,
             group=group,
             deps=[source],
             code_version=merge.VERSION,
@@ -199,8 +124,8 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         )
         row_assets, csr = _graph_assets(
             self.name,
-            self._build_nodes,
-            self._build_edges,
+            builder.build_nodes,
+            builder.build_edges,
             [source, f"{key_prefix}/triples", *self.harvested],
             group,
             f"{merge.VERSION}:{self.best_harvested}{labels_version}{translation}",
@@ -218,18 +143,9 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
 
         def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             profile = profile_with_encoder(encoder)
-            model = get_encoder(profile.encoder)
-            built_from = graph_store.name_vectors_version(lake, self.name)
-            forms, reused = graph_store.build_name_vectors(
-                lake.index_folder(key),
-                lake.read("kg_nodes", nodes_key),
-                model,
-                model_key(model),
-                built_from,
-                profile.index.bytes,
-            )
+            version, forms, reused = build_name_vectors(lake, self.name, profile, encoder)
             counts = {"forms": forms, "rows_reused": reused, "rows_computed": forms - reused}
-            return content_id(built_from, model_key(model)), {"model": model_key(model), **counts}
+            return version, {"model": model_key(get_encoder(profile.encoder)), **counts}
 
         version = f"{merge.VERSION}:{graph_store.NAME_VECTORS_FORMAT}"
         description = f"One normalised vector for each name and alias of {self.name}"
@@ -254,14 +170,10 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
             return dg.Definitions()
         description = f"Passages of the graph {self.graph}: names of nodes and sentences of edges, with vectors"
         assets = [
-            _passages_asset(self.graph, encoder, description, VERSION, _fact_passages, has_edges=True)
+            _passages_asset(self.graph, encoder, description, VERSION, build_fact_passages, has_edges=True)
             for encoder in list_encoders(f"knowledge/{self.graph}/passages")
         ]
         return dg.Definitions(assets=assets, asset_checks=[table_check(asset, _find_vector_errors) for asset in assets])
-
-
-def _fact_passages(graph: KnowledgeGraph, _: Encoder, accepts: OwnerFilter) -> Iterable[Passage]:
-    return fact_passages(graph, accepts)
 
 
 def _passages_asset(
@@ -273,21 +185,7 @@ def _passages_asset(
     """
 
     def make(context: StageContext) -> StageOutput:
-        context = with_encoder(context, encoder)
-        model = get_encoder(context.profile.encoder)
-        shards = context.profile.shards.corpus
-        graph_view = open_graph(context.lake, graph, encoder)
-        total = len(graph_view) + (len(graph_view.edge_ids) if has_edges else 0)
-        report = report_progress("nodes and edges" if has_edges else "nodes", context.inform)
-        numbers = count(1)
-
-        def is_in_shard(owner_id: str) -> bool:
-            report(next(numbers), total)
-            return shard_of(content_id(owner_id), shards) == context.shard
-
-        passages = build(graph_view, model, is_in_shard)
-        rows, reused = passage_table(passages, context.previous_rows(), model, model_key(model), context.blocks)
-        return StageOutput(rows, passage_lineage(rows, record_encoder(context)), {"model": model_key(model)}, reused)
+        return build_passages(with_encoder(context, encoder), graph, build, has_edges=has_edges)
 
     return table_asset(
         key_for_model(f"knowledge/{graph}/passages", encoder),
@@ -317,7 +215,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         edges = self.read_edges(context.lake.raw_path(self.folder))
         with temporary_folder(context.lake.root) as folder:
             blocks = edge_rows(edges, self.name, self.sources[1], folder, self.licence)
-            return StageOutput(store_sorted("kg_edges", _with_progress(context, "edges sorted", blocks), folder))
+            return StageOutput(store_sorted("kg_edges", show_progress(context, "edges sorted", blocks), folder))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.is_in_profile():
