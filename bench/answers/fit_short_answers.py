@@ -18,10 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
-from sklearn.feature_extraction import DictVectorizer
 
-from bench.answers.fitted_values import write_values
+from bench.answers.fitted_values import fit_choice, write_values
 from bench.answers.short_answer_questions import (
     AnswerableQuestion,
     Outcome,
@@ -84,30 +82,11 @@ def fit_weights(items: Sequence[Item]) -> SpanWeights:
     """The weights of the largest penalised likelihood."""
     copies = ((item, PAGE_COPIES if item.question.kind.endswith("page") else 1) for item in items if item.candidates)
     items = [item for item, n in copies for _ in range(n)]
-    vectorizer = DictVectorizer(dtype=np.float64)
-    features = vectorizer.fit_transform([c.features for item in items for c in item.candidates]).tocsr()
-    transposed = features.T.tocsr()
-    counts = np.array([len(item.candidates) for item in items])
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    f1 = np.concatenate([item.f1 for item in items])
-    gain = np.where(f1 >= 0.6, f1**2, 0.0)
-    no_answer = (np.maximum.reduceat(f1, starts) < 0.3).astype(np.float64)
-
-    def loss(values: FloatArray) -> tuple[float, FloatArray]:
-        weights, bias = values[:-1], values[-1]
-        odds = np.exp(np.clip(features @ weights + bias, -choice.MAX_LOGIT, choice.MAX_LOGIT))
-        total = 1 + np.add.reduceat(odds, starts)
-        right = no_answer + np.add.reduceat(odds * gain, starts) + 1e-9
-        slope = odds * (np.repeat(1 / total, counts) - gain * np.repeat(1 / right, counts))
-        value = float((np.log(total) - np.log(right)).sum() + L2 * weights @ weights)
-        return value, np.concatenate([transposed @ slope + 2 * L2 * weights, [slope.sum()]])
-
-    start = np.zeros(features.shape[1] + 1)
-    start[-1] = -4.0
-    values = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
-    names = vectorizer.get_feature_names_out()
-    weights = {str(name): round(float(w), 3) for name, w in zip(names, values[:-1], strict=True) if abs(w) >= 0.005}
-    return SpanWeights(round(float(values[-1]), 4), weights, THRESHOLDS)
+    candidates = [[candidate.features for candidate in item.candidates] for item in items]
+    gains = [np.where(item.f1 >= 0.6, item.f1**2, 0.0) for item in items]
+    no_answer = np.array([item.f1.max() < 0.3 for item in items], dtype=np.float64)
+    bias, weights = fit_choice(candidates, gains, no_answer, L2)
+    return SpanWeights(bias, weights, THRESHOLDS)
 
 
 def _find_spans(item: Item, question: str, passages: Sequence[Passage]) -> list[SpanCandidate]:

@@ -1,13 +1,52 @@
-"""Files of fitted weights and thresholds, beside the code that reads them."""
+"""Fits of choices with no answer among them, and the files of fitted values beside the code that reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import yaml
+from scipy.optimize import minimize
+from sklearn.feature_extraction import DictVectorizer
+
+MAX_LOGIT = 30.0
+FloatArray = npt.NDArray[np.float64]
+
+
+def fit_choice(
+    candidates: Sequence[Sequence[Mapping[str, float]]], gains: Sequence[FloatArray], no_answer: FloatArray, l2: float
+) -> tuple[float, dict[str, float]]:
+    """Bias and weights of the largest likelihood, less ``l2`` times the squares of the weights.
+
+    Candidate i of a question has the probability ``exp(s_i) / (1 + Σ_j exp(s_j))``, where 1 stands for no answer.
+    ``gains``: How right each candidate is, 0 to 1. ``no_answer``: 1 for a question that has no right candidate.
+    """
+    vectorizer = DictVectorizer(dtype=np.float64)
+    features = vectorizer.fit_transform([names for question in candidates for names in question]).tocsr()
+    transposed = features.T.tocsr()
+    counts = np.array([len(question) for question in candidates])
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    gain = np.concatenate(gains)
+
+    def loss(values: FloatArray) -> tuple[float, FloatArray]:
+        weights, bias = values[:-1], values[-1]
+        odds = np.exp(np.clip(features @ weights + bias, -MAX_LOGIT, MAX_LOGIT))
+        total = 1 + np.add.reduceat(odds, starts)
+        right = no_answer + np.add.reduceat(odds * gain, starts) + 1e-9
+        slope = odds * (np.repeat(1 / total, counts) - gain * np.repeat(1 / right, counts))
+        value = float((np.log(total) - np.log(right)).sum() + l2 * weights @ weights)
+        return value, np.concatenate([transposed @ slope + 2 * l2 * weights, [slope.sum()]])
+
+    start = np.zeros(features.shape[1] + 1)
+    start[-1] = -4.0
+    values = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+    names = vectorizer.get_feature_names_out()
+    weights = {str(name): round(float(w), 3) for name, w in zip(names, values[:-1], strict=True) if abs(w) >= 0.005}
+    return round(float(values[-1]), 4), weights
 
 
 def write_values(file: Path, values: Mapping[str, Any], command: str, **provenance: Any) -> None:
