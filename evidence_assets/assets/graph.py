@@ -100,7 +100,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
     """Maximum triples of each harvested relation, the best by rank; all by default."""
 
     @property
-    def _builder(self) -> GraphBuilder:
+    def builder(self) -> GraphBuilder:
         return GraphBuilder(self.name, self.files, self.harvested, self.best_harvested, self.harvest_vocabulary)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -109,7 +109,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         group = f"knowledge_{self.name}"
         if not self.is_in_profile():
             return dg.Definitions()
-        builder = self._builder
+        builder = self.builder
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", builder.paths)
         translation = f":{self.harvest_vocabulary}" if self.harvest_vocabulary else ""
         labels_version = f":{merge.LABELS_VERSION}" if any(file.names for file in self.files) else ""

@@ -29,9 +29,14 @@ MAX_NAMED_FILES = 5
 
 def corpus_name(folder: Path) -> str:
     """Corpus name derived from a folder's name."""
-    name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.casefold()).strip("_")
+    return source_name(folder, folder.resolve().name, "evidence add corpus NAME FOLDER")
+
+
+def source_name(path: Path, text: str, command: str) -> str:
+    """A name of lowercase letters, digits and '_' from a text; ``command`` is for a text without any."""
+    name = re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
     if not name:
-        raise BadInput("the folder's name has no letters or digits: use `evidence add corpus NAME FOLDER`", file=folder)
+        raise BadInput(f"its name has no letters or digits: use `{command}`", file=path)
     return name
 
 

@@ -44,7 +44,7 @@ def ask(  # noqa: PLR0913 - one parameter per option
         typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without them, questions are read from standard input."),
     ] = None,
     corpus: Annotated[str, typer.Option("--corpus", "--folder", help="Corpus, or a folder to add as one.")] = "",
-    graph: Annotated[str, typer.Option(help="Graph to answer from, alone or together with the corpus.")] = "",
+    graph: Annotated[str, typer.Option(help="Graph, or a file of triples to add as one; alone or with --corpus.")] = "",
     table: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet file of a table to answer from.")] = None,
     system: Annotated[str, typer.Option(help="Name in `evidence variants`, such as bm25, or bm25@MODEL.")] = "",
     model: Annotated[str, typer.Option(help="Language model of the profile that answers; by default the first.")] = "",
@@ -95,12 +95,13 @@ def _print_hint(text: str) -> None:
 
 
 def _open_source(lake: Path | None, corpus: str, graph: str, table: Table | None) -> tuple[Lake, QuestionSource]:
-    """Open the lake and what the questions are answered from; a folder or a table creates the lake."""
+    """Open the lake and what the questions are answered from; a folder, a file or a table creates the lake."""
     from evidence_assets.experiment import ad_hoc_questions
 
     is_folder = "/" in corpus or corpus.startswith(".") or (corpus != "" and Path(corpus).is_dir())
+    is_graph_file = "/" in graph or "." in graph
     root = lake or find_lake()
-    if is_folder or table or (root / "format.json").exists():
+    if is_folder or is_graph_file or table or (root / "format.json").exists():
         shards = profiles.load().shards
         opened_lake = Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
     else:
@@ -109,6 +110,8 @@ def _open_source(lake: Path | None, corpus: str, graph: str, table: Table | None
         corpus = add_folder(opened_lake, Path(corpus))
     elif corpus:
         refresh_corpus(opened_lake, corpus)
+    if is_graph_file:
+        graph = add_graph_file(opened_lake, Path(graph))
     source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table.table_id if table else "")
     if source.corpus and not corpus:
         _use_default_corpus(opened_lake, source.corpus)
@@ -139,8 +142,17 @@ def add_folder(lake: Lake, folder: Path, name: str = "") -> str:
     return name
 
 
+def add_graph_file(lake: Lake, file: Path) -> str:
+    """Add a file of triples as a graph named after it, or update the graph; returns its name."""
+    from evidence_assets.cli.add_graph import add_graph, graph_name
+
+    name = graph_name(file)
+    add_graph(lake, name, file, make_progress_printer(name))
+    return name
+
+
 def make_progress_printer(name: str) -> Callable[[str], None]:
-    """A callback that prints progress for a corpus to standard error."""
+    """A callback that prints progress for a corpus or graph to standard error."""
     return lambda text: _print_hint(f"{name}: {text}")
 
 

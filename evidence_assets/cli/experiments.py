@@ -136,6 +136,26 @@ def add_corpus(
     out.print("`evidence add benchmark` adds your own questions. Reload the Dagster UI to see the corpus.")
 
 
+@adding.command("graph")
+def add_graph(
+    name: NameArgument,
+    file: Annotated[Path, typer.Argument(help="Triples in three tab-separated columns: head, relation, tail.")],
+    lake: LakeOption = None,
+) -> None:
+    """Add a file of triples as a graph, or update the graph.
+
+    `evidence ask --graph NAME` then answers from it.
+    """
+    with report_errors():
+        from evidence_assets.assets.resources import LakeResource
+        from evidence_assets.cli import add_graph as adding_graphs
+        from evidence_assets.cli.ask import make_progress_printer
+
+        _use_lake(lake)
+        n_triples = adding_graphs.add_graph(LakeResource().open(), name, file, make_progress_printer(name))
+    out.print(f"{name}: {n_triples:,} triples; `evidence ask QUESTION --graph {name}` answers from them.")
+
+
 @adding.command("benchmark")
 def add_benchmark(
     name: NameArgument,

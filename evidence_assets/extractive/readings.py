@@ -111,11 +111,15 @@ class ReadingWeights:
         return content_id("reading weights", self.bias, sorted(self.weights.items()), *thresholds)
 
     def rank(self, readings: Sequence[Reading]) -> list[tuple[float, Reading]]:
-        """The readings by probability."""
+        """The readings by the probability of their first end, which is the sum over all readings with it."""
         scores = [self.bias + sum(self.weights[name] * x for name, x in r.features.items()) for r in readings]
         odds = np.exp(np.clip(np.array(scores, dtype=np.float64), -MAX_LOGIT, MAX_LOGIT))
-        probabilities = np.round(odds / (1 + odds.sum()), 6).tolist()
-        return sorted(zip(probabilities, readings, strict=True), key=lambda ranked: -ranked[0])
+        shares = (odds / (1 + odds.sum())).tolist()
+        by_end: dict[str, float] = {}
+        for share, reading in zip(shares, readings, strict=True):
+            by_end[reading.ends[0]] = by_end.get(reading.ends[0], 0.0) + share
+        ranked = [(round(by_end[r.ends[0]], 6), round(share, 6), r) for share, r in zip(shares, readings, strict=True)]
+        return [(total, r) for total, _, r in sorted(ranked, key=lambda item: (-item[0], -item[1]))]
 
 
 @lru_cache

@@ -15,7 +15,7 @@ from evidence_assets.benchmarks.declared_benchmarks import declarations_of
 from evidence_assets.benchmarks.graphs import relations
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.benchmarks.line_streams import headed_rows
-from evidence_assets.experiment import stage
+from evidence_assets.experiment import graph_building, stage
 from evidence_assets.experiment.evidence import sources as inputs
 from evidence_assets.experiment.methods import StagesMethod
 from evidence_assets.experiment.variants import Variant, variants_of
@@ -38,7 +38,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
         test_lake.root / "raw", [("aspirin", "may_treat", "fever"), ("aspirin", "may_treat", "headache")], "other.tsv"
     )
     model = WordEncoder()
-    for module in (component, inputs):
+    for module in (component, graph_building, inputs):
         monkeypatch.setattr(module, "get_encoder", lambda settings: model)
     return test_lake
 
@@ -151,6 +151,8 @@ def test_every_source_of_the_paper_profile_states_its_origin() -> None:
 def test_rates_of_reading_and_sorting_are_logged(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "SECONDS_BETWEEN_REPORTS", 0)
     messages: list[str] = []
-    graph_of()._build_triples(stage.StageContext(lake, "triples", "knowledge/small/triples", inform=messages.append))
+    graph_of().builder.build_triples(
+        stage.StageContext(lake, "triples", "knowledge/small/triples", inform=messages.append)
+    )
     assert re.fullmatch(r"triples read: 11, [\d,.]+ per second", messages[1])
     assert re.fullmatch(r"triples sorted: 11, [\d,.]+ per second", messages[-1])
