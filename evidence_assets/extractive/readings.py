@@ -130,8 +130,10 @@ def load_reading_weights() -> ReadingWeights:
 
 def find_readings(question: str, facts: Sequence[ShortFact], encoder: Encoder) -> list[Reading]:
     """All readings of a question over sourced facts."""
-    paths = find_paths(question, [fact for fact in facts if fact.sourced])
-    views = {start: _QuestionView.of(question, start) for start in dict.fromkeys(path.start for path in paths)}
+    all_paths = find_paths(question, [fact for fact in facts if fact.sourced])
+    views = {start: _QuestionView.of(question, start) for start in dict.fromkeys(path.start for path in all_paths)}
+    # One word asks for one relation: "Where was Anna born?" is not answered by her father's birthplace.
+    paths = [path for path in all_paths if len(views[path.start].words) >= len(path.facts) or len(path.facts) == 1]
     texts = [question, *KINDS.values()]
     for view in views.values():
         texts += [view.masked, view.head, *(word.text for word in view.words)]
@@ -214,8 +216,11 @@ class _Rater:
         end_kind = candidate_kind(split_tokens(end))
         is_numeric = end_kind in NUMERIC_KINDS
         asks_for_number = kind in ("time", "count", "amount")
-        is_other_kind = not is_numeric if asks_for_number else kind in ("person", "place") and is_numeric
         leads_to_place = is_forward and not PLACE_WORDS.isdisjoint(map(str.casefold, split_words(relation)))
+        if asks_for_number:
+            is_other_kind = not is_numeric
+        else:
+            is_other_kind = kind in ("person", "place") and (is_numeric or (kind == "person" and leads_to_place))
         nearest = 0.0
         if kind in KINDS:
             cosines = {name: self._cosine(end, text) for name, text in KINDS.items()}
