@@ -33,7 +33,6 @@ from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.cli.ask import select_variant
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource, build_question, store_question
 from evidence_assets.experiment.answers.short_answers import build_short_task
-from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.graph_building import GraphBuilder, build_graph
 from evidence_assets.experiment.scores.metrics import exact_match
 from evidence_assets.experiment.stage import StageContext, discard_message
@@ -44,6 +43,7 @@ from evidence_assets.extractive.readings import Reading, ReadingWeights, find_re
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.text.negation import asks_for_exception
 
 GRAPHS = Path(__file__).with_name("graphs")
@@ -103,9 +103,9 @@ def read_items(folder: Path) -> list[Item]:
         build_graph(lake, GraphBuilder(file.stem, [source]), discard_message)
         for line in file.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines():
             record = json.loads(line)
-            found = _find_readings(lake, file.stem, record["text"])
+            question_readings = _find_readings(lake, file.stem, record["text"])
             half = 1 if file.stem in HALF_1 else 2
-            items.append(Item(file.stem, record["text"], tuple(record["golds"]), found, half, True))
+            items.append(Item(file.stem, record["text"], tuple(record["golds"]), question_readings, half, True))
     return items
 
 

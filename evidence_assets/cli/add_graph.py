@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from evidence_assets.benchmarks.declared_benchmarks import (
@@ -58,7 +59,7 @@ def add_graph(lake: Lake, name: str, file: Path, inform: LogFunction = discard_m
     return n_triples
 
 
-def _is_declared(lake: Lake, attributes: dict[str, object]) -> bool:
+def _is_declared(lake: Lake, attributes: Mapping[str, object]) -> bool:
     """Whether the graph is declared; raises BadInput if the name belongs to another one."""
     name = attributes["name"]
     places = (PACKAGE_DEFS, *user_folders(lake.root))

@@ -196,15 +196,15 @@ class _Rater:
 
     def rate(self, path: FactPath, view: _QuestionView) -> dict[str, float]:
         relations = [fact.relation_words for fact in path.facts]
-        asked = [[self._match(word, relation) for word in view.words] for relation in relations]
-        named = [[self._match(word, name) for word in view.words] for name in path.names]
-        covered = np.max([*asked, *named], axis=0) if view.words else np.zeros(0)
+        relation_matches = [[self._match(word, relation) for word in view.words] for relation in relations]
+        name_matches = [[self._match(word, name) for word in view.words] for name in path.names]
+        covered = np.max([*relation_matches, *name_matches], axis=0) if view.words else np.zeros(0)
         is_long = len(path.facts) > 1
         return {
             "text_cosine": self._cosine(self._question, path.text),
             "relation_cosine": self._cosine(view.masked, path.relations),
             "is_long": float(is_long),
-            "asks_for_each": _match_apart(asked) if is_long else 0.0,
+            "asks_for_each": _match_apart(relation_matches) if is_long else 0.0,
             "covered": float(covered.mean()) if len(covered) else 1.0,
             "is_backward": float(not path.steps[-1][1]),
             "head_is_end": self._cosine(view.head, path.end) if view.head else 0.0,
@@ -239,7 +239,7 @@ class _Rater:
         return round(float(self._vectors[one] @ self._vectors[other]), 6)
 
 
-def _match_apart(asked: Sequence[Sequence[float]]) -> float:
+def _match_apart(relation_matches: Sequence[Sequence[float]]) -> float:
     """The weaker of two matches where each relation has a word of the question of its own."""
-    first, last = asked
+    first, last = relation_matches
     return max((min(first[a], last[b]) for a, b in permutations(range(len(first)), 2)), default=0.0)

@@ -1,0 +1,51 @@
+"""``evidence add graph`` and ``evidence ask --graph FILE``: a file of triples becomes a graph that answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.cli import app
+
+TRIPLES = """Marta Weiss\tborn in\tLindau
+Josef Weiss\tyear of birth\t1931
+Ada Kern\tconducts\tHarbour Band
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
+    (tmp_path / "Family Graph.tsv").write_text(TRIPLES, encoding="utf-8")
+    return tmp_path
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, " ".join(result.output.split())
+
+
+def test_a_file_of_triples_answers_at_once_and_by_its_name_later(project: Path) -> None:
+    code, output = run("ask", "Where was Marta Weiss born?", "--graph", "./Family Graph.tsv", "--json")
+    assert code == 0, output
+    answer = json.loads(output[output.index("{") : output.rindex("}") + 1])
+    assert (answer["answer"], answer["status"]) == ("Lindau", "answered")
+    with (project / "Family Graph.tsv").open("a", encoding="utf-8") as file:
+        file.write("Marta Weiss\tplays\tcello\n")
+    code, output = run("add", "graph", "family_graph", "Family Graph.tsv")
+    assert code == 0 and "4 triples" in output
+    code, output = run("ask", "Which instrument does Marta Weiss play?", "--graph", "family_graph", "--json")
+    assert code == 0 and '"cello"' in output
+
+
+def test_bad_files_and_names_change_nothing(project: Path) -> None:
+    (project / "empty.tsv").write_text("", encoding="utf-8")
+    (project / "two.tsv").write_text("Marta\tborn in\n", encoding="utf-8")
+    for name, message in (("empty.tsv", "has no triples"), ("two.tsv", "two.tsv:1"), ("missing.tsv", "no such file")):
+        code, output = run("ask", "Where?", "--graph", f"./{name}")
+        assert code != 0 and message in output, output
+    code, output = run("add", "graph", "sample", "Family Graph.tsv")
+    assert code != 0 and "choose another name" in output
+    assert not (project / "data_lake" / "raw" / "graphs").exists()

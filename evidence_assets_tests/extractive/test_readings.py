@@ -1,0 +1,91 @@
+"""Readings of questions over facts: what answers, what only looks like it, and their probabilities."""
+
+import pytest
+
+from evidence_assets import profiles
+from evidence_assets.extractive.readings import FactPath, Reading, ReadingWeights, find_paths, find_readings
+from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
+from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.short_answers import ShortAnswer, ShortFact, ShortTask
+from evidence_assets_tests.reasoning.small_questions import make_question
+
+TRIPLES = (
+    ("Marta Weiss", "born in", "Lindau"),
+    ("Marta Weiss", "child of", "Josef Weiss"),
+    ("Josef Weiss", "year of birth", "1931"),
+    ("Josef Weiss", "plays", "trumpet"),
+    ("Bodan Shipyard", "located in", "Kressbronn"),
+    ("Ada Kern", "conducts", "Harbour Band"),
+    ("Ada Kern", "born in", "Sipplingen"),
+)
+FACTS = tuple(
+    ShortFact(f"e{number}", head, relation, tail, f"{head} {relation} {tail}")
+    for number, (head, relation, tail) in enumerate(TRIPLES)
+)
+
+
+def solve(question: str) -> ShortAnswer:
+    solver = ExtractiveShortAnswers(get_encoder(profiles.load().encoder))
+    (answer,) = solver.answer([ShortTask(make_question(question), FACTS)])
+    assert isinstance(answer, ShortAnswer)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Where was Marta Weiss born?", "Lindau"),
+        ("When was Josef Weiss born?", "1931"),
+        ("Where is Bodan Shipyard?", "Kressbronn"),
+        ("Who conducts the Harbour Band?", "Ada Kern"),
+        ("Which instrument does Josef Weiss play?", "trumpet"),
+        ("Where was the conductor of the Harbour Band born?", "Sipplingen"),
+    ],
+)
+def test_a_question_on_the_relation_of_a_path_is_answered(question: str, expected: str) -> None:
+    answer = solve(question)
+    assert (answer.answer, answer.status) == (expected, "answered")
+    assert answer.confidence is not None and 0.6 <= answer.confidence <= 1
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When was Marta Weiss born?",  # only her birthplace, and her father's year of birth
+        "Who founded Bodan Shipyard?",  # only its place
+        "What does Marta Weiss play?",  # only her father plays
+        "Where was Paul Weiss born?",  # not in the graph
+    ],
+)
+def test_another_relation_or_kind_is_no_answer(question: str) -> None:
+    assert solve(question).status != "answered"
+
+
+def test_two_facts_are_joined_and_both_are_evidence() -> None:
+    assert set(solve("Where was the conductor of the Harbour Band born?").evidence_ids) == {"e5", "e6"}
+
+
+def test_paths_start_in_the_question_and_end_outside_it() -> None:
+    paths = find_paths("Is Marta Weiss from Lindau?", FACTS)
+    assert {path.end for path in paths} == {"Josef Weiss", "1931", "trumpet"}
+    assert {path.start for path in paths} == {"Marta Weiss"}
+    assert max(len(path.facts) for path in paths) == 2
+
+
+def test_unsourced_facts_are_no_path() -> None:
+    unsourced = [ShortFact("e1", "Marta Weiss", "born in", "Lindau", "Marta Weiss born in Lindau", sourced=False)]
+    assert find_readings("Where was Marta Weiss born?", unsourced, get_encoder(profiles.load().encoder)) == []
+
+
+def test_readings_of_one_end_add_up_and_the_rest_is_no_answer() -> None:
+    def reading(end: str, value: float) -> Reading:
+        return Reading((FactPath("start", end),), {"text_cosine": value})
+
+    weights = ReadingWeights(0.0, {"text_cosine": 1.0}, 0.6, 0.4, 0.2)
+    ranked = weights.rank([reading("a", 0.0), reading("b", 0.5), reading("a", 0.0)])
+    total = 1 + 2 * 1.0 + 2.718281828**0.5
+    assert [(r.ends, p) for p, r in ranked] == [
+        (("a",), pytest.approx(2 / total, abs=1e-6)),
+        (("a",), pytest.approx(2 / total, abs=1e-6)),
+        (("b",), pytest.approx(2.718281828**0.5 / total, abs=1e-6)),
+    ]
