@@ -5,8 +5,8 @@
 - With ``--run``: functions and files of the package that one ``evidence ask`` executes (three options, a folder with
   one file, BM25), without the bodies of modules and classes, lambdas and comprehensions.
 
-``--check`` exits with 1 if a figure is above its ceiling in ``tools/reading_cost.yaml``. The ceiling of ``nodes`` has
-room for features, and a feature that needs more raises it. The other ceilings only fall.
+``--check`` exits with 1 if a figure is above its ceiling in ``tools/reading_cost.yaml``. Those of ``nodes`` and
+of what a question executes have room for features, and a feature that needs more raises them. The others only fall.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ LARGE = 300
 DOCUMENT = "The pump of station 3 was replaced in 2019. It was built by Orlow. Station 4 has no pump.\n"
 QUESTION = ["Who built the pump of station 3?", "Orlow", "Kettlewell", "Station 4"]
 SHORTEN = f"split a function that you changed; `python tools/reading_cost.py` lists those over {LARGE} nodes"
-CALL_LESS = "call less on the way to an answer; `python tools/reading_cost.py --walk` lists what is called"
+CALL_LESS = (
+    "call less on the way to an answer (`python tools/reading_cost.py --walk` lists what is called), "
+    "or raise it by what the feature costs and say so in the commit"
+)
 ADVICE = {
     "nodes": "simplify, or raise `nodes` by what the feature costs and say so in the commit",
     "large functions": SHORTEN,
