@@ -15,16 +15,19 @@ from evidence_assets.reasoning.tasks import CAPTION
 
 SOURCE_COLUMNS = {
     "chunk": "coalesce(nullif(title, ''), doc_id) AS title, "
-    "source || if(doc_id = source, '', ', document ' || doc_id) AS place, char_start, char_end, text",
+    "source || if(doc_id = source, '', ', document ' || doc_id) AS place, char_start, char_end, text, doc_id, source, "
+    "asset",
     "table": "coalesce(nullif(caption, ''), table_id) AS title, 'table ' || table_id AS place, table_id, caption, "
     "header, n_rows, cells",
-    "triple": "concat_ws(' ', head, relation, tail) AS title, source || '; licence ' || licence AS place",
+    "triple": "concat_ws(' ', head, relation, tail) AS title, source || '; licence ' || licence AS place, "
+    "[source] AS sources",
     "edge": "relation AS title, concat(array_to_string(sources, ', '), '; licence ', array_to_string(licences, ', ')) "
-    "AS place",
-    "node": "name AS title, coalesce(type, '') AS place",
+    "AS place, sources",
+    "node": "name AS title, coalesce(type, '') AS place, [source] AS sources",
 }
 """SQL of the columns that are read of each kind of source."""
 _CELL = re.compile(r"r(\d+)c(\d+)")
+_COLUMN = re.compile(r"c(\d+)")
 _SPAN = re.compile(r"(\d+):(\d+)")
 MAX_ROWS = 60
 MAX_COLUMNS = 40
@@ -112,6 +115,8 @@ class GridCell:
     state: str
     number: int | None = None
     """Number of the evidence, as in citations."""
+    locator: str = ""
+    """Locator of that evidence: the cell itself, or its column."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,19 @@ def texts_by_cell(table: Mapping[str, Any]) -> dict[tuple[int, int], str]:
     return texts | {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
 
 
+def read_cell(table: Mapping[str, Any], locator: str) -> str | None:
+    """The text of a cell, a column or the caption of a table; None if the table has none there."""
+    texts = texts_by_cell(table)
+    if locator == CAPTION:
+        return table["caption"] or None
+    if match := _CELL.fullmatch(locator):
+        return texts.get((int(match[1]), int(match[2])))
+    if match := _COLUMN.fullmatch(locator):
+        cells = sorted((row, text) for (row, column), text in texts.items() if column == int(match[1]))
+        return "\n".join(text for _, text in cells) or None
+    return None
+
+
 def build_grid(
     table: Mapping[str, Any], evidence: Sequence[EvidenceView], quoted: Collection[tuple[str, str]] = ()
 ) -> Grid:
@@ -138,7 +156,7 @@ def build_grid(
 
     ``quoted``: Evidence ids and texts of verified quotes: of a used column, only quoted cells count as used.
     """
-    states, numbers = _mark_cells(evidence, quoted)
+    states, first_cells = _mark_cells(evidence, quoted)
     caption_cell = None
     for item in evidence:
         if item.row["locator"] == CAPTION:
@@ -149,17 +167,22 @@ def build_grid(
     rows = []
     for i in range(min(height, MAX_ROWS)):
         cells = [(texts.get((i, j), ""), f"r{i}c{j}") for j in range(min(width, MAX_COLUMNS))]
-        rows.append([GridCell(text, states.get(key, "dropped"), numbers.get(key)) for text, key in cells])
+        row = []
+        for text, key in cells:
+            first = first_cells.get(key)
+            state = states.get(key, "dropped")
+            row.append(GridCell(text, state, first.number, first.row["locator"]) if first else GridCell(text, state))
+        rows.append(row)
     is_truncated = width > MAX_COLUMNS or height > MAX_ROWS
     return Grid(table["table_id"], table["caption"], rows, is_truncated, caption_cell)
 
 
 def _mark_cells(
     evidence: Sequence[EvidenceView], quoted: Collection[tuple[str, str]]
-) -> tuple[dict[str, str], dict[str, int]]:
-    """The state of each cell of evidence, and the number of the evidence at its first cell."""
+) -> tuple[dict[str, str], dict[str, EvidenceView]]:
+    """The state of each cell of evidence, and the evidence at its first cell."""
     states: dict[str, str] = {}
-    numbers: dict[str, int] = {}
+    first_cells: dict[str, EvidenceView] = {}
     for item in evidence:
         locator = item.row["locator"]
         if locator == CAPTION:
@@ -171,5 +194,5 @@ def _mark_cells(
             texts = {f"r{i}{locator}": text for i, text in enumerate(item.row["text"].split("\n")) if text}
             cells = {key: "used" if (evidence_id, text) in quoted else "kept" for key, text in texts.items()}
         states |= cells
-        numbers |= dict.fromkeys(islice(cells, 1), item.number)
-    return states, numbers
+        first_cells |= dict.fromkeys(islice(cells, 1), item)
+    return states, first_cells

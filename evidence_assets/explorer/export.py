@@ -50,6 +50,8 @@ class Address:
 
 
 HOME = Address("/")
+FIRST_PAGES = {("page", "1"), ("related", "1")}
+"""Fields that lead to the same page as none."""
 
 
 def parse_link(target: str) -> tuple[Address, str]:
@@ -68,7 +70,7 @@ def parse_link(target: str) -> tuple[Address, str]:
     if parts.path.startswith("/question/"):
         variant = query.pop("variant", "")
         fragment = fragment or quote(variant)
-    fields = sorted((name, value) for name, value in query.items() if (name, value) != ("page", "1"))
+    fields = sorted((name, value) for name, value in query.items() if (name, value) not in FIRST_PAGES)
     return Address(parts.path, tuple(fields)), fragment
 
 

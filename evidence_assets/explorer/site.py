@@ -26,6 +26,7 @@ from evidence_assets.explorer.pages import STATIC, NotFound, Page, Query, link, 
 from evidence_assets.explorer.pages.home import home, scores
 from evidence_assets.explorer.pages.questions import question, questions, search
 from evidence_assets.explorer.pages.relation import relation
+from evidence_assets.explorer.pages.runs import compare, runs
 from evidence_assets.explorer.pages.source import source
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import UnknownId
@@ -39,6 +40,8 @@ PAGES: dict[str, Callable[[LakeReader, Query], Page]] = {
     "": home,
     "scores": scores,
     "questions": questions,
+    "runs": runs,
+    "compare": compare,
     "search": search,
 }
 """Pages of the lake as a whole."""

@@ -287,6 +287,19 @@ def _find_run(times: Mapping[str, str | None], prefix: str) -> tuple[str, str | 
     return matches[0], times[matches[0]]
 
 
+PAIRED_ROWS = """
+    WITH a AS (SELECT * FROM {history} WHERE run_id = $a), b AS (SELECT * FROM {history} WHERE run_id = $b)
+    SELECT asset, partition, row_id,
+           CASE WHEN a.run_id IS NULL THEN 'added' WHEN b.run_id IS NULL THEN 'removed'
+                WHEN a.content_hash <> b.content_hash THEN 'changed' END AS change,
+           a.answer AS answer_before, b.answer AS answer_after, a.status AS status_before, b.status AS status_after
+    FROM a FULL JOIN b USING (asset, partition, row_id)
+    WHERE (asset, partition) IN (SELECT (asset, partition) FROM a)
+      AND (asset, partition) IN (SELECT (asset, partition) FROM b)
+"""
+"""Rows of two runs in partitions that both wrote; ``change`` is null for equal rows. ``history`` is that table."""
+
+
 def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
     """Rows that differ between two runs (added, removed or changed), in partitions that both runs wrote.
 
@@ -304,19 +317,13 @@ def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
     ).fetchall()
     rows = query_rows(
         connection,
-        """
-        WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b)
+        f"""
         SELECT h.*, h.row_id AS prediction_id, replace(h.asset, 'predictions/', '') AS variant,
-               q.text AS question, q.task, q.options FROM (
-            SELECT asset, partition, row_id,
-               CASE WHEN a.run_id IS NULL THEN 'added' WHEN b.run_id IS NULL THEN 'removed' ELSE 'changed' END change,
-               a.answer AS answer_before, b.answer AS answer_after, a.status AS status_before, b.status AS status_after
-            FROM a FULL JOIN b USING (asset, partition, row_id)
-            WHERE (asset, partition) IN (SELECT (asset, partition) FROM a)
-              AND (asset, partition) IN (SELECT (asset, partition) FROM b)
-              AND a.content_hash IS DISTINCT FROM b.content_hash) h
+               q.text AS question, q.task, q.options
+        FROM ({PAIRED_ROWS.format(history="history")}) h
         LEFT JOIN (SELECT DISTINCT prediction_id, question_id FROM predictions) p ON p.prediction_id = h.row_id
         LEFT JOIN (SELECT DISTINCT ON (question_id) * FROM questions) q USING (question_id)
+        WHERE h.change IS NOT NULL
         ORDER BY NOT starts_with(h.asset, 'predictions/'), h.asset, h.partition, h.row_id
         """,
         a=older[0],

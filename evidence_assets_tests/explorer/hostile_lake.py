@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -73,6 +75,11 @@ def write_hostile_lake(root: Path) -> Lake:
         write_answers(lake, rows, [answer_chain], predicted, [quote], [derived], selector=selector)
     lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [counterfactual("fs")]})
     return lake
+
+
+def words_of(page: str) -> str:
+    """The text of a page without its head, with single spaces."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page[page.index("<main") :])).split())
 
 
 def file_hashes(folder: Path) -> dict[str, str]:

@@ -238,7 +238,19 @@ def show(lake: Lake, browser: Any) -> Callable[[str], Any]:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/scores", "/question/q1", "/question/q2", "/relation/may_treat", "/source/table/t1"]
+    "path",
+    [
+        "/",
+        "/scores",
+        "/runs",
+        "/question/q1",
+        "/question/q2",
+        "/relation/may_treat",
+        "/source/table/t1",
+        "/source/cell/t1:r3c1",
+        "/source/seed/s0",
+        "/source/model/m",
+    ],
 )
 def test_no_table_scrolls_sideways(show: Callable[[str], Any], path: str) -> None:
     page = show(path)

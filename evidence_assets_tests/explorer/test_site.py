@@ -71,7 +71,8 @@ def test_a_question_page_shows_variants_evidence_and_locations(client: TestClien
     )
     assert "<mark>Bees buzz.</mark>" in page and 'href="/source/chunk/k1"' in page
     assert "Without its evidence there would be no answer" in page
-    assert re.search(r'<td class="kept" id="a1-e2">5</td>', page) and "not evidence" in page
+    cell = quote(f"{NAMES[0]}:r1c1", safe="")
+    assert f'<td class="kept" id="a1-e2"><a href="/source/cell/{cell}">5</a></td>' in page and "not evidence" in page
     assert Page(page).text.count("verified") == 2
     assert "right" in page and "wrong" in page
 
@@ -107,7 +108,7 @@ def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_mean_harm_find_nothing(client: TestClient, name: str) -> None:
-    for kind in ("chunk", "document", "node", "edge", "triple", "seed", "nothing"):
+    for kind in ("chunk", "document", "file", "cell", "model", "node", "edge", "triple", "seed", "nothing"):
         reply = client.get("/source/" + kind + "/" + "".join(f"%{byte:02x}" for byte in name.encode()))
         assert reply.status_code in (200, 404) and "<svg onload" not in reply.text
     for path in ("/question/", "/relation/", "/static/../../", "/"):

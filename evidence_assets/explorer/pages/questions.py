@@ -8,11 +8,13 @@ from typing import Any
 from evidence_assets.explorer.answer_view import view_answers
 from evidence_assets.explorer.answers import read_question_answers
 from evidence_assets.explorer.lake_reader import LakeReader
+from evidence_assets.explorer.origins import edges_of, list_origins, read_edge_seeds
 from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, Query, link
 
 FILTERS = {
     "benchmark": "a.benchmark = $benchmark",
     "variant": "a.variant = $variant",
+    "model": "a.model_id = $model",
     "status": "a.status = $status",
     "right": "CASE WHEN a.is_right THEN 'right' WHEN NOT a.is_right THEN 'wrong' ELSE 'unknown' END = $right",
     "differs": "EXISTS (FROM all_answers o WHERE o.question_id = a.question_id AND o.variant = $differs "
@@ -50,9 +52,13 @@ def question(reader: LakeReader, query: Query, question_id: str) -> Page:
     row, answers = read_question_answers(reader.connection, question_id, Path(*partition.parts[1:]).as_posix())
     assert row is not None
     answers.sort(key=lambda rows: (rows.variant != query.get("variant", ""), rows.variant))
+    views = view_answers(reader.connection, answers)
+    edges = {edge for view in views for item in view.items for edge in edges_of(item)}
+    seeds = read_edge_seeds(reader, sorted(edges))
     values = {
         "question": row,
-        "answers": view_answers(reader.connection, answers),
+        "answers": views,
+        "origins": {view.prediction["prediction_id"]: list_origins(view, seeds) for view in views},
         "right": {r["prediction_id"]: r["is_right"] for r in answer_rows},
     }
     return Page("question.html", row["text"], values)
@@ -70,11 +76,12 @@ def questions(reader: LakeReader, query: Query) -> Page:
         f"prediction_id LIMIT {PER_PAGE} OFFSET {pager.offset}",
         **parameters,
     )
-    names = reader.rows("SELECT DISTINCT benchmark, variant FROM all_answers ORDER BY ALL")
+    names = reader.rows("SELECT DISTINCT benchmark, variant, model_id FROM all_answers ORDER BY ALL")
     variants = sorted({row["variant"] for row in names})
     choices = {
         "benchmark": sorted({row["benchmark"] for row in names}),
         "variant": variants,
+        "model": sorted({row["model_id"] for row in names}),
         "status": STATUSES,
         "right": ("right", "wrong", "unknown"),
         "differs": variants,

@@ -8,8 +8,8 @@ from itertools import islice, pairwise
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.layers import Box, Curve, Drawing, draw_layers
+from evidence_assets.explorer.origins import harvest_lineage
 from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, Query, link
-from evidence_assets.lake.catalogue import scan_sql
 from evidence_assets.lake.lineage import DERIVED
 
 MAX_PER_COLUMN = 8
@@ -101,9 +101,7 @@ def _build_boxes(columns: Iterable[Mapping[str, str]]) -> list[Box]:
 
 def _read_origins(reader: LakeReader, relation: str, assets: Iterable[str], triples: Sequence[Row]) -> list[Row]:
     """The tuples, prompts and seeds behind triples of one harvest."""
-    # Only the harvests' lineage: other files of the lake are not opened.
-    paths = [reader.lake.path("lineage_edges", asset, relation) for asset in sorted(assets)]
-    lineage = scan_sql("lineage_edges", [path for path in paths if path.exists()])
+    lineage = harvest_lineage(reader, ((asset, relation) for asset in assets))
     sql = ORIGINS.format(lineage=lineage, derived=DERIVED)
     return reader.rows(sql, origin=triples[0]["origin"], ids=[row["triple_id"] for row in triples])
 
