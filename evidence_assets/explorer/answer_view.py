@@ -245,7 +245,9 @@ def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[Answer
     sources = _read_sources(connection, evidence)
     walks = read_walks(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
     condition, ids = id_condition("node_id", sorted({str(rows.prediction["answer"]) for rows in answers}))
-    names = dict(connection.execute(f"SELECT node_id, name FROM kg_nodes WHERE {condition}", ids).fetchall())
+    names = dict(
+        connection.execute(f"SELECT node_id, name FROM kg_nodes WHERE {condition} ORDER BY ALL", ids).fetchall()
+    )
     views = []
     for rows in answers:
         items = [
@@ -272,7 +274,7 @@ def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]
         schema = KINDS[kind]
         create_views(connection, schema.name)
         condition, parameters = id_condition(f'"{schema.row_id}"', sorted(ids[kind]))
-        sql = f'SELECT "{schema.row_id}" AS id, {SOURCE_COLUMNS[kind]} FROM "{schema.name}" WHERE {condition}'
+        sql = f'SELECT "{schema.row_id}" AS id, {SOURCE_COLUMNS[kind]} FROM "{schema.name}" WHERE {condition} ORDER BY ALL'
         for row in query_rows(connection, sql, **parameters):
             sources[kind, str(row["id"])] = row | ({"texts": texts_by_cell(row)} if kind == "table" else {})
     return sources

@@ -31,7 +31,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def test_runs_are_listed_with_a_link_to_what_changed(client: TestClient) -> None:
     page = client.get("/runs").text
-    assert re.search(r"second 2026-01-01 11:00:00\+00:00 1 4 since the run before first 2026", words_of(page))
+    assert re.search("second 2026-01-01 11:00:00 UTC 1 4 compare first 2026", words_of(page))
     assert re.findall(r'href="(/compare[^"]*)"', page) == ["/compare?a=first&amp;b=second"]
     assert '<a href="/runs">Compare runs</a>' in client.get("/").text
 

@@ -20,7 +20,7 @@ TRIPLES = f"""
         ORDER BY origin, triple_id, asset
     )
     SELECT harvested.*,
-           (SELECT any_value(edge_id) FROM kg_edges WHERE list_contains(triple_ids, harvested.triple_id)) AS edge_id,
+           (SELECT min(edge_id) FROM kg_edges WHERE list_contains(triple_ids, harvested.triple_id)) AS edge_id,
            EXISTS (SELECT 1 FROM triples t WHERE t.origin = 'import' AND lower(t.head) = lower(harvested.head)
                    AND lower(t.tail) = lower(harvested.tail) AND t.relation = harvested.relation) AS is_imported
     FROM harvested ORDER BY origin DESC, rank, triple_id LIMIT {PER_PAGE} OFFSET $offset

@@ -14,8 +14,10 @@ MAX_ANSWERS = 3
 EVIDENCE = f"""
     SELECT e.*, q.text AS question, q.task, q.options, EXISTS (FROM citations c WHERE c.evidence_id = e.evidence_id
            AND c.verdict = 'verified') AS cited
-    FROM evidence e LEFT JOIN all_questions q USING (question_id) WHERE {{condition}} LIMIT {MAX_ROWS + 1}
+    FROM evidence e LEFT JOIN all_questions q USING (question_id) WHERE {{condition}}
+    ORDER BY cited DESC, e.rank, e.benchmark, e.question_id, e.selector, e.option, e.evidence_id LIMIT {MAX_ROWS + 1}
 """
+"""Evidence, cited rows first."""
 FROM_EDGES = """e.evidence_id IN (SELECT child_id FROM lineage_edges WHERE child_kind = 'evidence'
     AND parent_kind = 'edge' AND parent_id IN (SELECT unnest($edges)))"""
 ANSWERS = """
@@ -57,8 +59,6 @@ def _read_evidence(reader: LakeReader, query: Query, content: Source) -> dict[st
     evidence = reader.rows(EVIDENCE.format(condition=condition), **parameters)
     has_more = len(evidence) > MAX_ROWS or len(content.edges) == MAX_ROWS
     evidence = evidence[:MAX_ROWS]
-    names = ("benchmark", "question_id", "selector", "option", "evidence_id")
-    evidence.sort(key=lambda row: (row["rank"], *(str(row[name]) for name in names)))
     pager = Pager.of(query.get("page", ""), len(evidence))
     questions = sorted({row["question_id"] for row in evidence})
     facts = sorted({row["content_hash"] for row in evidence})

@@ -28,7 +28,7 @@ KINDS = {
 EDGES = f"""
     SELECT DISTINCT ON (e.edge_id) e.*, h.name AS head, t.name AS tail
     FROM kg_edges e JOIN kg_nodes h ON h.node_id = e.head_id JOIN kg_nodes t ON t.node_id = e.tail_id
-    WHERE {{condition}} ORDER BY e.edge_id LIMIT {MAX_ROWS}
+    WHERE {{condition}} ORDER BY e.edge_id, e.asset, head, tail LIMIT {MAX_ROWS}
 """
 NO_EVIDENCE = "false"
 IN_FILE = """
@@ -36,7 +36,7 @@ IN_FILE = """
     OR e.source_kind = 'node' AND e.source_id IN (SELECT node_id FROM kg_nodes WHERE source = $file)
 """
 FILE_DOCUMENTS = f"""
-    SELECT doc_id, any_value(title) AS title, count(*) AS chunks FROM chunks
+    SELECT doc_id, min(title) AS title, count(*) AS chunks FROM chunks
     WHERE source = $source AND asset = $asset GROUP BY doc_id ORDER BY doc_id LIMIT {MAX_ROWS}
 """
 FILE_NODES = f"""
@@ -89,7 +89,7 @@ def _read_edges(reader: LakeReader, condition: str, **parameters: Any) -> list[R
 def _read_row(reader: LakeReader, kind: str, identifier: str) -> Source | None:
     """A source that is a row of a table, or a document, which is several."""
     table, column, names = KINDS[kind]
-    order = "ordinal" if table == "chunks" else "asset"
+    order = "ordinal, asset, chunk_id" if table == "chunks" else "ALL"
     rows = reader.rows(f'SELECT * FROM "{table}" WHERE {column} = $id ORDER BY {order} LIMIT {MAX_ROWS}', id=identifier)
     if not rows:
         return None
@@ -150,7 +150,7 @@ def _format_count(number: int) -> str:
 def _read_cell(reader: LakeReader, identifier: str) -> Source | None:
     """A cell, a column or the caption of a table."""
     table_id, _, locator = identifier.rpartition(":")
-    tables = reader.rows("SELECT * FROM tables WHERE table_id = $id ORDER BY asset LIMIT 1", id=table_id)
+    tables = reader.rows("SELECT * FROM tables WHERE table_id = $id ORDER BY ALL LIMIT 1", id=table_id)
     text = read_cell(tables[0], locator) if tables else None
     if text is None:
         return None
@@ -169,7 +169,7 @@ def _read_cell(reader: LakeReader, identifier: str) -> Source | None:
 
 def _read_model(reader: LakeReader, identifier: str) -> Source | None:
     """A model that was trained in the lake, or that wrote its answers or triples."""
-    rows = reader.rows(f"SELECT * FROM models WHERE model_id = $id ORDER BY asset LIMIT {MAX_ROWS}", id=identifier)
+    rows = reader.rows(f"SELECT * FROM models WHERE model_id = $id ORDER BY ALL LIMIT {MAX_ROWS}", id=identifier)
     [written] = reader.rows(WRITTEN, id=identifier)
     if not (rows or any(written.values())):
         return None
