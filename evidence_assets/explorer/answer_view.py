@@ -274,7 +274,8 @@ def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]
         schema = KINDS[kind]
         create_views(connection, schema.name)
         condition, parameters = id_condition(f'"{schema.row_id}"', sorted(ids[kind]))
-        sql = f'SELECT "{schema.row_id}" AS id, {SOURCE_COLUMNS[kind]} FROM "{schema.name}" WHERE {condition} ORDER BY ALL'
+        columns = f'"{schema.row_id}" AS id, {SOURCE_COLUMNS[kind]}'
+        sql = f'SELECT {columns} FROM "{schema.name}" WHERE {condition} ORDER BY ALL'
         for row in query_rows(connection, sql, **parameters):
             sources[kind, str(row["id"])] = row | ({"texts": texts_by_cell(row)} if kind == "table" else {})
     return sources

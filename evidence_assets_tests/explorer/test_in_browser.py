@@ -109,10 +109,10 @@ def test_by_keyboard_from_a_search_to_a_document_and_back_to_another_answer(page
     press_to(page, "verified")
     page.keyboard.press("Enter")
     assert re.search(r"#a1-e\d+$", page.url)
-    press_to(page, "cats")
+    press_to(page, "cats")  # where the answer comes from
     page.keyboard.press("Enter")
-    page.wait_for_url("**/source/chunk/*")
-    assert "Evidence from this chunk" in page.content()
+    page.wait_for_url("**/source/document/*")
+    assert "Evidence from this document" in page.content()
     press_to(page, "Which animal sleeps long?")
     page.keyboard.press("Enter")
     page.wait_for_url("**/question/*")
@@ -128,7 +128,7 @@ def test_the_drawing_of_an_answer_is_used_by_keyboard(page: Any) -> None:
     press_to(page, "Cats purr")
     page.keyboard.press("Enter")
     assert re.search(r"#a1-e\d+$", page.url)
-    press_to(page, "cats.txt")
+    press_to(page, "(cats.txt)")
     assert page.evaluate("document.activeElement.closest('svg.layers') !== null")
     boxes = page.evaluate(
         "[...document.querySelectorAll('svg.layers .box text')].filter(t => t.getClientRects().length).map(t => "
