@@ -1,5 +1,6 @@
 """Servers as child processes in a bare folder, which end with their test."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,10 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from evidence_assets_tests.conftest import REPOSITORY
+from tools.ports import free_port
 
 START_TIMEOUT_S = 300.0
 Start = Callable[[str, Sequence[str], Mapping[str, str]], "subprocess.Popen[bytes]"]
@@ -54,3 +59,35 @@ def wait_for_reply(address: str, process: subprocess.Popen[bytes], log: Path, da
         except OSError:
             assert time.monotonic() < deadline, log.read_text()[-3000:]
             time.sleep(0.5)
+
+
+def serve_dagster(start: Start, folder: Path, environment: Mapping[str, str]) -> str:
+    """The address of ``dagster dev`` with the definitions of the repository, as soon as it has loaded them."""
+    port = free_port()
+    options = f"-m dagster dev --host 127.0.0.1 --port {port} -w {REPOSITORY / 'workspace.yaml'}"
+    process = start("ui", [sys.executable, *options.split()], environment)
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not _has_loaded_assets(address):
+        assert process.poll() is None and time.monotonic() < deadline, (folder / "ui.log").read_text()[-3000:]
+        time.sleep(0.5)
+    return address
+
+
+def query_dagster(address: str, query: str, **variables: Any) -> Any:
+    """What the interface itself asks its server."""
+    request = urllib.request.Request(
+        f"{address}/graphql",
+        json.dumps({"query": query, "variables": variables}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return json.load(reply)["data"]
+
+
+def _has_loaded_assets(address: str) -> bool:
+    """Whether the server knows the assets: it refuses connections first, and then answers before it has loaded them."""
+    try:
+        return bool(query_dagster(address, "{ assetNodes { id } }")["assetNodes"])
+    except OSError:
+        return False

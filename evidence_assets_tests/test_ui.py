@@ -1,47 +1,23 @@
 """The Dagster UI in a browser: materialize an asset by clicking, backfill one benchmark, look at a picture."""
 
-import json
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from evidence_assets.experiment.scores import charts
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
-from evidence_assets_tests.conftest import REPOSITORY, World, run_python
+from evidence_assets_tests.conftest import World, run_python
 from evidence_assets_tests.lake_rows import score
-from evidence_assets_tests.processes import START_TIMEOUT_S, child_processes
-from tools.ports import free_port
+from evidence_assets_tests.processes import child_processes, query_dagster, serve_dagster
 
 pytestmark = [*BROWSER_MARKS, pytest.mark.long]
 
 
 PHONE = 390
 """Width of a phone in pixels."""
-
-
-def _ask(address: str, query: str, **variables: Any) -> Any:
-    """What the interface itself asks its server."""
-    request = urllib.request.Request(
-        f"{address}/graphql",
-        json.dumps({"query": query, "variables": variables}).encode(),
-        {"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=30) as reply:
-        return json.load(reply)["data"]
-
-
-def _assets_loaded(address: str) -> bool:
-    """Whether the server knows the assets: it refuses connections first, and then answers before it has loaded them."""
-    try:
-        return bool(_ask(address, "{ assetNodes { id } }")["assetNodes"])
-    except OSError:
-        return False
 
 
 @pytest.fixture
@@ -54,15 +30,8 @@ def server(world: World) -> Iterator[str]:
 @contextmanager
 def serve(world: World) -> Iterator[str]:
     """Run ``dagster dev`` over a world, and yield its address."""
-    port = free_port()
-    options = f"-m dagster dev --host 127.0.0.1 --port {port} -w {REPOSITORY / 'workspace.yaml'}"
     with child_processes(world.root) as start:
-        process = start("ui", [sys.executable, *options.split()], world.environment)
-        address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + START_TIMEOUT_S
-        while not _assets_loaded(address):
-            assert process.poll() is None and time.monotonic() < deadline, (world.root / "ui.log").read_text()
-            time.sleep(0.5)
-        yield address
+        yield serve_dagster(start, world.root, world.environment)
 
 
 def test_materialize_by_clicking_then_backfill_one_benchmark(server: str, world: World) -> None:
@@ -91,7 +60,7 @@ def test_materialize_by_clicking_then_backfill_one_benchmark(server: str, world:
 
 def _backfill_one_benchmark(server: str, world: World) -> None:
     """The request that the interface's backfill dialog sends, carried out by the daemon."""
-    launched = _ask(
+    launched = query_dagster(
         server,
         "mutation ($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) "
         "{ __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }",
@@ -100,7 +69,7 @@ def _backfill_one_benchmark(server: str, world: World) -> None:
     assert launched["__typename"] == "LaunchBackfillSuccess", launched
     deadline = time.monotonic() + 480  # a crowded machine took more than 240
     while True:
-        status = _ask(
+        status = query_dagster(
             server,
             "query ($id: String!) { partitionBackfillOrError(backfillId: $id) "
             "{ ... on PartitionBackfill { status } } }",

@@ -5,6 +5,8 @@ The requested runs are queued and executed. Nothing is stubbed: the sample's mod
 
 import os
 import shutil
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from evidence_assets_tests.assets.automation.automation_world import (
     write_seed,
 )
 from evidence_assets_tests.conftest import DAGSTER_SETTINGS, SMALL_PROFILE
+from evidence_assets_tests.processes import child_processes, query_dagster, serve_dagster
 
 pytestmark = pytest.mark.long
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
@@ -125,6 +128,87 @@ def test_the_schedule_harvests_relations_with_changed_seeds_prompts_or_model(
     monkeypatch.setenv("EVIDENCE_PROFILE", str(other))
     relations = ("brings", "leads_to", "listed_with", "may_treat")
     assert scheduled(SensorWorld.open(sensor_world.root)) == [(HARVEST, relation) for relation in relations]
+
+
+@pytest.fixture
+def dagster_server(copy: Path) -> Iterator[str]:
+    """The address of ``dagster dev`` with its daemon; the schedule, if it is turned on, is due every minute."""
+    (copy / "small.yaml").write_text(PROFILE + "reextraction: '* * * * *'\n")
+    names = ("EVIDENCE_LAKE", "DAGSTER_HOME", "EVIDENCE_PROFILE")
+    with child_processes(copy) as start:
+        yield serve_dagster(start, copy, {name: os.environ[name] for name in names})
+
+
+def turn_on_the_schedule_alone(address: str) -> dict[str, str]:
+    """Turn the sensors off and the schedule on, as buttons of the UI do; returns what selects the schedule."""
+    repositories = query_dagster(
+        address,
+        "{ repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } sensors { id } } } } }",
+    )
+    (repository,) = repositories["repositoriesOrError"]["nodes"]
+    for sensor in repository["sensors"]:
+        stopped = query_dagster(address, "mutation ($id: String!) { stopSensor(id: $id) { __typename } }", **sensor)
+        assert stopped["stopSensor"]["__typename"] == "StopSensorMutationResult"
+    selector = {
+        "repositoryLocationName": repository["location"]["name"],
+        "repositoryName": repository["name"],
+        "scheduleName": SCHEDULE,
+    }
+    started = query_dagster(
+        address, "mutation ($s: ScheduleSelector!) { startSchedule(scheduleSelector: $s) { __typename } }", s=selector
+    )
+    assert started["startSchedule"]["__typename"] == "ScheduleStateResult"
+    return selector
+
+
+def wait_for_ticks(address: str, selector: dict[str, str], last: str) -> list[str]:
+    """Statuses of the schedule's ticks, oldest first, as soon as the newest has the status ``last``."""
+    query = (
+        "query ($s: ScheduleSelector!) { scheduleOrError(scheduleSelector: $s) "
+        "{ ... on Schedule { scheduleState { ticks { status } } } } }"
+    )
+    deadline = time.monotonic() + 300
+    while True:
+        ticks = query_dagster(address, query, s=selector)["scheduleOrError"]["scheduleState"]["ticks"]
+        statuses = [tick["status"] for tick in reversed(ticks)]
+        if statuses and statuses[-1] == last:
+            return statuses
+        assert time.monotonic() < deadline, statuses
+        time.sleep(1)
+
+
+def scheduled_runs(address: str) -> list[tuple[str, str, list[str]]]:
+    """Status, relation and assets of the runs that the schedule has requested."""
+    query = (
+        "query ($tags: [ExecutionTag!]) { runsOrError(filter: {tags: $tags}) "
+        "{ ... on Runs { results { status tags { key value } assetSelection { path } } } } }"
+    )
+    tags = [{"key": "dagster/schedule_name", "value": SCHEDULE}]
+    runs = query_dagster(address, query, tags=tags)["runsOrError"]["results"]
+    partitions = [tag["value"] for run in runs for tag in run["tags"] if tag["key"] == "dagster/partition"]
+    names = [sorted("/".join(key["path"]) for key in run["assetSelection"]) for run in runs]
+    return [(run["status"], partition, n) for run, partition, n in zip(runs, partitions, names, strict=True)]
+
+
+def test_dagsters_scheduler_harvests_the_edited_relation_and_nothing_else(
+    copy: Path, sensor_world: SensorWorld, dagster_server: str
+) -> None:
+    selector = turn_on_the_schedule_alone(dagster_server)
+    wait_for_ticks(dagster_server, selector, "SKIPPED")
+    assert scheduled_runs(dagster_server) == [], "nothing has changed"
+    harvested = {path: path.read_bytes() for path in (copy / "data_lake/triples").rglob("*.parquet")}
+    sensor_world.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
+    wait_for_ticks(dagster_server, selector, "SUCCESS")
+    deadline = time.monotonic() + 300
+    while (runs := scheduled_runs(dagster_server)) != [("SUCCESS", "leads_to", [HARVEST, SEEDS])]:
+        assert [run[1:] for run in runs] == [("leads_to", [HARVEST, SEEDS])] and runs[0][0] != "FAILURE", runs
+        assert time.monotonic() < deadline, runs
+        time.sleep(1)
+    statuses = wait_for_ticks(dagster_server, selector, "SKIPPED")
+    assert statuses.count("SUCCESS") == 1 and "FAILURE" not in statuses
+    assert len(scheduled_runs(dagster_server)) == 1, "a second tick finds nothing to do"
+    changed = [path for path, content in harvested.items() if path.read_bytes() != content]
+    assert {path.stem for path in changed} == {"leads_to"}, "of the others no byte has changed"
 
 
 def test_a_relation_of_an_unfinished_backfill_is_left_to_it(sensor_world: SensorWorld) -> None:
