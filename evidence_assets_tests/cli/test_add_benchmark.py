@@ -243,6 +243,9 @@ def test_published_questions_are_read_from_the_split_that_is_there(folder: Folde
     assert [q.gold for q in folder.read_questions("mine")] == [("B",)]
 
 
+STARK = {"stark_qa/stark_qa_human_generated_eval.csv": "id,query,answer_ids\n1,Which drug?,[2]\n"}
+
+
 def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
     plan = folder.add_published("hotpotqa", {"hotpot_train_v1.1.json": json.dumps([HOTPOT])})
     (corpus,) = declared.declarations_of("Corpus", folder.defs)
@@ -263,6 +266,11 @@ def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
         ("obqa", {"a": ""}, "this file is missing; expected OpenBookQA, split test: Data/Additional/test_complete"),
         ("csqa", {"dev_rand_split.jsonl": json.dumps(AI2)}, "need documents or a graph: add --corpus with a folder"),
         ("obqa", {"Data/Main/dev.jsonl": json.dumps(AI2 | {"answerKey": "Z"})}, r"dev\.jsonl:1: answerKey"),
+        (
+            "stark_prime_human",
+            STARK,
+            "stark_prime_human needs its knowledge base: declare both in YAML, see docs/own-data",
+        ),
         ("webqsp", {}, "--questions is the folder of the published files"),
     ],
 )
