@@ -78,17 +78,21 @@ class BenchmarkPlan:
             if not any(file.startswith("corpus/") for file in self.files):  # the passages of the dataset
                 corpus |= {"folder": published, "documents": self.reader, "split": self.split}
             components.append(("corpus.Corpus", corpus))
-        if "triples" in self.counts:
+        graph_components = self._graph_components()
+        if graph_components:
             benchmark["graph"] = self.name
-            paths = [f"{self.folder}/graph.tsv"]
-            files = [{"format": "tab_separated", "paths": paths, "licence": "the user's own"}]
-            components.append(("graph.Graph", {"name": self.name, "files": files}))
-            components.append(("graph.GraphPassages", {"graph": self.name}))
+        return components + graph_components
+
+    def _graph_components(self) -> list[tuple[str, dict[str, Any]]]:
+        """The included graph with its passages, or the included knowledge base."""
         if "nodes" in self.counts:
-            benchmark["graph"] = self.name
-            base = {"name": self.name, "folder": f"{self.folder}/{BASE_FOLDER}"}
-            components.append(("graph.KnowledgeBase", base))
-        return components
+            return [("graph.KnowledgeBase", {"name": self.name, "folder": f"{self.folder}/{BASE_FOLDER}"})]
+        if "triples" not in self.counts:
+            return []
+        paths = [f"{self.folder}/graph.tsv"]
+        files = [{"format": "tab_separated", "paths": paths, "licence": "the user's own"}]
+        graph = ("graph.Graph", {"name": self.name, "files": files})
+        return [graph, ("graph.GraphPassages", {"graph": self.name})]
 
 
 def plan_benchmark(

@@ -36,6 +36,9 @@ DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
 GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
 """Default variant by task family: with a corpus or a table, and with only a graph."""
 
+SystemOption = Annotated[str, typer.Option(help="Name in `evidence variants`, such as bm25, or bm25@MODEL.")]
+ModelOption = Annotated[str, typer.Option(help="Language model of the profile that answers; by default the first.")]
+
 
 @commands.command()
 def ask(  # noqa: PLR0913 - one parameter per option
@@ -46,8 +49,8 @@ def ask(  # noqa: PLR0913 - one parameter per option
     corpus: Annotated[str, typer.Option("--corpus", "--folder", help="Corpus, or a folder to add as one.")] = "",
     graph: Annotated[str, typer.Option(help="Graph, or a file of triples to add as one; alone or with --corpus.")] = "",
     table: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet file of a table to answer from.")] = None,
-    system: Annotated[str, typer.Option(help="Name in `evidence variants`, such as bm25, or bm25@MODEL.")] = "",
-    model: Annotated[str, typer.Option(help="Language model of the profile that answers; by default the first.")] = "",
+    system: SystemOption = "",
+    model: ModelOption = "",
     show_all: Annotated[bool, typer.Option("--all", help="Also print unused evidence and cells of a table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and question.")] = False,
     lake: LakeOption = None,

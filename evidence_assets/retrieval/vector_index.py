@@ -80,16 +80,20 @@ class VectorIndex:
     def __len__(self) -> int:
         return self.meta.vectors
 
-    def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
-        """Inner products and positions of the ``k`` nearest vectors (or all), ties by position."""
-        k = min(k, self.meta.vectors)
-        if k == 0 or not len(queries):
-            return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+    def _check_length(self, queries: FloatArray) -> None:
+        """Raise StaleInput for vectors of another length than the index has."""
         if queries.shape[1] != self.meta.dimensions:
             raise StaleInput(
                 f"the index has vectors of {self.meta.dimensions} numbers, and {self.meta.model_id} now returns "
                 f"{queries.shape[1]}: another model is served under this name. Materialize embeddings and index again"
             )
+
+    def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+        """Inner products and positions of the ``k`` nearest vectors (or all), ties by position."""
+        k = min(k, self.meta.vectors)
+        if k == 0 or not len(queries):
+            return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+        self._check_length(queries)
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         nprobe = self.meta.nprobe
         scores, positions = search_index(self._index, queries, k, nprobe)
