@@ -82,7 +82,7 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
                     field=field,
                 )
         contents = load_datasets()[self.reader].describe_files(self.split) if self.reader in load_datasets() else ""
-        return dg.Definitions(assets=raw_assets(self, self.raw_asset, self.files, contents)[1])
+        return dg.Definitions(assets=raw_assets(self, self.raw_asset, self.files, contents, self.optional_files)[1])
 
 
 COMPONENTS: dict[str, type[dg.Component]] = {

@@ -1,5 +1,6 @@
 """Raw inputs: assets that hash the user's files, and the packaged sample data."""
 
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,21 @@ from evidence_assets.reproduction.presets import is_enabled
 
 
 def raw_assets(
-    declaration: declared_benchmarks.RawInput, key: str, raw_paths: list[str], contents: str = ""
+    declaration: declared_benchmarks.RawInput,
+    key: str,
+    raw_paths: list[str],
+    contents: str = "",
+    optional_paths: Sequence[str] = (),
 ) -> tuple[str, list[dg.AssetsDefinition]]:
     """Key of the raw asset for declared files, and a list with that asset; empty if another declaration defines it.
 
     Raises BadInput if a path leads out of the lake's ``raw`` folder.
     """
-    for name in raw_paths:
+    for name in (*raw_paths, *optional_paths):
         check_raw_name(name, key)
     if declaration.source:
         return declaration.source, []
-    return key, [raw_asset(key, raw_paths, contents or declaration.contents)]
+    return key, [raw_asset(key, raw_paths, contents or declaration.contents, optional_paths)]
 
 
 class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):
@@ -40,16 +45,19 @@ class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):
         return dg.Definitions(assets=assets if self.is_in_profile() and is_enabled(self.presets) else [])
 
 
-def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDefinition:
+def raw_asset(
+    key: str, raw_paths: list[str], contents: str = "", optional_paths: Sequence[str] = ()
+) -> dg.AssetsDefinition:
     """An asset whose data version is the hash of files or folders in the lake's raw folder.
 
     Materialize it after changing them; downstream assets become stale only if the content differs. ``contents``
-    describes the expected files in errors.
+    describes the expected files in errors; ``optional_paths`` count if they exist.
     """
 
     def hash_files(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
         files: list[Path] = []
-        for name in raw_paths:
+        present_paths = [name for name in optional_paths if lake.raw_path(name).exists()]
+        for name in (*raw_paths, *present_paths):
             path = lake.raw_path(name)
             if not path.exists():
                 expected = f" ({contents})" if contents else ""

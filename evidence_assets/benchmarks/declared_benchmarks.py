@@ -247,6 +247,8 @@ class Benchmark(RawInput):
     """Knowledge base whose documents begin with the definition of their node."""
     names: str = ""
     """File below ``raw`` of id TAB name, for answers that are ids: a name also counts as a right answer."""
+    aliases: str = ""
+    """The same for answers with an id among their aliases; without the file, only the dataset's aliases count."""
     taxonomy_relation: str = ""
     """Relation of its graph that defines terms, such as IsA, if there is no taxonomy."""
     background_graph: str = ""
@@ -294,6 +296,11 @@ class Benchmark(RawInput):
             tables = self.tables or (f"benchmarks/{self.base_name}/tables.jsonl" if self.family == "table" else "")
             return [questions, *([tables] if tables else [])]
         return [self.path or self.reader, *filter(None, [self.names])]
+
+    @property
+    def optional_files(self) -> list[str]:
+        """Files below ``raw`` that are read if they exist."""
+        return [self.aliases] if self.aliases else []
 
     @property
     def official_size(self) -> int | None:

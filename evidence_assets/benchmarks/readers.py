@@ -6,7 +6,7 @@ with their tables, ``PASSAGES`` for passages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 from evidence_assets.benchmarks import official, user_benchmark
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkSubset
-from evidence_assets.benchmarks.graphs.rows import label_of, read_names
+from evidence_assets.benchmarks.graphs.rows import read_labels
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.official import choices
 from evidence_assets.benchmarks.records import (
@@ -111,21 +111,28 @@ def read_benchmark_questions(
         questions = read_questions(benchmark.reader, file, benchmark.split)
     if isinstance(benchmark, BenchmarkSubset):
         questions = benchmark.subset.select(q for q in questions if q.split == benchmark.split)
-    names = read_names(lake.raw_path(benchmark.names)) if benchmark.names else {}
-    labels = {identifier: label_of(name, identifier) for identifier, name in names.items()}
-    renamed = (replace(_add_labels(question, labels), benchmark=benchmark.name) for question in questions)
+    forms = _read_answer_forms(lake, benchmark)
+    renamed = (replace(_add_forms(question, forms), benchmark=benchmark.name) for question in questions)
     return require_items(renamed, lambda: BadInput("contains no questions; add at least one", file=file))
 
 
-def _add_labels(question: QuestionRecord, labels: Mapping[str, str]) -> QuestionRecord:
-    """Add the labels of answer ids as aliases, and write gold facts with labels."""
-    if not labels:
+def _read_answer_forms(lake: Lake, benchmark: Benchmark) -> dict[str, list[str]]:
+    """Label and aliases of ids, from the benchmark's file of names and, if it is there, that of aliases."""
+    files = [lake.raw_path(name) for name in (benchmark.names, benchmark.aliases) if name]
+    if benchmark.aliases and not files[-1].exists():
+        files.pop()
+    return {identifier: forms for file in files for identifier, forms in read_labels(file).items()}
+
+
+def _add_forms(question: QuestionRecord, forms: Mapping[str, Sequence[str]]) -> QuestionRecord:
+    """Add the names of answers that are ids, or have one among their aliases, and write gold facts with labels."""
+    if not forms:
         return question
-    forms = question.aliases or ((),) * len(question.gold)
-    aliases = [
-        (*known_forms, *filter(None, [labels.get(gold)]))
-        for gold, known_forms in zip(question.gold, forms, strict=True)
-    ]
+    aliases = []
+    for gold, known_forms in zip(question.gold, question.aliases or ((),) * len(question.gold), strict=True):
+        names = [name for form in (gold, *known_forms) for name in forms.get(form, ()) if name != gold]
+        aliases.append(tuple(dict.fromkeys([*known_forms, *names])))
+    labels = {word: forms[word][0] for g in question.gold_evidence for word in g.text.split() if word in forms}
     facts = [replace(g, text=" ".join(labels.get(w, w) for w in g.text.split())) for g in question.gold_evidence]
     return replace(question, aliases=tuple(aliases), gold_evidence=tuple(facts))
 

@@ -78,7 +78,7 @@ class GraphBuilder:
         """Nodes of all triples, with synonyms as aliases."""
         triples = self._read_triples(context, "head", "tail", "head_type", "tail_type")
         with temporary_folder(context.lake.root) as folder:
-            labels = graph_rows.read_labels(self.files, context.lake.fetch_raw(*self.paths))
+            labels = graph_rows.read_node_labels(self.files, context.lake.fetch_raw(*self.paths))
             nodes = merge.merge_nodes(triples, self._read_synonyms(context), folder, labels)
             return StageOutput(store_sorted("kg_nodes", show_progress(context, "nodes merged", nodes), folder))
 

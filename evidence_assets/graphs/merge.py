@@ -27,8 +27,8 @@ EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
 NODE_COLUMNS = ("node_id", "is_name")
 """The node of a spelling, and whether the spelling is a name instead of a synonym."""
-LABEL_SCHEMA = {"name": pl.String, "label": pl.String}
-"""Names with an id as their suffix, ``Paris (Q90)``, and their labels, ``Paris``."""
+LABEL_SCHEMA = pl.Schema({"name": pl.String(), "label": pl.String(), "further_names": pl.List(pl.String())})
+"""Names, such as ``Paris (Q90)``, their labels, such as ``Paris``, and aliases that other nodes may have, too."""
 LABELS_VERSION = "1"
 """Changes when the same labels give different rows."""
 TRIPLES_PER_BLOCK = 1 << 20
@@ -56,8 +56,8 @@ def merge_nodes(
     ``triples``: Blocks with the columns head, tail, head_type and tail_type.
     ``synonyms``: Columns name and alias; an alias of two different names remains a separate node.
     ``folder``: For the sort.
-    ``labels``: Columns of `LABEL_SCHEMA`: what names with an id as their suffix are shown and linked as. Such names
-    make separate nodes, and are aliases of them.
+    ``labels``: Columns of `LABEL_SCHEMA`: what names are shown and linked as. A name with an id as suffix makes a node
+    of its own and becomes its alias. In contrast to synonyms, labels and further names never merge nodes.
     """
     blocks = map(_group_mentions, sort_on_disk(_find_mentions(triples, synonyms), ("node_id",), folder))
     return blocks if labels is None or labels.is_empty() else (_use_labels(block, labels) for block in blocks)
@@ -122,12 +122,13 @@ def _group_mentions(mentions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _use_labels(nodes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """Name nodes by their labels; the names with ids become aliases."""
+    """Name nodes by their labels; the names with ids, and further names, become aliases."""
     labelled = nodes.join(labels, on="name", how="left", maintain_order="left")
-    names_and_aliases = pl.concat_list("name", "aliases").list.sort()
-    aliases = pl.when(pl.col("label").is_null()).then("aliases").otherwise(names_and_aliases)
+    all_forms = pl.concat_list("name", "aliases", "further_names").list.unique()
+    other_forms = all_forms.list.set_difference(pl.concat_list("label")).list.sort()
+    aliases = pl.when(pl.col("label").is_null()).then("aliases").otherwise(other_forms)
     names = pl.coalesce("label", "name")
-    return labelled.with_columns(names.alias("name"), aliases.alias("aliases")).drop("label")
+    return labelled.with_columns(names.alias("name"), aliases.alias("aliases")).drop("label", "further_names")
 
 
 def merge_edges(triples: Iterable[pl.DataFrame], synonyms: pl.DataFrame, folder: Path) -> Iterator[pl.DataFrame]:

@@ -94,6 +94,19 @@ def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> No
     assert question.gold_evidence[0].text == "Ada a.b London"
 
 
+def test_aliases_of_the_graph_are_right_answers_if_its_names_are_there(tmp_path: Path) -> None:
+    request = all_benchmarks()["mintaka"]
+    row = test_open_readers.TestMintaka.ROW
+    answer = {"answerType": "entity", "answer": [{"name": "Q30", "label": "United States"}], "mention": "US"}
+    lake = lake_with(tmp_path, {"mintaka/data/mintaka_test.json": json.dumps([row | {"answer": answer}])})
+    (question,) = read_benchmark_questions(lake, request)
+    assert (question.gold, question.aliases) == (("United States",), (("Q30", "US"),)), "as the dataset says"
+    write_files(lake.root / "raw", {request.aliases: "Q30\tUnited States (Q30)\nQ30\tUSA\nQ30\tUS\nQ39\tSwitzerland\n"})
+    (question,) = read_benchmark_questions(lake, request)
+    assert question.aliases == (("Q30", "US", "USA"),)
+    assert request.files == ["mintaka"] and request.optional_files == [request.aliases]
+
+
 def test_an_undeclared_graph_or_corpus_is_an_error() -> None:
     for declared_fields, message in (
         (

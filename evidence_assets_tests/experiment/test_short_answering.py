@@ -179,6 +179,14 @@ def test_a_triple_hits_by_an_end_that_is_the_answer_or_includes_it() -> None:
     assert hits == {"hit@1": 0.0, "hit@10": 0.0, "hit@1_included": 0.0, "hit@10_included": 1.0}
 
 
+def test_an_elaborate_reply_that_is_cut_is_an_answer() -> None:
+    model = LanguageModel(ScriptedGenerator("A web is made by a spider, which spins it from", "length"))
+    output = prediction_rows(ShortAnswerer(PromptedShortAnswers(model), EVIDENCE), "s", QUESTIONS[:1], None)
+    (row,) = as_stored("predictions", output.rows).to_dicts()
+    assert (row["status"], row["answer"]) == ("answered", "A web is made by a spider, which spins it from")
+    assert [(each["kind"], each["part"]) for each in row["omissions"]] == [("cut", "end of the reply")]
+
+
 def test_coverage_is_over_content_words_or_all_words() -> None:
     metrics = triple_metrics([gold("q1", "Where is the web of a spider?", [], "")], EVIDENCE)
     assert metrics["coverage"].value == 1.0, "of web and spider"

@@ -159,7 +159,7 @@ def merge_source(source: GraphSource, raw: Path) -> MergedGraph:
     """Nodes and edges of a source, as the component ``Graph`` makes them."""
     triples = read_triples([source], raw)
     synonyms = graph_rows.read_synonyms([source], raw)
-    return merge_triples(triples, synonyms, labels=graph_rows.read_labels([source], raw))
+    return merge_triples(triples, synonyms, labels=graph_rows.read_node_labels([source], raw))
 
 
 def small_graph(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> KnowledgeGraph:

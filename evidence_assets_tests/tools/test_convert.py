@@ -110,6 +110,42 @@ def test_only_labels_of_kept_nodes_are_disambiguated_and_relations_never(tmp_pat
     assert names.read_text().splitlines() == ["Paris\tcountry\tFrance", "country\tinstance of\tParis"]
 
 
+def test_aliases_follow_the_name_and_are_shared(tmp_path: Path) -> None:
+    """Both items called Washington are linked; an alias never merges nodes."""
+    aliases = {"aliases": {"en": [{"value": "Washington"}, {"value": "DC"}], "de": [{"value": "Hauptstadt"}]}}
+    lines = [json.loads(entity("Q61", "Washington, D.C.", P17=item("Q30"))) | aliases]
+    lines += [json.loads(entity("Q1223", "Washington", P17=item("Q30"))), json.loads(entity("Q30", "United States"))]
+    convert("wikidata", [dump(tmp_path, list(map(json.dumps, lines)))], tmp_path / "triples.tsv", tmp_path / "ids.tsv")
+    assert (tmp_path / "names.tsv").read_text().splitlines() == [
+        "Q1223\tWashington",
+        "Q30\tUnited States",
+        "Q61\tWashington, D.C.",
+        "Q61\tDC",
+        "Q61\tWashington",
+    ]
+    source = GraphSource(format="tab_separated", paths=("triples.tsv",), names="names.tsv", licence="CC0-1.0")
+    graph = graph_of_rows("wikidata", *merge_source(source, tmp_path))
+    assert sorted(graph.names) == ["United States", "Washington", "Washington, D.C."]
+    [span] = graph.linker.find_spans("In which country is Washington?")
+    assert len(span.link.nodes) == 2
+
+
+def test_dates_numbers_and_short_texts_of_freebase_are_ends(tmp_path: Path) -> None:
+    date = '"1961-08-04"^^<http://www.w3.org/2001/XMLSchema#date>'
+    lines = [("m.02mjmr", "people.person.date_of_birth", date), ("m.02mjmr", "people.person.height_meters", '"1.85"')]
+    lines += [("m.02mjmr", "a.motto", '"Yes we can"@en'), ("m.02mjmr", "a.motto", '"Ja wir schaffen das"@de')]
+    lines += [("m.02mjmr", "common.topic.alias", '"Obama"@en'), ("m.02mjmr", "type.object.name", '"Barack Obama"@en')]
+    lines += [("m.02mjmr", "common.topic.description", '"A president."@en'), ("m.02mjmr", "a.b", f'"{"x" * 201}"@en')]
+    text = "".join(f"{NS}{subject}>\t{NS}{relation}>\t{value}{DOT}" for subject, relation, value in lines)
+    assert triples(tmp_path, "freebase", text) == [
+        ("m.02mjmr", "people.person.date_of_birth", "1961-08-04"),
+        ("m.02mjmr", "people.person.height_meters", "1.85"),
+        ("m.02mjmr", "a.motto", "Yes we can"),
+        ("m.02mjmr", "Obama", True),
+        ("m.02mjmr", "Barack Obama", False),
+    ]
+
+
 SWISS = [
     entity("Q39", "Switzerland", P38=item("Q25344")),
     entity("Q1000039", "Switzerland", P17=item("Q30")),

@@ -15,14 +15,19 @@ from evidence_assets.lake.errors import BadInput
 FREEBASE = "<http://rdf.freebase.com/ns/"
 PASSED_OVER = ("type.", "common.", "freebase.", "key.", "base.ontologies.", "user.")
 """Beginnings of relations that say how things are filed, not how they are related."""
-_NAME = re.compile(r'(?P<quoted>".*")@(?P<language>[\w-]+)', re.DOTALL)
+_TEXT = re.compile(r'(?P<quoted>".*")(?:@(?P<language>[\w-]+)|\^\^<[^<>]*>)?', re.DOTALL)
+"""A literal of Freebase: a text of a language, or a value with or without its type."""
+MAX_LITERAL = 200
+"""Characters of a literal; longer texts describe their subject."""
+ALIASES = "common.topic.alias"
 
 
 class Named(NamedTuple):
-    """What a dump calls one of its ids."""
+    """What a dump calls one of its ids: its label, or one of its further names."""
 
     id: str
     name: str
+    is_alias: bool = False
 
 
 def wikidata(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]:
@@ -43,6 +48,8 @@ def wikidata(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]
         label = _field(entity, "labels", dict, file, line).get(language)
         if label is not None:
             yield Named(entity_id, _field(label, "value", str, file, line))
+        for alias in entity.get("aliases", {}).get(language, []) if isinstance(entity.get("aliases"), dict) else ():
+            yield Named(entity_id, _field(alias, "value", str, file, line), is_alias=True)
         for relation, claims in _field(entity, "claims", dict, file, line).items():
             for claim in claims:
                 if not isinstance(claim, dict) or not isinstance(claim.get("mainsnak"), dict):
@@ -84,8 +91,8 @@ def _field(entity: Any, name: str, kind: type[Any], file: Path, line: int) -> An
 def freebase(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]:
     """Freebase's dump: N-Triples with tabs between, ``<http://rdf.freebase.com/ns/m.02mjmr> <…> <…> .``, packed or not.
 
-    Statements of the dump about itself (types of terms, keys, pages) are outside that address and passed over, as are
-    texts that are no names.
+    Statements of the dump about itself (types of terms, keys, pages) are outside that address and passed over. Dates,
+    numbers and texts of the language are ends of triples, too, if they have at most `MAX_LITERAL` characters.
     """
     for line, fields in delimited_rows(file, "\t"):
         if len(fields) != 4 or fields[3].strip() != ".":
@@ -97,14 +104,18 @@ def freebase(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]
         if not (subject.startswith(FREEBASE) and predicate.startswith(FREEBASE)):
             continue
         subject_id, relation = subject[len(FREEBASE) : -1], predicate[len(FREEBASE) : -1]
-        if (
-            relation == "type.object.name"
-            and (name_match := _NAME.fullmatch(object_text))
-            and name_match["language"] == language
-        ):
-            yield Named(subject_id, _unquoted(name_match["quoted"], file, line))
-        elif object_text.startswith(FREEBASE) and not relation.startswith(PASSED_OVER):
-            yield TripleRecord(subject_id, relation, object_text[len(FREEBASE) : -1], line)
+        literal = _TEXT.fullmatch(object_text)
+        if literal is None:
+            if object_text.startswith(FREEBASE) and not relation.startswith(PASSED_OVER):
+                yield TripleRecord(subject_id, relation, object_text[len(FREEBASE) : -1], line)
+        elif relation in ("type.object.name", ALIASES):
+            if literal["language"] == language:
+                text = _unquoted(literal["quoted"], file, line)
+                yield Named(subject_id, text, is_alias=relation == ALIASES)
+        elif literal["language"] in (None, language) and not relation.startswith(PASSED_OVER):
+            text = _unquoted(literal["quoted"], file, line).strip()
+            if 0 < len(text) <= MAX_LITERAL:
+                yield TripleRecord(subject_id, relation, text, line)
 
 
 def _unquoted(quoted: str, file: Path, line: int) -> str:

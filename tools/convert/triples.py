@@ -21,6 +21,12 @@ MEMORY = "1GB"
 HUB = 10_000
 """A node with more triples than this leads on to nobody, unless it was asked for by name."""
 NAMES = "names.tsv"
+_NAMES_OF_NODES = (
+    "SELECT id, name FROM (SELECT id, name, '' AS kind FROM nodes UNION SELECT id, called.name, kind FROM called "
+    "SEMI JOIN nodes USING (id) JOIN labels USING (id) WHERE kind = 'alias' AND called.name <> label) "
+    "ORDER BY id, kind, name"
+)
+"""The name of each node, then its aliases."""
 _COLUMNS = "delim='\t', header=false, auto_detect=false, quote='', escape='', nullstr='\\N'"
 _WRITTEN = "DELIM '\t', HEADER false, QUOTE '', ESCAPE ''"
 
@@ -39,7 +45,7 @@ def convert(
 
     An id without a name stands for itself; a name that several nodes share is followed by the id: ``Paris (Q830149)``.
     A graph that declares ``names`` shows and links such a node by its label.
-    What the ids of ``in_ids`` are called is written beside it, as `NAMES`.
+    What the ids of ``in_ids`` are called is written beside it, as `NAMES`: the name of each, then its aliases.
 
     ``around``: Ids, or names in a format without ids: only triples at most ``hops`` steps from one of them are kept;
         all where none is given.
@@ -52,7 +58,7 @@ def convert(
         with triples.open("w", encoding="utf-8") as triple_file, names.open("w", encoding="utf-8") as called:
             for item in read(*files):
                 if isinstance(item, Named):
-                    _write(called, item.id, item.name)
+                    _write(called, item.id, item.name, "alias" if item.is_alias else "")
                 else:
                     _write(triple_file, item.head, item.relation, item.tail)
         work.execute("SET preserve_insertion_order = false")
@@ -60,7 +66,7 @@ def convert(
         work.execute("SET enable_progress_bar = false")
         work.execute("SET memory_limit = ?", [memory])
         work.execute("SET temp_directory = ?", [f"{folder}/spilled"])
-        for table, file, columns in (("stated", triples, ("h", "r", "t")), ("called", names, ("id", "name"))):
+        for table, file, columns in (("stated", triples, ("h", "r", "t")), ("called", names, ("id", "name", "kind"))):
             shape = ", ".join(f"'{column}': 'VARCHAR'" for column in columns)
             work.execute(f"CREATE TABLE {table} AS FROM read_csv(?, columns={{{shape}}}, {_COLUMNS})", [str(file)])
             file.unlink()
@@ -72,14 +78,12 @@ def convert(
             "LEFT JOIN nodes a ON h = a.id LEFT JOIN labels b ON r = b.id LEFT JOIN nodes c ON t = c.id"
         )
         names_file = in_ids and in_ids.with_name(NAMES)
-        names_of_nodes = "SELECT id, name FROM nodes"
-        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (names_file, names_of_nodes)):
+        distinct = "SELECT DISTINCT * FROM ({}) ORDER BY ALL".format
+        in_ids_rows = distinct("SELECT h, r, t FROM stated")
+        for place, rows in ((in_ids, in_ids_rows), (target, distinct(in_names)), (names_file, _NAMES_OF_NODES)):
             if place is not None:
                 with replacing_file(place) as temporary:
-                    work.execute(
-                        f"COPY (SELECT DISTINCT * FROM ({rows}) ORDER BY ALL) TO ? (FORMAT csv, {_WRITTEN})",
-                        [str(temporary)],
-                    )
+                    work.execute(f"COPY ({rows}) TO ? (FORMAT csv, {_WRITTEN})", [str(temporary)])
         return int(work.execute("SELECT count(*) FROM (SELECT DISTINCT h, r, t FROM stated)").fetchall()[0][0])
 
 
@@ -107,7 +111,7 @@ def _name_nodes(work: duckdb.DuckDBPyConnection) -> None:
     item has this label, too.
     """
     ends = "SELECT h AS id FROM stated UNION ALL SELECT t FROM stated"
-    work.execute("CREATE TABLE labels AS SELECT id, min(name) AS label FROM called GROUP BY id")
+    work.execute("CREATE TABLE labels AS SELECT id, min(name) AS label FROM called WHERE kind = '' GROUP BY id")
     work.execute(
         f"CREATE TABLE nodes AS WITH labelled AS (SELECT id, label FROM labels SEMI JOIN ({ends}) USING (id)), "
         "shared AS (SELECT label FROM labelled GROUP BY label HAVING count(*) > 1) "

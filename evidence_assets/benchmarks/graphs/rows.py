@@ -32,7 +32,8 @@ class GraphSource(StrictModel):
     licence: str
     """Licence of its triples; stored with every edge."""
     names: str = ""
-    """File of ``id TAB name`` below ``raw``, if triples or questions use ids; the ids become synonyms."""
+    """File of ``id TAB name`` below ``raw``, if triples or questions use ids; the ids become synonyms. Further lines of
+    an id are aliases."""
 
 
 def triple_id(head: str, relation: str, tail: str) -> str:
@@ -42,16 +43,25 @@ def triple_id(head: str, relation: str, tail: str) -> str:
 
 def read_names(file: Path) -> dict[str, str]:
     """Read the first name of each id; a name of several ids gets the id as suffix: ``Paris (m.05qtj)``."""
-    names: dict[str, str] = {}
-    for _, (identifier, name) in named_columns(file, "id", "name"):
-        names.setdefault(identifier, name)
+    names = {identifier: forms[0] for identifier, forms in _read_forms(file).items()}
     counts = Counter(names.values())
     return {identifier: name if counts[name] == 1 else f"{name} ({identifier})" for identifier, name in names.items()}
 
 
-def label_of(name: str, identifier: str) -> str:
-    """The name of an id without the id as its suffix: ``Paris`` for ``Paris (m.05qtj)``."""
-    return name.removesuffix(f" ({identifier})")
+def read_labels(file: Path) -> dict[str, list[str]]:
+    """Read the label of each id, which is its name without the id as suffix, and its aliases."""
+    return {
+        identifier: [name.removesuffix(f" ({identifier})") or name, *aliases]
+        for identifier, (name, *aliases) in _read_forms(file).items()
+    }
+
+
+def _read_forms(file: Path) -> dict[str, list[str]]:
+    """Read the names of each id in the order of their lines."""
+    forms: dict[str, list[str]] = {}
+    for _, (identifier, name) in named_columns(file, "id", "name"):
+        forms.setdefault(identifier, []).append(name)
+    return forms
 
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
@@ -101,11 +111,12 @@ def read_synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)
 
 
-def read_labels(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
-    """Read the (name, label) pairs of all names that have their id as a suffix."""
-    pairs = []
+def read_node_labels(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
+    """Read the label and the aliases of all names that have their id as a suffix, or aliases."""
+    rows = []
     for source in sources:
+        labels = read_labels(raw / source.names) if source.names else {}
         names = read_names(raw / source.names) if source.names else {}
-        labels = [(name, label_of(name, identifier)) for identifier, name in names.items()]
-        pairs += [(name, label) for name, label in labels if label not in ("", name)]
-    return pl.DataFrame(pairs, schema=LABEL_SCHEMA, orient="row").unique()
+        named = [(names[identifier], label, aliases) for identifier, (label, *aliases) in labels.items()]
+        rows += [(name, label, aliases) for name, label, aliases in named if label != name or aliases]
+    return pl.DataFrame(rows, schema=LABEL_SCHEMA, orient="row").unique("name", keep="first", maintain_order=True)

@@ -13,6 +13,7 @@ from evidence_assets.experiment.evidence.selection import is_sourced, selection_
 from evidence_assets.experiment.stored_rows import EvidenceRow
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import logit
+from evidence_assets.reasoning.model_calls import find_cut
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortFact, ShortTask
 from evidence_assets.reasoning.statements import TEXT_KINDS
@@ -97,6 +98,7 @@ class ShortAnswerer:
             if isinstance(result, Failure):
                 yield Answer.failed(result.reason, reply=result.reply, omissions=omissions)
                 continue
+            omissions = (*omissions, *find_cut(result.reply, "end of the reply"))
             yield self._build_answer(question, tasks[question.question_id], result, omissions)
 
     def _build_answer(

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import chain, product
 from math import nan, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
@@ -44,6 +44,8 @@ if TYPE_CHECKING:  # it imports torch
 
 Row = dict[str, object]
 Encode = Callable[[Sequence[str]], Floats]
+ComparedForm = Literal["statements", "tuples"]
+"""Texts that are compared with references: triples in words, or their pairs of entities as published."""
 MAX_REFERENCE_TUPLES = 20_000
 """Reference tuples per relation: as many as 200 rounds of 100 can draw. Larger references are thinned."""
 PRECISION_CUTOFF = 50
@@ -97,13 +99,15 @@ def load_references() -> dict[str, Reference]:
 class HarvestedRelations:
     """Harvested triples of some relations; ``selectors`` maps each origin to the selector of its scores.
 
-    ``statements``: Text of a relation that states a triple to judges and references.
+    ``statements``: Text of a relation that states a triple to judges.
+    ``compared``: What is compared with references: statements, or the pairs of entities alone.
     """
 
     relations: Sequence[Relation]
     triples: pl.DataFrame
     selectors: Mapping[str, str]
     statements: StatementForm = "template"
+    compared: ComparedForm = "statements"
 
     @property
     def collections(self) -> dict[str, list[Relation]]:
@@ -131,6 +135,12 @@ class HarvestedRelations:
 
     def verbalise(self, relation: Relation, pairs: Sequence[EntityPair]) -> list[str]:
         return [verbalise_triple(relation, *pair, self.statements) for pair in pairs]
+
+    def comparable_texts(self, relation: Relation, pairs: Sequence[EntityPair]) -> list[str]:
+        """The texts of pairs whose vectors are compared with those of reference tuples."""
+        if self.compared == "tuples":
+            return [f"({head}, {tail})" for head, tail in pairs]
+        return self.verbalise(relation, pairs)
 
     def build_rows(
         self, scope: str, origin: str, estimates: Mapping[str, Estimate], *, kind: str = "collection", by: str = ""
@@ -183,7 +193,7 @@ def build_reference_rows(
     reference_entities = list_entities(chain.from_iterable(reference_pairs.values()))
     reference_keys = {name_key(entity) for entity in reference_entities}
     reference_vectors = {
-        relation.id: encode(harvest.verbalise(relation, _thin_pairs(reference_pairs[relation.id])))
+        relation.id: encode(harvest.comparable_texts(relation, _thin_pairs(reference_pairs[relation.id])))
         for relation in harvest.relations
         if reference_pairs.get(relation.id)
     }
@@ -214,7 +224,7 @@ def _compare_with_references(
         pairs = harvest.pairs(origin, relation)
         if not pairs or relation.id not in reference_vectors:
             continue
-        vectors = encode(harvest.verbalise(relation, pairs))
+        vectors = encode(harvest.comparable_texts(relation, pairs))
         other_pairs = {pair for name in others for pair in harvest.pairs(name, relation)}
         is_novel = [bool(others) and pair not in other_pairs for pair in pairs]
         comparisons: list[tuple[str, Floats, MatchRule]] = [

@@ -15,6 +15,7 @@ from evidence_assets import profiles
 from evidence_assets.experiment.methods import NoSettings, ScoreTarget, StagesMethod
 from evidence_assets.experiment.solvers import find_pool, open_language_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.variants import available_models
 from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.models.registry import (
     MASKED_LM_ASSET,
@@ -58,8 +59,8 @@ class HarvestSettings(KBloomSettings):
     ``baseline``: Whether to run the baseline as well.
     ``kinds``: Asset of ``triples`` whose head and tail types give the kinds of entities. Required by seed files that
         restrict them.
-    ``statements``: Text of a relation that states a triple to judges and references: its template, or as published its
-        initial prompt.
+    ``statements``: Text of a relation that states a triple to judges: its template, or as published its initial prompt.
+    ``compared``: What is compared with reference tuples: statements, or as published the tuples alone.
     ``truth``: ``sample`` scores the harvest against the facts that the sample corpus states.
     """
 
@@ -67,6 +68,7 @@ class HarvestSettings(KBloomSettings):
     baseline: bool = True
     kinds: str = ""
     statements: StatementForm = "template"
+    compared: scores.ComparedForm = "statements"
     truth: Literal["sample", ""] = ""
 
     @property
@@ -174,7 +176,12 @@ class KBloom(StagesMethod[HarvestSettings]):
             compute = partial(self._score_on_reference, reference)
             description = f"The harvest of {reference.collection} compared with {reference.name}."
             yield self._score_stage(
-                f"_on_{reference.name}", compute, description, [reference.key], f"{version}:2", "gpu"
+                f"_on_{reference.name}",
+                compute,
+                description,
+                [reference.key],
+                f"{version}:2:{settings.compared}",
+                "gpu",
             )
         judges = _judge_settings()
         likelihood = self.variant.profile.harvesting.likelihood
@@ -339,7 +346,9 @@ class KBloom(StagesMethod[HarvestSettings]):
         relations = rows.build_relations(context.read("relation_seeds", SEED_ASSET))
         selected = [relation for relation in relations if collection in ("", relation.collection)]
         triples = context.read("triples", self._harvest_asset)
-        return scores.HarvestedRelations(selected, triples, self._selectors, self.settings.statements)
+        return scores.HarvestedRelations(
+            selected, triples, self._selectors, self.settings.statements, self.settings.compared
+        )
 
     def _with_published(self, score_rows: Sequence[rows.Row]) -> StageOutput:
         """The rows of each harvest, with the published figures of its system."""
@@ -361,10 +370,12 @@ def _read_unchanged(context: StageContext, input_hash: str) -> StageOutput | Non
 
 
 def _judge_settings() -> list[GeneratorSettings]:
-    """The generators that judge: the profile's ``judges``, else its language model if there is one."""
+    """The generators that judge: the profile's ``judges``, else its language model if there is one.
+
+    A judge of another packaged profile is left out: a profile that extends `companions` may have other models.
+    """
     profile = profiles.load()
-    names = [profile.check_name("generator", name) for name in profile.harvesting.judges]
-    names = names or profile.model_names("generator")[:1]
+    names = available_models(profile, "generator", profile.harvesting.judges) or profile.model_names("generator")[:1]
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 

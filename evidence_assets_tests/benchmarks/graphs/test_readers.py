@@ -189,7 +189,7 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
         ("London (m.04)", "a.b", "Ada"),
     }
     graph = graph_of_rows("g", *merge_source(source, tmp_path))
-    for text in ("Ada", "m.01"):
+    for text in ("Ada", "m.01", "Ada L."):
         assert [graph.names[n] for n in graph.linker.link(text).nodes] == ["Ada"], text
     assert sorted(graph.names) == ["Ada", "London", "London", "m.03"], "shown by their labels"
     nodes = {text: set(graph.linker.link(text).nodes) for text in ("London", "London (m.02)", "m.02", "m.04")}

@@ -11,7 +11,7 @@ import pytest
 from evidence_assets import systems
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.variants import variants
+from evidence_assets.experiment.variants import variants, variants_of
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
@@ -23,6 +23,7 @@ from evidence_assets.systems.kbloom.scores import (
     load_references,
 )
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, Relation, collection_folder, read_seed_folder
+from evidence_assets.systems.kbloom.system import KBloom, _judge_settings
 from evidence_assets_tests.systems.kbloom.test_scores import make_triples, word_judge
 
 COUNTS = {"conceptnet": 20, "lama": 20, "umls": 15}
@@ -121,6 +122,33 @@ def test_a_harvest_is_compared_with_reference_tuples() -> None:
     assert bertnet["accuracy"] == 1.0 and "novel_only_precision" not in bertnet
     (accuracy_row,) = [row for row in rows if (row["selector"], row["metric"]) == ("k", "accuracy")]
     assert accuracy_row["n"] == 2, "a relation without reference tuples counts for novelty only"
+
+
+def test_published_references_are_compared_as_tuples_without_the_prompt() -> None:
+    """The words of a prompt, which all statements of a relation share, would make any two of them similar."""
+    texts = list[str]()
+
+    def encode(some_texts: Sequence[str]) -> Any:
+        texts.extend(some_texts)
+        return np.eye(9)[[hash(text) % 9 for text in some_texts]]
+
+    (variant,) = (each for each in variants_of("kbloom") if each.name == "kbloom_printed")
+    settings = KBloom(variant).settings
+    harvest = HarvestedRelations([EATS], TRIPLES, SELECTORS, settings.statements, settings.compared)
+    build_reference_rows(harvest, "farm", {"eats": [("cow", "hay")]}, encode)
+    assert "(cow, hay)" in texts and not any("eats" in text for text in texts)
+
+
+def test_gemini_judges_where_a_profile_has_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = "extends: companions\nname: mine\ngenerators: {small: {backend: openai, name: own}}\n"
+    (tmp_path / "mine.yaml").write_text(lines)
+    for profile, judge in (
+        ("companions", "gemini-1.0-pro"),
+        ("paper", "Qwen/Qwen2.5-72B-Instruct-AWQ"),
+        (str(tmp_path / "mine.yaml"), "own"),
+    ):
+        monkeypatch.setenv("EVIDENCE_PROFILE", profile)
+        assert [each.name for each in _judge_settings()] == [judge], profile
 
 
 def test_tuples_labelled_false_are_not_references(tmp_path: Path) -> None:
