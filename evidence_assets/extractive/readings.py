@@ -130,25 +130,30 @@ def load_reading_weights() -> ReadingWeights:
 
 def find_readings(question: str, facts: Sequence[ShortFact], encoder: Encoder) -> list[Reading]:
     """All readings of a question over sourced facts."""
-    all_paths = find_paths(question, [fact for fact in facts if fact.sourced])
-    views = {start: _QuestionView.of(question, start) for start in dict.fromkeys(path.start for path in all_paths)}
+    paths = find_paths(question, [fact for fact in facts if fact.sourced])
+    views = {start: _QuestionView.of(question, start) for start in dict.fromkeys(path.start for path in paths)}
     # One word asks for one relation: "Where was Anna born?" is not answered by her father's birthplace.
-    paths = [path for path in all_paths if len(views[path.start].words) >= len(path.facts) or len(path.facts) == 1]
+    paths = [path for path in paths if len(path.facts) == 1 or len(views[path.start].words) >= len(path.facts)]
+    rater = _Rater(question, encode_ends(encoder, _list_texts(question, paths, views)))
+    groups: dict[object, list[tuple[FactPath, Mapping[str, float]]]] = {}
+    for path in paths:
+        features = rater.rate(path, views[path.start])
+        groups.setdefault((path.start, path.steps), []).append((path, features))
+    readings = []
+    for group in groups.values():
+        group.sort(key=lambda item: -round(item[1]["text_cosine"] + item[1]["relation_cosine"], 6))
+        readings.append(Reading(tuple(path for path, _ in group), group[0][1]))
+    return readings
+
+
+def _list_texts(question: str, paths: Sequence[FactPath], views: Mapping[str, _QuestionView]) -> list[str]:
+    """The texts whose cosines are features."""
     texts = [question, *KINDS.values()]
     for view in views.values():
         texts += [view.masked, view.head, *(word.text for word in view.words)]
     for path in paths:
         texts += [path.text, path.relations, *path.names, *(fact.relation_words for fact in path.facts)]
-    rater = _Rater(question, encode_ends(encoder, texts))
-    rated: dict[object, list[tuple[FactPath, Mapping[str, float]]]] = {}
-    for path in paths:
-        features = rater.rate(path, views[path.start])
-        rated.setdefault((path.start, path.steps), []).append((path, features))
-    readings = []
-    for group in rated.values():
-        group.sort(key=lambda item: -round(item[1]["text_cosine"] + item[1]["relation_cosine"], 6))
-        readings.append(Reading(tuple(path for path, _ in group), group[0][1]))
-    return readings
+    return texts
 
 
 def find_paths(question: str, facts: Sequence[ShortFact]) -> list[FactPath]:

@@ -137,9 +137,13 @@ def _read_file(reader: LakeReader, identifier: str) -> Source | None:
     facts |= {kind: _format_count(number) for kind, number in numbers.items()}
     facts["triples"] = f"{triples['n']:,}" if triples["n"] else ""
     related = [(link("source", "document", row["doc_id"]), row["title"] or row["doc_id"]) for row in documents]
-    related += [(link("source", "node", row["node_id"]), row["name"]) for row in nodes]
-    related += [(link("source", "edge", edge["edge_id"]), _format_edge(edge)) for edge in edges]
+    related += _link_graph(nodes, edges)
     return Source(facts["file"], [facts], f"({IN_FILE})", {**chunks, "file": identifier}, edges, related)
+
+
+def _link_graph(nodes: Sequence[Row], edges: Sequence[Row]) -> list[tuple[str, str]]:
+    links = [(link("source", "node", row["node_id"]), row["name"]) for row in nodes]
+    return links + [(link("source", "edge", edge["edge_id"]), _format_edge(edge)) for edge in edges]
 
 
 def _format_count(number: int) -> str:
@@ -249,11 +253,18 @@ def _related_pages(reader: LakeReader, kind: str, rows: Sequence[Row], edges: Se
     if relation := row.get("relation_id"):
         links.append((link("relation", relation), f"relation {relation}"))
     if kind == "triple":
-        models = dict.fromkeys(triple["model_id"] for triple in rows if triple["model_id"])
-        links += [(link("source", "model", model), f"model {model}") for model in models]
-        seeds = read_seeds(reader, rows).get(row["triple_id"], [])
-        links += [(link("source", "seed", seed["seed_id"]), f"seed {seed['head']} → {seed['tail']}") for seed in seeds]
+        links += _link_origins(reader, rows)
     return links + _link_files(list_files(source.get("source") for source in rows))
+
+
+def _link_origins(reader: LakeReader, triples: Sequence[Row]) -> list[tuple[str, str]]:
+    """The models and seeds that a triple comes from."""
+    models = dict.fromkeys(triple["model_id"] for triple in triples if triple["model_id"])
+    seeds = read_seeds(reader, triples).get(triples[0]["triple_id"], [])
+    return [
+        *((link("source", "model", model), f"model {model}") for model in models),
+        *((link("source", "seed", seed["seed_id"]), f"seed {seed['head']} → {seed['tail']}") for seed in seeds),
+    ]
 
 
 def _link_files(files: Iterable[str]) -> list[tuple[str, str]]:
