@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -63,9 +63,8 @@ def ask(  # noqa: PLR0913 - one parameter per option
         variant_name, model_name = split_system(system, model)
         question_table = _read_table(table) if table else None
         opened_lake, source = _open_source(lake, corpus, graph, question_table)
-        question = (texts or [])[:1]
-        options = (texts or [])[1:]
-        for number, text in enumerate(question or _read_questions()):
+        questions, options = _split_texts(texts or [])
+        for number, text in enumerate(questions):
             if number and not as_json:
                 out.print()
             start = time.monotonic()
@@ -121,7 +120,12 @@ def _open_source(lake: Path | None, corpus: str, graph: str, table: Table | None
     return opened_lake, source
 
 
-def _read_questions() -> Any:
+def _split_texts(texts: Sequence[str]) -> tuple[Iterable[str], Sequence[str]]:
+    """The questions and their options: the first text with the others, or those of standard input without options."""
+    return (texts[:1], texts[1:]) if texts else (_read_questions(), [])
+
+
+def _read_questions() -> Iterator[str]:
     """Questions from standard input, one per line."""
     if sys.stdin.isatty():
         _print_hint("Enter one question per line; ctrl-D ends.")
