@@ -63,7 +63,7 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
     for key in sorted(run_selection.keys or ()):
         definition = graph.get(key).partitions_def if graph.get(key).is_executable else None
         names = definition.get_partition_keys() if definition is not None else []
-        names = [name for name in names if run_selection.has_partition(name)]
+        names = [name for name in names if run_selection.has_partition(key, name)]
         selection: dict[str, Any] = {"assetKey": {"path": list(key.path)}}
         if names:
             selection["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}

@@ -22,6 +22,7 @@ import os
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,19 +73,20 @@ def materialize_scores(benchmark: str, names: list[str], harvest: bool) -> Bench
     from evidence_assets.assets.definitions import load_definitions
     from evidence_assets.cli.materialize import print_report
     from evidence_assets.cli.measure import BenchmarkRows
-    from evidence_assets.cli.run_selection import RunSelection, find_benchmark, select_assets, select_variants
+    from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
     from evidence_assets.cli.runner import run_all
 
     declared = find_benchmark(benchmark)
     variants = select_variants(declared, names)
     graph = load_definitions().resolve_asset_graph()
-    keys = select_assets(graph, declared, variants).keys or frozenset()
+    selection = select_assets(graph, declared, variants)
+    keys = selection.keys or frozenset()
 
     def by_relation(key: dg.AssetKey) -> bool:
         return isinstance(graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
 
     harvested_keys = {key for key in keys if any(map(by_relation, (key, *graph.get(key).parent_keys)))}
-    report = run_all(RunSelection(keys if harvest else keys - harvested_keys, benchmark))
+    report = run_all(replace(selection, keys=keys if harvest else keys - harvested_keys))
     print_report(report, "bench.answers.measure_variants")
     return BenchmarkRows.read(declared, variants)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import dagster as dg
 import pyarrow as pa
 
 from evidence_assets import profiles, systems
+from evidence_assets.benchmarks.dataset_info import load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
+from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.experiment.answering import Answering
 from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.model_calls import USAGE_COUNTS
 from evidence_assets.reproduction.cells import CellSource, MeasuredScore
 from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedTiming, figures_of
 
@@ -24,6 +28,51 @@ MATERIALIZATIONS_READ = 10
 """Latest materializations to search for one that computed rows."""
 PlanRow = tuple[str, int | None, int | None, float | None]
 """The cost of one variant on a benchmark: its label, questions, model calls and seconds; None if unknown."""
+
+
+@dataclass(frozen=True)
+class PlannedWork:
+    """The cost of one variant on a benchmark or of a harvest; None if it was not measured or is not known.
+
+    ``items``: Questions, or relations of a harvest.
+    ``tokens_in``, ``tokens_out``: Tokens of all requests and replies, at the mean of the latest runs.
+    """
+
+    benchmark: str
+    variant: str
+    items: int | None
+    requests: int | None
+    tokens_in: int | None
+    tokens_out: int | None
+    seconds: float | None
+
+
+def plan_work(variant: Variant, benchmark: Benchmark, lake: Lake | None, instance: dg.DagsterInstance) -> PlannedWork:
+    """The cost of a variant on a benchmark; without its files, from the official number of questions."""
+    questions, options = benchmark_size(benchmark, lake) if lake else (0, 0)
+    if not questions:
+        questions = benchmark.official_size or 0
+        options = questions * count_options(benchmark)
+    steps = list_steps(variant)
+    pace = measured_seconds(instance, steps)
+    requests = _model_calls(variant, questions, options) if questions else None
+    means = measured_tokens(instance, steps) if requests else None
+    tokens_in, tokens_out = (round(requests * mean) for mean in means) if requests and means else (None, None)
+    seconds = pace * questions if pace and questions else None
+    return PlannedWork(benchmark.name, variant.label, questions or None, requests, tokens_in, tokens_out, seconds)
+
+
+def count_options(benchmark: Benchmark) -> int:
+    """Options of each question, if its declared format says so; 0 if they differ or are not known."""
+    if benchmark.task == "verification":
+        return len(CLAIM_LABELS)
+    dataset = load_datasets().get(benchmark.reader)
+    fields = dataset.fields if dataset else None
+    if fields is None:
+        return 0
+    if isinstance(fields.options, tuple):
+        return len(fields.options)
+    return 0 if fields.options else len(fields.labels)
 
 
 def plan_variants(
@@ -67,7 +116,8 @@ def _model_calls(variant: Variant, questions: int, options: int) -> int | None:
         return 0
     method = systems.open_method(variant)
     if isinstance(method, SelectionMethod) and Answering(method).has_options:
-        return questions + (options if Answering(method).explains_options else 0)
+        is_explained = Answering(method).explains_options
+        return None if is_explained and not options else questions + (options if is_explained else 0)
     if variant.family == "graph":
         return None if variant.parameters.get("recall") else questions
     return None if variant.parameters.get("triplets") or variant.parameters.get("rerank") else 0
@@ -128,3 +178,15 @@ def measured_seconds(
             return None
         total += float(str(paces[0].value))
     return total
+
+
+def measured_tokens(instance: dg.DagsterInstance, assets: Sequence[str]) -> tuple[float, float] | None:
+    """Mean tokens of a request and of a reply in the latest materializations of these steps; None without any."""
+    totals = Counter[str]()
+    for asset in assets:
+        records_filter = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset.split("/")))
+        for record in instance.fetch_materializations(records_filter, limit=MATERIALIZATIONS_READ).records:
+            metadata = record.asset_materialization.metadata if record.asset_materialization else {}
+            totals.update({name: int(str(metadata[name].value)) for name in USAGE_COUNTS if name in metadata})
+    replies = totals["replies"]
+    return (totals["tokens_in"] / replies, totals["tokens_out"] / replies) if replies else None

@@ -84,7 +84,7 @@ class DatasetInfo(StrictModel):
             raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.files)}", field="split")
         files: list[Path] = []
         for pattern in self.files[split]:
-            matches = _matching_files(folder, pattern)
+            matches = matching_files(folder, pattern)
             if not matches:
                 message = f"this file is missing; expected {self.describe_files(split)}"
                 raise BadInput(message, file=folder / pattern.split("|")[0])
@@ -95,7 +95,7 @@ class DatasetInfo(StrictModel):
         """The first split with public answers whose files are there; test and dev come before the others."""
         splits = sorted(self.files, key=lambda split: (split != "test", split != "dev"))
         public = [split for split in splits if split not in self.hidden]
-        present = (split for split in public if all(_matching_files(folder, path) for path in self.files[split]))
+        present = (split for split in public if all(matching_files(folder, path) for path in self.files[split]))
         return next(present, public[0])  # if none is there, reading says which files are missing
 
     def read_each(self, folder: Path, split: str, read: Callable[[Path], Iterable[Item]]) -> Iterator[Item]:
@@ -116,7 +116,7 @@ class DatasetInfo(StrictModel):
 
     def find_optional_file(self, folder: Path, pattern: str) -> Path | None:
         """Find a file that belongs to no split; None if it is missing."""
-        return next(iter(_matching_files(folder, pattern)), None)
+        return next(iter(matching_files(folder, pattern)), None)
 
     def count_note(self, split: str, count: int) -> str:
         """A sentence if ``count`` differs from the official number of questions; otherwise empty."""
@@ -145,7 +145,7 @@ PairReader: TypeAlias = Callable[["DatasetInfo", Path, str], Iterator[tuple[Row,
 """Reads the questions of one split, each with its table, from a folder."""
 
 
-def _matching_files(folder: Path, pattern: str) -> list[Path]:
+def matching_files(folder: Path, pattern: str) -> list[Path]:
     """Files of the first alternative of ``pattern`` that exists: by path, by bare name, or with ``.gz``."""
     for alternative in pattern.split("|"):
         for candidate in (alternative, alternative.rpartition("/")[2]):

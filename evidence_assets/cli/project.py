@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -12,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from evidence_assets.benchmarks import downloads
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, declarations
+from evidence_assets.benchmarks.declared_benchmarks import declarations
 from evidence_assets.cli.console import LakeOption, format_cell, out, print_table, report_errors
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import fetch_folder
 from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
-from evidence_assets.reproduction.cells import data_sources
+from evidence_assets.reproduction.data_files import declared_data, find_data
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE
 from evidence_assets.text.spelling import did_you_mean
 
@@ -79,12 +80,26 @@ def get(
             return
         benchmark = name.partition(".")[0]
         if benchmark not in sources:
-            contents = data_sources(all_benchmarks()[benchmark])[benchmark] if benchmark in all_benchmarks() else ""
-            suggestion = did_you_mean(benchmark, sources)
-            hint = f"; put the files in the lake yourself: {contents}" if contents else suggestion
-            raise BadInput(f"there is no download for {benchmark}{hint}")
+            raise BadInput(_explain_missing_download(benchmark, sources))
         fetched = downloads.download_files(benchmark, LakeResource().open(), out.print)
     out.print(f"{benchmark}: {fetched} files downloaded, all {len(sources[benchmark].files)} are valid")
+
+
+def _explain_missing_download(name: str, sources: Collection[str]) -> str:
+    """Where to put the files of a name without a download, and where to obtain them."""
+    data = find_data(name)
+    if not data:
+        known_names = {*sources, *(files.name for files in declared_data().values())}
+        return f"there is no download for {name}{did_you_mean(name, known_names)}"
+    raw = find_lake() / "raw"
+    lines = [f"there is no download for {name}; put the files in the lake yourself:"]
+    for files in data:
+        if files.is_downloadable:
+            lines.append(f"  {files.name}: {files.describe_origin()}")
+        else:
+            targets = ", ".join(map(str, files.targets(raw)))
+            lines.append(f"  {files.name}: as {targets}: {files.contents}")
+    return "\n".join(lines)
 
 
 @commands.command()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -13,33 +15,56 @@ import dagster as dg
 from evidence_assets import systems
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
-from evidence_assets.experiment.evidence.sources import missing_source_reason
+from evidence_assets.assets.seeds import RELATIONS, read_seeds
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Benchmark, benchmarks
+from evidence_assets.experiment.evidence.sources import missing_source_reason, read_sources
 from evidence_assets.experiment.methods import combine_models
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE, enabled_presets
 from evidence_assets.text.spelling import did_you_mean
+
+SOURCE_KINDS = ("corpus", "knowledge", "raw")
+"""First parts of the keys of a benchmark's sources."""
 
 
 @dataclass(frozen=True)
 class RunSelection:
-    """Assets to materialize (all if ``keys`` is None), in all partitions or only those of one benchmark."""
+    """Assets to materialize (all if ``keys`` is None), in all partitions or only those that are needed.
+
+    ``benchmarks``: The benchmarks of each asset; assets that are not named have all.
+    ``collections``: The collections whose relations are harvested; all by default.
+    """
 
     keys: frozenset[dg.AssetKey] | None = None
-    benchmark: str = ""
+    benchmarks: Mapping[dg.AssetKey, frozenset[str]] = field(default_factory=dict)
+    collections: frozenset[str] | None = None
 
     def has_asset(self, key: dg.AssetKey) -> bool:
         return self.keys is None or key in self.keys
 
-    def has_partition(self, name: str) -> bool:
-        """Whether a partition is selected; partitions of other benchmarks are not."""
+    def has_partition(self, key: dg.AssetKey, name: str) -> bool:
+        """Whether a partition of an asset is selected; partitions of other benchmarks are not."""
         owner = name.split("|")[0]
-        return not self.benchmark or owner == self.benchmark or owner not in benchmarks()
+        return key not in self.benchmarks or owner in self.benchmarks[key] or owner not in benchmarks()
 
 
 EVERYTHING = RunSelection()
+
+
+def join_selections(selections: Iterable[RunSelection]) -> RunSelection:
+    """One selection with the assets and partitions of all; each must name its assets."""
+    keys: set[dg.AssetKey] = set()
+    benchmarks_by_key: dict[dg.AssetKey, frozenset[str]] = {}
+    collections: set[str] = set()
+    for selection in selections:
+        keys |= selection.keys or frozenset()
+        collections |= selection.collections or frozenset()
+        for key, names in selection.benchmarks.items():
+            benchmarks_by_key[key] = benchmarks_by_key.get(key, frozenset()) | names
+    return RunSelection(frozenset(keys), benchmarks_by_key, frozenset(collections))
 
 
 def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]:
@@ -70,15 +95,16 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     selected = [by_label[name] for name in names] or [
         v for v in loaded_by_label.values() if not missing_source_reason(systems.open_method(v).sources, benchmark)
     ]
-    # A variant with a named model may get it from any of its presets; others need one preset only.
-    presets = {
-        p
-        for v in selected
-        if v.label not in loaded_by_label
-        for p in (v.printed.presets if v.active_models else v.printed.presets[:1])
-    }
-    enable_presets(presets)
+    enable_presets(required_presets(v for v in selected if v.label not in loaded_by_label))
     return selected
+
+
+def required_presets(variants: Iterable[Variant]) -> set[str]:
+    """Presets that load these variants.
+
+    A variant with a named model may get it from any of its presets; others need one preset only.
+    """
+    return {p for v in variants for p in (v.printed.presets if v.active_models else v.printed.presets[:1])}
 
 
 def enable_presets(presets: Collection[str]) -> None:
@@ -111,12 +137,28 @@ def select_assets(graph: Any, benchmark: Benchmark, selected: Sequence[Variant])
 
 def select_upstream(graph: Any, benchmark: Benchmark, targets: Sequence[str]) -> RunSelection:
     """These assets and all their upstream assets that the benchmark needs."""
-    # Assets with these partitions depend on the sources of every benchmark in the family; keep this benchmark's.
+    # Assets with these partitions depend on the sources of every benchmark in the family; keep those that they read.
     shared = (question_partitions(benchmark.family), benchmark_partitions(benchmark.family))
 
     def needs_parent(key: dg.AssetKey, parent: dg.AssetKey) -> bool:
-        return graph.get(key).partitions_def not in shared or is_relevant(parent, f"{benchmark.name}|0")
+        is_shared = graph.get(key).partitions_def in shared
+        return not is_shared or not _is_other_source(parent, _read_sources(key, benchmark))
 
+    keys = _walk_upstream(graph, targets, needs_parent)
+    names = frozenset({benchmark.name})
+    return RunSelection(keys, dict.fromkeys(keys, names), _find_collections(graph, keys))
+
+
+def select_harvest_scores(graph: Any, targets: Sequence[str], collections: Collection[str]) -> RunSelection:
+    """These scores of harvests and all their upstream assets, for the relations of these collections."""
+    keys = _walk_upstream(graph, targets, lambda key, parent: True)
+    return RunSelection(keys, collections=frozenset(collections))
+
+
+def _walk_upstream(
+    graph: Any, targets: Sequence[str], needs_parent: Callable[[dg.AssetKey, dg.AssetKey], bool]
+) -> frozenset[dg.AssetKey]:
+    """These assets of the graph and all upstream assets that they need."""
     queue = [dg.AssetKey(target.split("/")) for target in targets]
     keys: set[dg.AssetKey] = set()
     while queue:
@@ -124,7 +166,27 @@ def select_upstream(graph: Any, benchmark: Benchmark, targets: Sequence[str]) ->
         if key not in keys and graph.has(key):
             keys.add(key)
             queue += [parent for parent in graph.get(key).parent_keys if needs_parent(key, parent)]
-    return RunSelection(frozenset(keys), benchmark.name)
+    return frozenset(keys)
+
+
+def _read_sources(key: dg.AssetKey, benchmark: Benchmark) -> frozenset[str]:
+    """The benchmark's sources that an asset reads: those of its variant's method, or all if it has no variant."""
+    if key.path[0] == "subgraphs":
+        return read_sources(["subgraphs"], benchmark)
+    variant_key = "/".join(key.path[1:3])
+    variant = next((v for v in variants() if v.key == variant_key and v.family in FAMILIES), None)
+    if variant is None:
+        return frozenset(_source_keys(benchmark))
+    return read_sources(systems.open_method(variant).sources, benchmark)
+
+
+def _find_collections(graph: Any, keys: Collection[dg.AssetKey]) -> frozenset[str]:
+    """Collections of harvested relations among these assets: ``knowledge/<harvest>/<collection>``."""
+    return frozenset(
+        key.path[2]
+        for key in keys
+        if len(key.path) == 3 and dg.AssetKey([*key.path[:2], "harvest"]) in graph.get(key).parent_keys
+    )
 
 
 def batches(graph: Any, selection: RunSelection) -> Iterator[list[dg.AssetKey]]:
@@ -180,7 +242,17 @@ def list_partitions(
     if definition is None:
         return [None]
     names = definition.get_partition_keys(dynamic_partitions_store=instance)
-    return [name for name in names if selection.has_partition(name)]
+    if definition == RELATIONS and selection.collections is not None:
+        collections = _read_collections(find_lake(), tuple(names))
+        # Faulty files have no collection; they are selected, so that their errors are reported.
+        return [name for name in names if collections.get(name) in (None, *selection.collections)]
+    return [name for name in names if selection.has_partition(key, name)]
+
+
+@lru_cache(maxsize=1)
+def _read_collections(lake: Path, relations: tuple[str, ...]) -> dict[str, str]:
+    """Collection of each relation by the name of its seed file; read again when ``relations`` change."""
+    return {name: relation.collection for name, relation in read_seeds(Lake(lake)).relations.items()}
 
 
 def is_missing_input(graph: Any, asset: AssetPartition, missing_assets: set[AssetPartition]) -> bool:
@@ -207,11 +279,15 @@ def is_missing_input(graph: Any, asset: AssetPartition, missing_assets: set[Asse
 def is_relevant(key: dg.AssetKey, partition: str | None) -> bool:
     """Whether an asset can be upstream of a benchmark's partition: sources of other benchmarks are not."""
     benchmark = benchmarks().get((partition or "").split("|")[0])
-    if benchmark is None:
-        return True
-    name = "/".join(key.path)
-    other_sources = {source for b in benchmarks().values() for source in _source_keys(b)} - _source_keys(benchmark)
-    return not any(name == source or name.startswith(f"{source}/") for source in other_sources)
+    return benchmark is None or not _is_other_source(key, _source_keys(benchmark))
+
+
+def _is_other_source(key: dg.AssetKey, sources: Collection[str]) -> bool:
+    """Whether an asset belongs to a source of some benchmark that is not among ``sources``."""
+    names = {"/".join(key.path[:2]), "/".join(key.path)}
+    if key.path[0] not in SOURCE_KINDS or not names.isdisjoint(sources):
+        return False
+    return any(not names.isdisjoint(_source_keys(b)) for b in benchmarks().values())
 
 
 def _source_keys(benchmark: Benchmark) -> set[str]:

@@ -342,10 +342,10 @@ class RunQueue:
     def _units(self, number: int) -> list[Unit]:
         """The runnable units of a batch; assets with a missing input are skipped."""
         units = []
-        for partition in self._partitions(number):
+        for partition, selected_keys in self._keys_by_partition(number).items():
             keys = []
             with dg.partition_loading_context(dynamic_partitions_store=self._instance):
-                for key in self._batches[number]:
+                for key in selected_keys:
                     if is_missing_input(self._graph, AssetPartition(key, partition), self._missing_assets):
                         self._missing_assets.add(AssetPartition(key, partition))
                         self.report.skipped.append(_asset_label("/".join(key.path), partition))
@@ -355,14 +355,20 @@ class RunQueue:
                 units.append(Unit(number, tuple(keys), partition))
         return units
 
-    def _partitions(self, number: int) -> list[str | None]:
-        return list_partitions(self._graph, self._batches[number][0], self._instance, self._selection)
+    def _keys_by_partition(self, number: int) -> dict[str | None, list[dg.AssetKey]]:
+        """The selected assets of a batch in each partition."""
+        keys: dict[str | None, list[dg.AssetKey]] = {}
+        for key in self._batches[number]:
+            for partition in list_partitions(self._graph, key, self._instance, self._selection):
+                keys.setdefault(partition, []).append(key)
+        return keys
 
     def print_progress(self, text: str) -> None:
         """Print a materialization with the progress and the estimated time left."""
         self._n_done += 1
         # recounted each time: reading the seed files adds partitions
-        total = sum(len(batch) * len(self._partitions(number)) for number, batch in enumerate(self._batches))
+        numbers = range(len(self._batches))
+        total = sum(len(keys) for number in numbers for keys in self._keys_by_partition(number).values())
         elapsed = time.monotonic() - self._start
         seconds_left = elapsed / self._n_done * (total - self._n_done)
         progress = f"{self._n_done:>4}/{total}  {elapsed:5.0f} s, about {seconds_left:3.0f} s left"

@@ -75,14 +75,12 @@ class Method(ABC, Generic[Settings]):
     ``name``: The name that variants give as ``method``.
     ``version``: Version of the system; bump it when equal inputs give another output.
     ``settings_class``: Dataclass of the parameters.
-    ``sources``: Sources of a benchmark that it reads.
     ``prompted_tasks``: Prompts for a language model, besides those of the answers.
     """
 
     name: ClassVar[str]
     version: ClassVar[str]
     settings_class: type[Settings]
-    sources: ClassVar[tuple[SourceKind, ...]] = ()
     prompted_tasks: ClassVar[tuple[PromptVersion, ...]] = ()
 
     def __init__(self, variant: Variant) -> None:
@@ -99,6 +97,11 @@ class Method(ABC, Generic[Settings]):
     def read_defaults(cls, profile: profiles.Profile) -> Mapping[str, object]:
         """Parameters from the profile, for those that the variant does not set."""
         return {}
+
+    @property
+    def sources(self) -> Sequence[SourceKind]:
+        """Sources of a benchmark that it reads with these settings."""
+        return ()
 
     @property
     def model_kinds(self) -> Sequence[ModelKind]:
@@ -171,11 +174,17 @@ class AnsweringMethod(SelectionMethod[Settings]):
 
 @dataclass(frozen=True)
 class ScoreTarget:
-    """A data set that a method without questions is scored on: its name, metrics and requirement."""
+    """A data set that a method without questions is scored on.
+
+    ``asset``: The asset with these scores.
+    ``collection``: The collection of relations that is scored.
+    """
 
     name: str
     metrics: frozenset[str]
     requirement: str
+    asset: str
+    collection: str
 
 
 class StagesMethod(Method[Settings]):

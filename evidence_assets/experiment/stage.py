@@ -32,10 +32,14 @@ SECONDS_BETWEEN_REPORTS = 10.0
 
 @dataclass(frozen=True)
 class StageInput:
-    """An asset that a stage reads."""
+    """An asset that a stage reads.
+
+    ``split``: The split of the benchmark's files that is read, if not the one that it answers.
+    """
 
     key: str
     partitions: InputPartitions = "same"
+    split: str = ""
 
 
 @dataclass

@@ -43,6 +43,7 @@ class ModelSettings(StrictModel):
     revision: str | None = Field(None, description="Commit or tag; a change recomputes the model's rows.")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
+    note: str = Field("", description="Licence or retirement, for `evidence reproduce --plan`.")
 
 
 class ServerSettings(StrictModel):
@@ -72,6 +73,7 @@ class GeneratorSettings(ServerSettings):
         "json_schema", description="How to constrain replies; for openai by response_format or by vLLM's field."
     )
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
+    note: str = Field("", description="Licence or retirement, for `evidence reproduce --plan`.")
 
 
 class Shards(StrictModel):
@@ -239,9 +241,11 @@ class Profile(StrictModel):
 
 
 def _merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    """Merge nested mappings; values of ``overrides`` win. Another model has neither revision nor size of the base's."""
+    """Merge nested mappings; values of ``overrides`` win. Another model has no revision, size or note of it."""
     is_another_model = overrides.get("name", base.get("name")) != base.get("name")
-    merged = {key: value for key, value in base.items() if not (is_another_model and key in ("revision", "megabytes"))}
+    merged = {
+        key: value for key, value in base.items() if not (is_another_model and key in ("revision", "megabytes", "note"))
+    }
     for key, value in overrides.items():
         is_nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = _merge(merged[key], value) if is_nested else value

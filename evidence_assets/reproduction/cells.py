@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks import declared_benchmarks
-from evidence_assets.benchmarks.dataset_info import load_datasets
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, all_raw_files, declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, declarations_of
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.methods import (
     AnyMethod,
@@ -26,6 +25,7 @@ from evidence_assets.experiment.methods import (
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reproduction import published_figures
+from evidence_assets.reproduction.data_files import DataFiles, RequiredData, sort_data
 from evidence_assets.reproduction.presets import presets
 from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedName, part_of
 
@@ -60,6 +60,16 @@ class CellSource:
     def is_recorded(self) -> bool:
         """Whether it is recorded answers of another system."""
         return self.variant.method == RECORDED_ANSWERS
+
+    @property
+    def score_asset(self) -> str:
+        """The asset with its scores."""
+        return self.scope.asset if self.scope else f"scores/{self.variant.key}"
+
+    @property
+    def collection(self) -> str:
+        """The collection of relations that a harvest is scored on; empty for questions."""
+        return self.scope.collection if self.scope else ""
 
     @property
     def names(self) -> tuple[PublishedName, ...]:
@@ -213,6 +223,15 @@ def _profiles_with_model(model: str) -> list[str]:
     return [name for name, models in generators.items() if any(matches(g.name, [model]) for g in models)]
 
 
+def find_best_profile(figures: Iterable[Figure]) -> str:
+    """The packaged profile with the models of most figures, paper if several have them."""
+    counts = Counter({"paper": 0})
+    for figure in figures:
+        if figure.system in _systems() and figure.model:
+            counts.update(profile for profile in _profiles_with_model(figure.model))
+    return max(counts, key=lambda name: (counts[name], name == "paper"))
+
+
 def cell_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     """The cells as rows of ``published_figures``."""
     return [
@@ -306,31 +325,26 @@ def _describe_data_differences(figure: Figure, score: MeasuredScore) -> list[str
         return differences
     if benchmark.official_size not in (None, score.n):
         differences.append(f"{score.n:,} of {benchmark.official_size:,} questions")
-    for source in filter(None, (benchmark.corpus, benchmark.graph, benchmark.background_graph)):
+    for source in _find_read_sources(score, benchmark):
         notes = [str(note) for attributes in _declarations(source) if (note := attributes.get("difference_note"))]
         differences.append(f"answered from our {source}" + (f" ({notes[0]})" if notes else ""))
     return differences
 
 
-def required_data(sources: Sequence[CellSource]) -> dict[str, str]:
-    """The data that these sources need: contents and origin of each."""
-    data: dict[str, str] = {}
-    for source in sources:
-        if source.scope:
-            data[source.benchmark] = source.scope.requirement
-        elif source.benchmark not in data:
-            data |= data_sources(all_benchmarks()[source.benchmark])
-    vectors = {f"embeddings/{source.variant.parameters.get('embedding', '')}" for source in sources}
-    return data | {files.name: files.contents for files in all_raw_files() if files.name in vectors}
+def _find_read_sources(score: MeasuredScore, benchmark: Benchmark) -> list[str]:
+    """Names of the corpora and graphs that the variants of a score read."""
+    labels = [label.replace("@", "/") for label in score.variant.split(" and ")]
+    finder = RequiredData()
+    upstream = [finder.find_upstream(f"scores/{benchmark.family}/{label}", benchmark) for label in labels]
+    names = {key.partition("/")[2] for each in upstream for key, _ in each.inputs}
+    return [name for name in (benchmark.corpus, benchmark.graph, benchmark.background_graph) if name and name in names]
 
 
-def data_sources(benchmark: Benchmark) -> dict[str, str]:
-    """The data that a benchmark's answers need: contents and origin of each."""
-    dataset = load_datasets().get(benchmark.reader)
-    names = (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy)
-    return {benchmark.name: benchmark.contents or (dataset.describe_files(benchmark.split) if dataset else "")} | {
-        name: str(attributes.get("contents", "")) for name in names for attributes in _declarations(name)
-    }
+def required_data(sources: Iterable[CellSource], finder: RequiredData) -> list[DataFiles]:
+    """The files that these sources need, by name."""
+    assets = {(source.score_asset, source.benchmark, source.collection) for source in sources}
+    data = [finder.of_scores(asset, all_benchmarks().get(name), collection) for asset, name, collection in assets]
+    return sort_data(files for each in data for files in each.values())
 
 
 def _declarations(name: str) -> list[dict[str, Any]]:

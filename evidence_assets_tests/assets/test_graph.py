@@ -1,6 +1,7 @@
 """Graph assets: files and harvests are merged, and stale arrays are not used."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -109,7 +110,10 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
     }
     assert len(printed_relations) == 15 and {relation for _, relation, _ in edges} <= printed_relations
     assert "process_of" not in printed_relations and "mitosis" not in names.values()
-    assert harvest == "knowledge/kbloom_printed/umls", "harvested as printed"
+    assert harvest == "knowledge/kbloom_medical/umls"
+    as_printed, harvesting = (systems.find_method(f"knowledge/{name}") for name in ("kbloom_printed", "kbloom_medical"))
+    differences = {"baseline": False, "collections": ("umls",)}
+    assert harvesting.settings == replace(as_printed.settings, **differences), "harvested as printed, without BertNet"
 
 
 def test_every_harvest_that_a_graph_of_a_profile_reads_is_loaded_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,8 @@ def test_only_methods_that_join_graph_and_corpus_read_a_background_graph() -> No
     assert declared.background_graph == "sample" and not declared.graph
     graphs = {source.key.split("/")[1] for source in source_inputs("mcqa", ("joined_graph",))}
     assert "sample" in graphs
-    uscrake, ugat = (systems.method_classes(name)[name].sources for name in ("uscrake", "ugat"))
+    uscrake = systems.find_method("mcqa/uscrake").sources
+    ugat = systems.find_method("mcqa/ugat").sources
     assert not missing_source_reason(uscrake, declared)
     assert missing_source_reason(ugat, declared) == "benchmark sample_mcqa names no graph"
     neither = Benchmark(name="x", task="mcqa")

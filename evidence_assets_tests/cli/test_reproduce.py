@@ -1,20 +1,27 @@
 """``evidence reproduce`` on the command line."""
 
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
+from evidence_assets.cli.reproduce import load_tables, plan_table
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE
+from evidence_assets.reproduction.cells import Cell, find_best_profile
+from evidence_assets.reproduction.data_files import RequiredData
 from evidence_assets.reproduction.published_figures import PublishedName, figures
+from evidence_assets.reproduction.table_plans import NOT_MEASURED, measurements
 from evidence_assets_tests.assets.tiny_lake import webqsp_text
 from evidence_assets_tests.benchmarks.official.contract import write_files
-from evidence_assets_tests.conftest import run_python
+from evidence_assets_tests.conftest import REPOSITORY, run_python
 
 MODEL_ID = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 
@@ -45,8 +52,7 @@ def test_all_tables_are_listed_with_their_state() -> None:
         assert bool(table["data"]) == bool(table["fillable"])
     (table,) = [t for t in tables if t["table"] == "thesis-7.3"]
     assert table["filled"] == 2 and "openbookqa" in table["data"]["obqa"].lower().replace("-", "")
-    labels = ("uscrake_published", "uscrake_published@llama3_3_70b", "uscrake_published@qwen2_5_14b")
-    assert f"evidence run obqa --variants {','.join(labels)}" in table["run"]
+    assert table["run"] == ["evidence reproduce thesis-7.3 --run"] and "freebase" not in table["data"]
     output = " ".join(run().split())
     assert f"{len(figures()):,} cells are printed" in output and ", 3 are filled." in output  # in Fig. 7.5, too
 
@@ -63,9 +69,102 @@ def test_one_table_has_our_figures_next_to_the_printed_ones() -> None:
     assert len(cells) == 37 and " 0.75 " in run("thesis-7.3")
 
 
-def test_the_error_for_a_misspelt_table_suggests_the_nearest_name() -> None:
+def test_the_error_for_a_misspelt_table_suggests_the_nearest_names() -> None:
     result = CliRunner().invoke(app, ["reproduce", "thesis-7,3"])
-    assert result.exit_code == 1 and "thesis-7.3" in result.output
+    assert result.exit_code == 1 and "'thesis-7.3'" in result.output, result.output
+    for options in (["--plan"], ["--run"], ["thesis-7.3", "--run", "--json"], ["thesis-7.3", "--run", "--plan"]):
+        refused = CliRunner().invoke(app, ["reproduce", *options])
+        assert refused.exit_code == 1 and "--" in refused.output
+
+
+def test_the_notes_of_the_figures_are_below_the_table() -> None:
+    output = run("thesis-3.5")
+    cells = json.loads(run("thesis-3.5", "--json"))["cells"]
+    notes = dict.fromkeys(cell["note on the figure"] for cell in cells if cell["note on the figure"])
+    assert any("SUPPORTS and NEI rows swapped" in note for note in notes)
+    for number, note in enumerate(notes, 1):
+        assert f"[{number}] {note}" in output and f" [{number}] " in output.partition("\n[1]")[0]
+
+
+def test_a_table_is_drawn_beside_its_printed_figures(tmp_path: Path) -> None:
+    file = tmp_path / "table.svg"
+    assert f"{file}: 1 scores" in run("thesis-7.3", "--plot", str(file)), "the difference is no share"
+    picture = file.read_text()
+    assert picture.startswith("<svg") and "obqa accuracy uscrake_published" in picture
+    assert "0.750" in picture and "0.954" in picture
+    for name, arguments in (("has no share", ["thesis-3.5", "--plot", str(file)]), (".svg", ["a2q-2", "--plot", "x"])):
+        refused = CliRunner().invoke(app, ["reproduce", *arguments])
+        assert refused.exit_code == 1 and name in refused.output
+
+
+def test_every_table_has_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is there: data with targets, models with ports, work, sources, and what cannot be had."""
+    n_planned = 0
+    for profile in ("paper", "companions"):
+        monkeypatch.setenv(PROFILE_VARIABLE, profile)
+        finder = RequiredData()
+        for name, cells in load_tables(None).items():
+            if find_best_profile(cell.figure for cell in cells) == profile:
+                check_plan(plan_table(name, cells, finder), cells)
+                n_planned += 1
+    assert n_planned == 57
+
+
+def check_plan(plan: dict[str, Any], cells: Sequence[Cell]) -> None:
+    name = plan["table"]
+    is_runnable = bool(plan["work"])
+    assert is_runnable == bool(plan["presets"]) == bool(plan["models"]) == bool(plan["data"]), name
+    assert bool(plan["unavailable"]) or all(cell.sources for cell in cells), name
+    for data in plan["data"]:
+        assert data["origin"] and (data["targets"] or "packaged" in data["origin"]), (name, data)
+        assert all(target.startswith(os.environ["EVIDENCE_LAKE"]) for target in data["targets"]), (name, data)
+    for model in plan["models"]:
+        assert model["use"] and model["cards"] and model["memory"] and model["context"], (name, model)
+        assert bool(model["port"]) == ("127.0.0.1" in model["server"]), (name, model)
+        assert not model["server"].startswith("https") or model["note"].startswith("retired"), (name, model)
+    for work in plan["work"]:
+        assert work["items"] and work["seconds"] is None, (name, work)
+    for source in plan["sources"]:
+        assert (source["measured"] == NOT_MEASURED) != bool(source["page"]), (name, source)
+
+
+@pytest.mark.parametrize(
+    ("table", "profile", "presets"),
+    [
+        ("thesis-6.2", "paper", ["ugat_main"]),
+        ("thesis-7.5", "paper", ["uscrake_costs"]),
+        ("thesis-fig-5.11", "paper", ["kbloom_costs", "kbloom_prompts"]),
+        ("4stepfocus-1", "companions", ["fourstepfocus_main"]),
+        ("kaping-background-5.3", "companions", ["kaping_cases"]),
+    ],
+)
+def test_a_table_chooses_its_profile_and_presets(
+    table: str, profile: str, presets: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(PROFILE_VARIABLE)
+    plan = json.loads(run(table, "--plan", "--json"))
+    assert (plan["profile"], plan["presets"]) == (profile, presets)
+
+
+def test_a_plan_counts_what_is_known_and_guesses_nothing() -> None:
+    plan = json.loads(run("thesis-7.5", "--plan", "--json"))
+    assert {data["name"] for data in plan["data"]} == {"obqa", "csqa", "arc_c", "wikipedia"}, "no graph for chunks"
+    (wikipedia,) = plan["sources"]
+    assert wikipedia["disk_bytes"] == 478 * 11_400_000 and wikipedia["asset"] == "corpus/wikipedia/chunks"
+    work = {(row["benchmark"], row["variant"]): row for row in plan["work"]}
+    assert work["obqa", "uscrake_jsd_chunks"]["items"] == 500
+    assert work["obqa", "uscrake_jsd_chunks"]["requests"] is None, "its options are not known without its files"
+    claims = {row["variant"]: row for row in json.loads(run("thesis-3.5", "--plan", "--json"))["work"]}
+    assert claims["ucret_published@llama3_3_70b"]["requests"] == 4 * claims["ucret_published@llama3_3_70b"]["items"]
+    output = run("thesis-7.5", "--plan")
+    assert "not measured" in output and "docs/measured.md#corpus-size" in output and "5.4 GB" in output
+
+
+def test_quoted_measurements_are_on_their_page() -> None:
+    for measurement in measurements().values():
+        page, _, section = measurement.page.partition("#")
+        text = (REPOSITORY / "docs" / page).read_text()
+        assert measurement.result in text.partition(f"\n## {section.replace('-', ' ').capitalize()}")[2], measurement
 
 
 @pytest.mark.long

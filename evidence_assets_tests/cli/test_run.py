@@ -15,8 +15,11 @@ from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.cli.run_selection import (
     EVERYTHING,
+    RunSelection,
     batches,
     find_benchmark,
+    join_selections,
+    list_partitions,
     select_assets,
     select_variants,
     split_independent,
@@ -24,6 +27,7 @@ from evidence_assets.cli.run_selection import (
 from evidence_assets.cli.runner import Report, RunQueue, Unit, UnitResult
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.conftest import World, new_world
 
 COMMAND = ("run", "sample_mcqa", "--variants", "bm25")
@@ -86,11 +90,48 @@ def test_the_assets_of_a_benchmark_exclude_those_of_others() -> None:
     assert {"scores/mcqa/ugat", "counterfactuals/mcqa/ugat", "knowledge/sample/edges", "subgraphs/mcqa"} <= names
     assert "corpus/sample/chunks" not in names or not benchmark.corpus
     assert not any(name.startswith(("scores/mcqa/bm25", "scores/table")) for name in names)
-    assert (
-        selection.has_partition("sample_graph|0")
-        and selection.has_partition("may_treat")
-        and not selection.has_partition("sample_mcqa|0")
+    scores = dg.AssetKey(["scores", "mcqa", "ugat"])
+    assert selection.has_partition(scores, "sample_graph|0") and not selection.has_partition(scores, "sample_mcqa|0")
+    assert selection.collections == frozenset({"biomedical", "commonsense"})
+
+
+def test_chunks_alone_need_no_graph(other_settings: pytest.MonkeyPatch) -> None:
+    other_settings.setenv("EVIDENCE_PRESETS", "uscrake_sources")
+    graph = load_definitions().resolve_asset_graph()
+    benchmark = find_benchmark("sample_mcqa")
+    keys: dict[str, set[str]] = {}
+    for name in ("uscrake_chunks", "uscrake_graph"):
+        selection = select_assets(graph, benchmark, select_variants(benchmark, [name]))
+        keys[name] = {"/".join(key.path) for key in selection.keys or ()}
+    assert "corpus/sample/index" in keys["uscrake_chunks"] and "knowledge/sample/csr" in keys["uscrake_graph"]
+    assert not any(key.startswith(("knowledge/", "scores/knowledge")) for key in keys["uscrake_chunks"])
+    assert "corpus/sample/index" not in keys["uscrake_graph"]
+
+
+def test_relations_of_other_collections_are_not_harvested(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVIDENCE_LAKE", str(lake.root))
+    seeds = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
+    collections = {"near": "umls", "far": "lama", "next": "umls"}
+    files = {f"seeds/{name}.yaml": seeds.format(name, collection) for name, collection in collections.items()}
+    write_files(lake.root / "raw", files | {"seeds/faulty.yaml": "id: faulty\n"})
+    graph, harvest = load_definitions().resolve_asset_graph(), dg.AssetKey(["knowledge", "kbloom", "harvest"])
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("relations", [*collections, "faulty"])
+        selections = {None: RunSelection(), "umls": RunSelection(collections=frozenset({"umls"}))}
+        names = {name: list_partitions(graph, harvest, instance, each) for name, each in selections.items()}
+    assert names == {None: ["near", "far", "next", "faulty"], "umls": ["near", "next", "faulty"]}
+
+
+def test_joined_selections_keep_each_benchmark_to_its_assets() -> None:
+    a, b, shared = (dg.AssetKey(name) for name in ("a", "b", "shared"))
+    parts = [("sample_mcqa", {a, shared}), ("sample_graph", {b, shared})]
+    joined = join_selections(
+        RunSelection(frozenset(keys), dict.fromkeys(keys, frozenset({name})), frozenset()) for name, keys in parts
     )
+    assert joined.keys == frozenset({a, b, shared}) and joined.collections == frozenset()
+    partitions = {key: [name for name, _ in parts if joined.has_partition(key, f"{name}|0")] for key in (a, b, shared)}
+    assert partitions == {a: ["sample_mcqa"], b: ["sample_graph"], shared: ["sample_mcqa", "sample_graph"]}
+    assert joined.has_partition(a, "3"), "a shard of a corpus"
 
 
 def test_a_batch_is_split_into_chunks_groups_with_a_model_and_the_rest() -> None:

@@ -158,7 +158,7 @@ def _materialize(world: World, moment: Moment) -> int:
         def has_asset(self, key: Any) -> bool:
             return in_small_world("/".join(key.path))
 
-        def has_partition(self, name: str) -> bool:
+        def has_partition(self, key: Any, name: str) -> bool:
             return not name.startswith(LEFT_OUT)
 
     sample.resources = SimpleNamespace(files=lambda _: world.root / "package", as_file=contextlib.nullcontext)

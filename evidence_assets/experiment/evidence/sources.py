@@ -54,6 +54,22 @@ def missing_source_reason(sources: Sequence[SourceKind], benchmark: Benchmark) -
     return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in required)}"
 
 
+def read_sources(sources: Sequence[SourceKind], benchmark: Benchmark) -> frozenset[str]:
+    """Assets of the corpora and graphs that a method with these sources reads for a benchmark: ``corpus/wikipedia``."""
+    names: Mapping[SourceKind, tuple[str, str]] = {
+        "corpus": ("corpus", benchmark.corpus),
+        "token_store": ("corpus", benchmark.corpus),
+        "graph": ("knowledge", benchmark.graph),
+        "graph_passages": ("knowledge", benchmark.graph),
+        "subgraphs": ("knowledge", benchmark.graph),
+        "knowledge_base": ("knowledge", benchmark.graph),
+        "joined_graph": ("knowledge", benchmark.joined_graph),
+        "taxonomy": ("knowledge", benchmark.taxonomy),
+    }
+    selected = (names[source] for source in sources if source in names)
+    return frozenset(f"{kind}/{name}" for kind, name in selected if name)
+
+
 def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "") -> list[StageInput]:
     """Source assets of a method for all benchmarks of the family, with the vectors of this encoder.
 

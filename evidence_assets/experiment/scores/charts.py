@@ -43,10 +43,10 @@ class Score(NamedTuple):
     published: float | None
 
 
-def draw_scores(title: str, scores: Sequence[Score]) -> str:
+def draw_scores(title: str, scores: Sequence[Score], max_rows: int = MAX_ROWS) -> str:
     """The highest scores, each on a line from 0 to 1; scores with a printed figure come before others are left out."""
     by_importance = sorted(scores, key=lambda score: (score.published is None, -score.value, score.label))
-    top_scores = sorted(by_importance[:MAX_ROWS], key=lambda score: (-score.value, score.label))
+    top_scores = sorted(by_importance[:max_rows], key=lambda score: (-score.value, score.label))
     rows = [(_TOP + number * _ROW, score) for number, score in enumerate(top_scores)]
     bottom = _TOP + len(rows) * _ROW
     n_hidden = len(scores) - len(top_scores)

@@ -68,7 +68,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         "models",
         partial(_tune_on_benchmark, source=source, settings=settings),
         "A cross-encoder tuned to distinguish triples with a correct answer from those without.",
-        [StageInput(source.raw_asset), *parts],
+        [StageInput(source.raw_asset, split=settings.split), *parts],
         f"{VERSION}:{settings}",
         partitions="",
         pool="gpu",

@@ -111,27 +111,39 @@ class KBloom(StagesMethod[HarvestSettings]):
     def score_targets(self) -> Sequence[ScoreTarget]:
         """The collections with scores of a harvest, and the references that they are compared with."""
         settings = self.settings
-        metrics = {"tuples", "fact_count", "diversity", "agreement"}
-        n_judges = len(_judge_settings())
+        size_metrics = frozenset({"tuples", "fact_count", "diversity", "agreement"})
+        metrics_by_asset = {self._score_asset(): size_metrics, self._score_asset("_judged"): self._judged_metrics}
+        targets = list[ScoreTarget]()
+        for collection in () if settings.truth else settings.collections:
+            seed_note = f"the seed files of {collection} (systems/kbloom/relations, or your own)"
+            for asset, metrics in metrics_by_asset.items():
+                if metrics:
+                    targets.append(ScoreTarget(collection, metrics, seed_note, asset, collection))
+        novel_only = ["novel_only_precision"] if settings.baseline else []
+        of_reference = frozenset({"fact_count", "diversity", "novelty", "accuracy", "accuracy_maximum", *novel_only})
+        for reference in settings.references:
+            asset = self._score_asset(f"_on_{reference.name}")
+            targets.append(ScoreTarget(reference.name, of_reference, reference.contents, asset, reference.collection))
+        return targets
+
+    @property
+    def _judged_metrics(self) -> frozenset[str]:
+        """Metrics that language models compute from a harvest."""
+        n_judges = len(find_judges())
+        metrics = set[str]()
         if n_judges:
-            metrics |= {
-                "precision",
-                "noisy_percent",
-                f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}",
-            }
+            inspected = f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}"
+            metrics |= {"precision", "noisy_percent", inspected}
         if n_judges > 1:
             metrics |= {"kappa", "exact_agreement"}
         if profiles.load().harvesting.likelihood is not None:
             extremes = {f"bartscore_{end}:{rounding}" for end in ("max", "min") for rounding in ("range", "rounded")}
-            metrics |= {"bartscore_mean", *extremes, *(["pairs_with_higher_bartscore"] if settings.baseline else [])}
-        novel_only = ["novel_only_precision"] if settings.baseline else []
-        of_reference = frozenset({"fact_count", "diversity", "novelty", "accuracy", "accuracy_maximum", *novel_only})
-        seed_note = "the seed files of {} (systems/kbloom/relations, or your own)"
-        collections = () if settings.truth else settings.collections
-        return [
-            *(ScoreTarget(name, frozenset(metrics), seed_note.format(name)) for name in collections),
-            *(ScoreTarget(reference.name, of_reference, reference.contents) for reference in settings.references),
-        ]
+            paired = ["pairs_with_higher_bartscore"] if self.settings.baseline else []
+            metrics |= {"bartscore_mean", *extremes, *paired}
+        return frozenset(metrics)
+
+    def _score_asset(self, suffix: str = "") -> str:
+        return f"scores/{self.variant.key}{suffix}"
 
     def build_stages(self) -> list[Stage]:
         settings = self.settings
@@ -183,7 +195,7 @@ class KBloom(StagesMethod[HarvestSettings]):
                 f"{version}:2:{settings.compared}",
                 "gpu",
             )
-        judges = _judge_settings()
+        judges = find_judges()
         likelihood = self.variant.profile.harvesting.likelihood
         if judges or likelihood is not None:
             models = [prompts_version(judge, JUDGE, prompts=self.variant.prompt_settings) for judge in judges]
@@ -205,7 +217,7 @@ class KBloom(StagesMethod[HarvestSettings]):
     ) -> Stage:
         """A stage that scores the harvest."""
         return Stage(
-            f"scores/{self.variant.key}{suffix}",
+            self._score_asset(suffix),
             "scores",
             compute,
             description,
@@ -240,14 +252,14 @@ class KBloom(StagesMethod[HarvestSettings]):
         if self.settings.prompts != "initial":
             writers = [model for model in (harvesting.writer, harvesting.substitution) if model is not None]
             models += [f"{model.name}@{model.revision}" for model in writers]
-            if self._rewords:
+            if self.rewords_prompts:
                 prompts = self.variant.prompt_settings
                 models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=prompts))
         causal = harvesting.causal
         return models + ([f"{causal.name}@{causal.revision}"] if causal else [])
 
     @property
-    def _rewords(self) -> bool:
+    def rewords_prompts(self) -> bool:
         """Whether the language model rewords prompts for the baseline."""
         return self.settings.baseline and self.variant.profile.harvesting.paraphraser == "generator"
 
@@ -297,7 +309,7 @@ class KBloom(StagesMethod[HarvestSettings]):
             models = replace(models, write=get_sequence_model(SentenceWriter, harvesting.writer).write)
         if harvesting.substitution:
             models = replace(models, propose=get_sequence_model(PermutedLM, harvesting.substitution))
-        if self._rewords:
+        if self.rewords_prompts:
             generator = open_language_model(context, context.profile.generator)
             models = replace(models, paraphrase=partial(reword_statements, generator))
         return models
@@ -333,7 +345,7 @@ class KBloom(StagesMethod[HarvestSettings]):
 
         settings = context.profile.harvesting.likelihood
         harvest = self._read_harvest(context)
-        judges = [open_language_model(context, generator) for generator in _judge_settings()]
+        judges = [open_language_model(context, generator) for generator in find_judges()]
         likelihood = None if settings is None else get_sequence_model(TextLikelihood, settings)
         verdicts = scores.judge_harvest(harvest, judges)
         judgements = scores.build_judgement_rows(harvest, judges, verdicts)
@@ -369,7 +381,7 @@ def _read_unchanged(context: StageContext, input_hash: str) -> StageOutput | Non
     return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
 
 
-def _judge_settings() -> list[GeneratorSettings]:
+def find_judges() -> list[GeneratorSettings]:
     """The generators that judge: the profile's ``judges``, else its language model if there is one.
 
     A judge of another packaged profile is left out: a profile that extends `companions` may have other models.

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from evidence_assets.benchmarks.graphs import relations
 from evidence_assets.experiment.evidence.selection import Selector
-from evidence_assets.experiment.evidence.sources import open_benchmark_corpus, open_graph
+from evidence_assets.experiment.evidence.sources import SourceKind, open_benchmark_corpus, open_graph
 from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -51,9 +51,14 @@ class Uscrake(SelectionMethod[UscrakeSettings]):
     name = "uscrake"
     version = VERSION
     settings_class = UscrakeSettings
-    sources = ("corpus", "token_store", "joined_graph")
     model_kinds = MODEL_KINDS
     published_style = "chains"
+
+    @property
+    def sources(self) -> Sequence[SourceKind]:
+        graph: list[SourceKind] = [] if self.settings.parts == "chunks" else ["joined_graph"]
+        chunks: list[SourceKind] = [] if self.settings.parts == "graph" else ["corpus", "token_store"]
+        return [*chunks, *graph]
 
     @classmethod
     def read_defaults(cls, profile: Profile) -> Mapping[str, object]:

@@ -1,0 +1,78 @@
+"""Which assets fill the cells of a printed table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from evidence_assets import systems
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, benchmarks
+from evidence_assets.cli.run_selection import (
+    RunSelection,
+    enable_presets,
+    join_selections,
+    required_presets,
+    select_harvest_scores,
+    select_upstream,
+)
+from evidence_assets.experiment.methods import combine_models
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.reproduction.cells import Cell, CellSource
+from evidence_assets.reproduction.presets import presets
+from evidence_assets.systems.baselines.recorded_answers import FOLDER
+
+
+def runnable_sources(cells: Iterable[Cell]) -> list[CellSource]:
+    """The sources of these cells that can run here: recorded answers need their files, which only users have."""
+    folder = find_lake() / "raw" / FOLDER
+    distinct = {(source.score_asset, source.benchmark): source for cell in cells for source in cell.sources}
+    return [
+        source
+        for source in distinct.values()
+        if not source.is_recorded or (folder / all_benchmarks()[source.benchmark].base_name).exists()
+    ]
+
+
+def table_presets(sources: Iterable[CellSource], table: str) -> list[str]:
+    """The presets that load the variants of these cells: those of the table (``thesis 7.5``), if they suffice."""
+    names: set[str] = set()
+    for source in sources:
+        of_table = {name for name in source.variant.printed.presets if table in presets()[name].all_tables}
+        names |= of_table if _is_loaded_by(source.variant, of_table) else required_presets([source.variant])
+    return sorted(names)
+
+
+def _is_loaded_by(variant: Variant, names: Collection[str]) -> bool:
+    """Whether one of these presets loads a variant with its models."""
+    method = systems.open_method(variant.model_copy(update={"active_models": {}}))
+    return bool(names) and variant.key in {each.variant.key for each in combine_models(method, frozenset(names))}
+
+
+def select_cells(graph: Any, sources: Sequence[CellSource]) -> RunSelection:
+    """The scores that fill these cells, and everything upstream that they need, and no more."""
+    targets: dict[str, set[str]] = defaultdict(set)
+    harvests: set[str] = set()
+    for source in sources:
+        scores = harvests if source.scope else targets[source.benchmark]
+        scores.add(source.score_asset)
+    selections = [select_upstream(graph, benchmarks()[name], sorted(assets)) for name, assets in targets.items()]
+    if harvests:
+        collections = {source.collection for source in sources if source.scope}
+        selections.append(select_harvest_scores(graph, sorted(harvests), collections))
+    selection = join_selections(selections)
+    selected = {"/".join(key.path) for key in selection.keys or ()}
+    missing = sorted({source.score_asset for source in sources} - selected)
+    if missing:
+        raise BadInput(f"no enabled preset has {missing[0]}: name one of `evidence presets` in EVIDENCE_PRESETS")
+    return selection
+
+
+def load_selection(sources: Sequence[CellSource], table: str) -> RunSelection:
+    """Enable the presets of a table's cells for this process, and select what they need."""
+    enable_presets(table_presets(sources, table))
+    from evidence_assets.assets.definitions import load_definitions
+
+    return select_cells(load_definitions().resolve_asset_graph(), sources)
