@@ -106,6 +106,7 @@ def test_the_pages_of_origins_say_what_they_are(client: TestClient) -> None:
     assert "edges 1" in text("file", GRAPH) and "bee — may_treat → leg" in text("file", GRAPH)
     assert "nodes 1" in text("file", "nodes.jsonl")
     assert "text 6 place r1c1" in text("cell", f"{NAMES[0]}:r1c1")
+    assert "no evidence from this cell" in text("cell", f"{NAMES[0]}:r1c0")
     assert "text legs 6 place c1" in text("cell", f"{NAMES[0]}:c1")
     model = text("model", "m")
     assert (
