@@ -65,7 +65,7 @@ def test_texts_of_numpy_are_texts(tmp_path: Path, protocol: int) -> None:
         (State(np.dtype, ("U1",), (3, "|")), "byte order"),
         (Call(np.dtype, "U1"), "holds something else than texts"),
     ],
-    ids=str,
+    ids=lambda parameter: parameter if isinstance(parameter, str) else type(parameter).__name__,
 )
 def test_nothing_else_in_a_pickle_is_built_or_run(tmp_path: Path, value: object, words: str) -> None:
     (tmp_path / "node_info.pkl").write_bytes(pickle.dumps({0: value}))
