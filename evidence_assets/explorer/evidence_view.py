@@ -167,14 +167,14 @@ def build_grid(
     rows = []
     for i in range(min(height, MAX_ROWS)):
         cells = [(texts.get((i, j), ""), f"r{i}c{j}") for j in range(min(width, MAX_COLUMNS))]
-        row = []
-        for text, key in cells:
-            first = first_cells.get(key)
-            state = states.get(key, "dropped")
-            row.append(GridCell(text, state, first.number, first.row["locator"]) if first else GridCell(text, state))
-        rows.append(row)
+        rows.append([_grid_cell(text, states.get(key, "dropped"), first_cells.get(key)) for text, key in cells])
     is_truncated = width > MAX_COLUMNS or height > MAX_ROWS
     return Grid(table["table_id"], table["caption"], rows, is_truncated, caption_cell)
+
+
+def _grid_cell(text: str, state: str, item: EvidenceView | None) -> GridCell:
+    """A cell, with the evidence whose first cell it is."""
+    return GridCell(text, state) if item is None else GridCell(text, state, item.number, item.row["locator"])
 
 
 def _mark_cells(
