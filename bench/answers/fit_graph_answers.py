@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from bench.answers.fitted_values import FloatArray, fit_choice, write_values
 from bench.measuring import make_parser
@@ -33,17 +34,18 @@ from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.cli.ask import select_variant
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource, build_question, store_question
 from evidence_assets.experiment.answers.short_answers import build_short_task
+from evidence_assets.experiment.evidence_rows import evidence_by_question
 from evidence_assets.experiment.graph_building import GraphBuilder, build_graph
 from evidence_assets.experiment.scores.metrics import exact_match
 from evidence_assets.experiment.stage import StageContext, discard_message
 from evidence_assets.experiment.stages import build_stages
-from evidence_assets.experiment.stored_rows import EvidenceRow
 from evidence_assets.extractive import readings
 from evidence_assets.extractive.readings import Reading, ReadingWeights, find_readings
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.reasoning.questions import Question
+from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.negation import asks_for_exception
 
 GRAPHS = Path(__file__).with_name("graphs")
@@ -114,8 +116,8 @@ def _find_readings(lake: Lake, graph: str, text: str) -> list[Reading]:
     return find_readings(text, task.facts, get_encoder(profiles.load().encoder))
 
 
-def _select_evidence(lake: Lake, graph: str, text: str) -> list[EvidenceRow]:
-    """Evidence rows of a question by rank."""
+def _select_evidence(lake: Lake, graph: str, text: str) -> list[EvidenceItem]:
+    """Evidence of a question by rank."""
     source = QuestionSource(graph=graph)
     question = build_question(text, (), source)
     store_question(lake, question)
@@ -124,8 +126,8 @@ def _select_evidence(lake: Lake, graph: str, text: str) -> list[EvidenceRow]:
     partition = f"{ASKED_BENCHMARK}|{question.question_id}"
     benchmark = source.benchmark(question.task)
     context = StageContext(lake, stage.table, stage.key, partition, ad_hoc_benchmark=benchmark)
-    rows = prepare_rows("evidence", stage.run(context).rows).to_pylist()
-    return sorted(rows, key=lambda row: row["rank"])
+    rows = pl.DataFrame(prepare_rows("evidence", stage.run(context).rows))
+    return evidence_by_question(rows).get(question.question_id, [])
 
 
 def fit_weights(items: Sequence[Item]) -> ReadingWeights:

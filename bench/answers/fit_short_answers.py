@@ -31,6 +31,7 @@ from bench.answers.short_answer_questions import (
 from bench.measuring import make_parser
 from evidence_assets import profiles
 from evidence_assets.experiment.answers.short_answers import build_short_task
+from evidence_assets.experiment.evidence_rows import read_item
 from evidence_assets.experiment.scores.metrics import token_f1
 from evidence_assets.extractive.spans import choice
 from evidence_assets.extractive.spans.choice import SpanWeights, find_best_span
@@ -71,7 +72,7 @@ def read_items(lake_folder: Path) -> list[Item]:
     for question, rows in run_stages(build_lake(lake_folder, corpora), questions, "evidence"):
         ranked = sorted(rows, key=lambda row: row["rank"])
         record = Question("", "", "kgqa", question.text)
-        passages = tuple(split_passages(build_short_task(record, ranked).texts))
+        passages = tuple(split_passages(build_short_task(record, list(map(read_item, ranked))).texts))
         candidates = find_spans(question.text, passages, encoder)
         f1 = np.array([token_f1(c.text, question.golds) for c in candidates], dtype=np.float64)
         items.append(Item(question, passages, candidates, f1))

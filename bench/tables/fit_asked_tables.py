@@ -19,12 +19,12 @@ import yaml
 from bench.measuring import make_parser
 from bench.tables.measure_plain import FOLDER, answer_from_cells, is_among, read_table
 from evidence_assets.experiment.scores.calibration import GradedAnswer, fit_answers
-from evidence_assets.experiment.scores.metrics import calibration_error, probabilities
+from evidence_assets.experiment.scores.metrics import calibration_error
 from evidence_assets.extractive.tables.open_questions import is_statement
 from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.reasoning import confidence
-from evidence_assets.reasoning.confidence import ASKED_TABLES, Fit, logit, packaged_fits
+from evidence_assets.reasoning.confidence import ASKED_TABLES, Fit, logit, packaged_fits, probabilities
 
 FILE = Path(confidence.__file__).with_name(confidence.PACKAGED_FILE)
 SET = "fifth"

@@ -116,8 +116,8 @@ def train_confidence() -> None:
 
         enable_presets({"reader"})
         from evidence_assets.cli.runner import run_all
-        from evidence_assets.experiment.scores.calibration import CONFIDENCE_ASSET, read_fits
-        from evidence_assets.reasoning.confidence import FAMILIES
+        from evidence_assets.experiment.scores.calibration import CONFIDENCE_ASSET
+        from evidence_assets.reasoning.confidence import FAMILIES, read_fits
 
         keys = frozenset(dg.AssetKey([*CONFIDENCE_ASSET.split("/"), family]) for family in FAMILIES)
         report = run_all(RunSelection(keys))

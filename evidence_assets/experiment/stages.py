@@ -20,12 +20,12 @@ from evidence_assets.experiment.answers.chains import (
     ids_used_by_answers,
 )
 from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
-from evidence_assets.experiment.evidence.selection import NoEvidence, evidence_rows
+from evidence_assets.experiment.evidence.selection import NoEvidence
 from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
+from evidence_assets.experiment.evidence_rows import evidence_rows
 from evidence_assets.experiment.methods import AnyMethod, SelectionMethod, StagesMethod, combine_models
 from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
-from evidence_assets.experiment.scores.calibration import read_fits
 from evidence_assets.experiment.scores.charts import draw_reliability
 from evidence_assets.experiment.scores.gold_evidence import recall_limit
 from evidence_assets.experiment.scores.input_version import compute_input_version
@@ -37,6 +37,7 @@ from evidence_assets.experiment.variant_plan import VariantPlan
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.models.registry import get_encoder
+from evidence_assets.reasoning.confidence import read_fits
 from evidence_assets.reasoning.questions import Question
 
 ComputeStage = Callable[[VariantPlan, StageContext], StageOutput]

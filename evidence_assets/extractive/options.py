@@ -14,7 +14,6 @@ from evidence_assets.extractive.spans.passages import Passage, split_passages
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import encode_ends
-from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.statements import TEXT_KINDS, YES_NO_MAYBE, Statement, is_yes_no_maybe, split_statements
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.text.negation import asks_for_exception, is_denial
@@ -173,7 +172,7 @@ class ExtractiveSolver:
         vectors = encode_ends(
             self.encoder,
             [
-                *map(_question_and_option, tasks),
+                *(task.question.query(task.option) for task in tasks),
                 *(task.question.text for task in tasks),
                 *(s.text for group in statement_lists for s in group),
             ],
@@ -203,7 +202,7 @@ class ExtractiveSolver:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
         if all(map(is_yes_no_maybe, task.question.options)):
             return choose_yes_no_maybe(task, support)
-        is_exception = _asks_for_exception(task.question)
+        is_exception = task.question.negated or asks_for_exception(task.question.text)
         weights = self._weights(task, support, vectors, is_exception=is_exception)
         answer = max(task.question.labels, key=lambda label: weights[label])
         judge = _judge_exception if is_exception else _judge_answer
@@ -266,14 +265,6 @@ def length_feature(option: str) -> float:
     return (min(max(len(option), 20), 120) - 20) / 40
 
 
-def _question_and_option(task: ExplainOption) -> str:
-    return f"{task.question.text} {task.option}"
-
-
-def _asks_for_exception(question: Question) -> bool:
-    return question.negated or asks_for_exception(question.text)
-
-
 def _has_clear_lead(support: Mapping[str, float]) -> bool:
     """Whether the evidence supports one option more than all others."""
     best, second = sorted([*support.values(), 0.0], reverse=True)[:2]
@@ -309,7 +300,7 @@ def _quote_mention(task: ExplainOption, encoder: Encoder) -> Chain:
     passages = _rank_passages(task, encoder)
     spans = _find_option_spans(task, words, passages, encoder)
     others = [item for item in task.evidence if item.kind not in TEXT_KINDS]
-    passages += [Passage(item.evidence_id, item.source_id, item.text, 0) for item in others]
+    passages += [Passage(item, item.text, 0) for item in others]
     mentions = _find_mentions(question, words, passages, encoder)
     best_mention = max((mention.weight for mention in mentions), default=0.0)
     support = math.fsum(span.weight for span in spans) + WEIGHTS.mention_weight * best_mention
@@ -318,7 +309,7 @@ def _quote_mention(task: ExplainOption, encoder: Encoder) -> Chain:
         return _build_chain(task, f"No evidence mentions “{task.option}”.", support)
     passage = max(spans or mentions, key=lambda mention: mention.weight).passage
     text = f"The evidence says about “{task.option}”: {passage.text}"
-    return _build_chain(task, text, support, passage.evidence_id, passage.text)
+    return _build_chain(task, text, support, passage.item.evidence_id, passage.text)
 
 
 def _rank_passages(task: ExplainOption, encoder: Encoder) -> list[Passage]:
@@ -352,7 +343,7 @@ def _find_mentions(question: str, words: set[str], passages: Sequence[Passage], 
 
 def _quote_nearest(task: ExplainOption, statements: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:
     """The chain that quotes the most similar statement; a negated statement supports only a negated option."""
-    target = vectors[_question_and_option(task)]
+    target = vectors[task.question.query(task.option)]
     is_negated = is_denial(task.option)
     cosines = {s: float(vectors[s.text] @ target) for s in statements if is_negated or not s.is_denial}
     best = max(cosines, key=lambda statement: cosines[statement], default=None)
@@ -396,7 +387,7 @@ class TopScoreSolver:
         span = (max(known_scores) - min(known_scores)) or 1.0
         # An option without evidence ranks last, and first as an exception.
         weights = {label: max(-1.0, (score - lowest) / span) for label, score in scores.items()}
-        if _asks_for_exception(task.question):
+        if task.question.negated or asks_for_exception(task.question.text):
             weights = {label: -weight for label, weight in weights.items()}
         answer = max(labels, key=lambda label: weights[label])
         best_labels = tuple(label for label in labels if weights[answer] - weights[label] <= TIE_MARGIN)

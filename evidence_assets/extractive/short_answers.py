@@ -81,7 +81,7 @@ class ExtractiveShortAnswers:
         if choice is None:
             return NO_ANSWER
         answer = choice.candidate.text
-        evidence_ids = (choice.candidate.passage.evidence_id,)
+        evidence_ids = (choice.candidate.passage.item.evidence_id,)
         return ShortAnswer(answer, "answered", (answer,), evidence_ids, choice.confidence)
 
     def _answer_by_facts(self, task: ShortTask) -> ShortAnswer:

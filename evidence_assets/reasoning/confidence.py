@@ -16,6 +16,8 @@ from importlib import resources
 import yaml
 
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.vectors import softmax
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.statements import is_yes_no_maybe
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer
@@ -46,6 +48,16 @@ def logit(share: float) -> float:
     limit = 1 / (1 + math.exp(MAX_LOGIT))
     clipped = min(max(share, limit), 1 - limit)
     return math.log(clipped / (1 - clipped))
+
+
+def probabilities(weights: Mapping[str, float]) -> dict[str, float]:
+    """``softmax(w)``, most probable label first; ties keep their order.
+
+    >>> probabilities({"A": 0.0, "B": 0.0})
+    {'A': 0.5, 'B': 0.5}
+    """
+    shares = dict(zip(weights, softmax(list(weights.values())).tolist(), strict=True))
+    return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
 
 def choice_signals(task: ChooseAnswer, choice: Choice, shares: Mapping[str, float]) -> dict[str, float]:
@@ -108,6 +120,18 @@ def packaged_fits() -> Fits:
 def packaged_version() -> str:
     """Hash of the packaged fits."""
     return content_id("packaged confidence", sorted((*key, fit.fit_id) for key, fit in packaged_fits().items()))[:12]
+
+
+def read_fits(lake: Lake) -> Fits:
+    """The fits of the lake, and the packaged ones of other families and models."""
+    rows = lake.read("confidence_fits").iter_rows(named=True)
+    stored = {
+        (row["family"], row["model_id"]): Fit(
+            {each["name"]: each["value"] for each in row["weights"]}, {each["name"]: each["n"] for each in row["sets"]}
+        )
+        for row in rows
+    }
+    return {**packaged_fits(), **stored}
 
 
 def fitted_signals(signals: Signals) -> tuple[str, ...]:

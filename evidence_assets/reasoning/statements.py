@@ -32,15 +32,13 @@ def split_statements(item: EvidenceItem) -> Iterator[Statement]:
     spans = sentence_spans(item.text)
     for number, (start, end) in enumerate(spans):
         if number and starts_with_pronoun(item.text, start):
-            start = spans[number - 1][0]
-            yield _statement(item, start, end, item.text[start:end])
-            continue
-        for clause in split_clauses(item.text[start:end]):
-            yield _statement(item, start, end, clause)
-
-
-def _statement(item: EvidenceItem, start: int, end: int, clause: str) -> Statement:
-    return Statement(item.evidence_id, clause, item.text[start:end], is_denial(clause))
+            quote = item.text[spans[number - 1][0] : end]
+            clauses = [quote]
+        else:
+            quote = item.text[start:end]
+            clauses = split_clauses(quote)
+        for clause in clauses:
+            yield Statement(item.evidence_id, clause, quote, is_denial(clause))
 
 
 def is_yes_no_maybe(option: str) -> bool:

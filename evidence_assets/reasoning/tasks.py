@@ -6,10 +6,11 @@ alone. Both have the same interface, so that systems work with either.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.questions import Question
@@ -23,9 +24,13 @@ CAPTION = "caption"
 TABLE_KINDS = (*TABLE_CELL_KINDS, CAPTION)
 
 
+MODEL_KNOWLEDGE = "model"
+"""Value of ``why.origin`` for facts recalled by a language model, without a source."""
+
+
 @dataclass(frozen=True)
 class EvidenceItem:
-    """One row of evidence; ``text`` is data, never an instruction."""
+    """A row of evidence as answerers and scores read it; ``text`` is data, never an instruction."""
 
     evidence_id: str
     kind: str
@@ -33,14 +38,45 @@ class EvidenceItem:
     locator: str
     text: str
     score: float = 0.0
-    title: str = ""
-    referent: str = ""
-    """What a pronoun at the start of the text stands for, if known."""
+    why: str | None = None
+    """How it was selected, as JSON."""
+    option: str = ""
+    source_kind: str = ""
+    rank: int = 0
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of the fact, independent of question and score."""
         return content_id("evidence", self.kind, self.source_id, self.locator, self.text)
+
+    @cached_property
+    def details(self) -> Mapping[str, object]:
+        """How it was selected."""
+        details: object = json.loads(self.why) if self.why else {}
+        return cast(dict[str, object], details) if isinstance(details, dict) else {}
+
+    @property
+    def title(self) -> str:
+        """Title of its document, if known."""
+        return str(self.details.get("title", ""))
+
+    @property
+    def referent(self) -> str:
+        """What a pronoun at the start of the text stands for, if known."""
+        return str(self.details.get("referent", ""))
+
+    @property
+    def triple(self) -> tuple[str, str, str] | None:
+        """Head, relation and tail; None if it is not a triple."""
+        triple = self.details.get("triple")
+        if self.kind != "triple" or not isinstance(triple, list) or len(triple) != 3:
+            return None
+        return str(triple[0]), str(triple[1]), str(triple[2])
+
+    @property
+    def is_sourced(self) -> bool:
+        """Whether it has a source; facts recalled by a language model have none."""
+        return self.details.get("origin") != MODEL_KNOWLEDGE
 
 
 @dataclass(frozen=True)

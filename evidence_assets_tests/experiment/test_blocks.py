@@ -9,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence, evidence_rows
+from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence
+from evidence_assets.experiment.evidence_rows import evidence_rows
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.questions import Question

@@ -13,6 +13,7 @@ from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import edge
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.questions import Question
@@ -32,7 +33,8 @@ def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
     """Evidence rows from (question, triple, origin)."""
     items = [
         evidence_row(0, i, " ".join(triple), evidence_id=f"e{i}", question_id=question, option="", kind="triple")
-        | {"source_kind": "edge", "source_id": f"edge{i}", "locator": "", "content_hash": f"h{i}"}
+        | {"source_kind": "edge", "source_id": f"edge{i}", "locator": ""}
+        | {"content_hash": content_id("evidence", "triple", f"edge{i}", "", " ".join(triple))}
         | {"why": json.dumps({"triple": triple, "origin": origin})}
         for i, (question, triple, origin) in enumerate(rows, 1)
     ]
@@ -66,9 +68,10 @@ def test_answers_have_lineage_to_used_evidence_and_model_knowledge_gives_no_answ
     assert (rows["q1"]["answer"], rows["q1"]["status"], rows["q1"]["reasoner"]) == ("spider", "answered", "extractive")
     assert (rows["q2"]["answer"], rows["q2"]["status"]) == (None, "insufficient")
     edges = as_stored("lineage_edges", output.lineage).filter(pl.col("parent_kind") == "evidence")
+    first, second = EVIDENCE["content_hash"]
     assert set(edges.select("child_id", "relation", "parent_id", "parent_version").rows()) == {
-        (rows["q1"]["prediction_id"], "used", "e1", "h1"),
-        (rows["q2"]["prediction_id"], "was_shown", "e2", "h2"),
+        (rows["q1"]["prediction_id"], "used", "e1", first),
+        (rows["q2"]["prediction_id"], "was_shown", "e2", second),
     }
 
 

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.experiment.evidence.selection import Selector, evidence_rows, is_sourced
+from evidence_assets.experiment.evidence.selection import Selector
+from evidence_assets.experiment.evidence_rows import evidence_rows, read_item
 from evidence_assets.experiment.methods import AnySelectionMethod, SelectionMethod
 from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.stage import StageContext
@@ -130,7 +131,7 @@ class SelectorContract:
 
     def test_every_location_resolves_to_its_source(self, case: SelectorCase) -> None:
         for row in case.rows.to_dicts():
-            if not is_sourced(row):
+            if not read_item(row).is_sourced:
                 continue
             text = case.sources.find_text(row)
             if text is not None and row["kind"] == "column":  # its header, and the cells that were kept

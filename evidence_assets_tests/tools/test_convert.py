@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.answers.short_answers import build_short_task
+from evidence_assets.experiment.evidence_rows import evidence_by_question
 from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.graphs.passages import fact_passages
 from evidence_assets.lake.errors import BadInput
@@ -186,7 +187,9 @@ def test_nodes_that_share_a_label_are_linked_shown_and_scored_by_it(tmp_path: Pa
         frame = lake_rows.as_stored("evidence", rows)
         assert triple_metrics([gold], frame)["hit@1"].value == 1.0, name
         model = ScriptedGenerator("Swiss franc")
-        PromptedShortAnswers(LanguageModel(model)).answer([build_short_task(question, frame.to_dicts())])
+        PromptedShortAnswers(LanguageModel(model)).answer(
+            [build_short_task(question, evidence_by_question(frame)["q1"])]
+        )
         [request] = model.requests
         assert "Switzerland" in request.user and "(Q" not in request.user + request.system, name
     passages = [passage.text for passage in fact_passages(graph)]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import polars as pl
 
-from evidence_assets.experiment.evidence.selection import sourced_rows
+from evidence_assets.experiment.evidence_rows import Items, evidence_by_option, option_evidence, sourced_rows
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
@@ -31,25 +31,6 @@ from evidence_assets.reasoning.tasks import (
 
 LINEAGE_VERSION = "2"
 """Bump when equal chains or answers get other lineage. Model replies then come from the cache."""
-Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
-
-
-def evidence_items(evidence: pl.DataFrame) -> Items:
-    """Evidence by question and option label, in rank order."""
-    keys = ["question_id", "option"]
-    columns = ["evidence_id", "kind", "source_id", "locator", "text", "score"]
-    rows = evidence.sort(*keys, "rank").select(*keys, *columns).rows_by_key(keys)
-    return {key: tuple(EvidenceItem(*row) for row in group) for key, group in rows.items()}
-
-
-def option_evidence(items: Items, question_id: str, label: str) -> tuple[EvidenceItem, ...]:
-    """Evidence of the option, then evidence of the whole question."""
-    return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
-
-
-def build_explain_task(question: Question, label: str, items: Items) -> ExplainOption:
-    """The explanation of one option from its evidence."""
-    return ExplainOption(question, label, option_evidence(items, question.question_id, label))
 
 
 def build_choice_task(question: Question, chains: tuple[Chain, ...], items: Items) -> ChooseAnswer:
@@ -110,14 +91,14 @@ def chain_rows(
     previous: PreviousOutput | None = None,
 ) -> StageOutput:
     """One chain per question and option, from the evidence of that option."""
-    items = evidence_items(evidence)
+    items = evidence_by_option(evidence)
     slots: dict[str, ChainSlot] = {}
     tasks: dict[str, ExplainOption] = {}
     for question in questions:
         for label, _ in question.hypotheses:
             slot = ChainSlot(question, selector, solver, label)
             slots[slot.chain_id] = slot
-            tasks[slot.chain_id] = build_explain_task(question, label, items)
+            tasks[slot.chain_id] = ExplainOption(question, label, option_evidence(items, question.question_id, label))
     version = solver.name, solver.version, LINEAGE_VERSION
     inputs = {key: content_id(task.input_hash, *version) for key, task in tasks.items()}
     writer = RowWriter("chains", previous, inputs, "chain_id")
@@ -179,7 +160,7 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole_questio
 
     ``whole_question``: Chains may cite the evidence of any option.
     """
-    items = evidence_items(evidence)
+    items = evidence_by_option(evidence)
     of_question: dict[str, tuple[EvidenceItem, ...]] = {}
     for (question_id, _), group in items.items():
         of_question[question_id] = of_question.get(question_id, ()) + group
@@ -201,7 +182,7 @@ def answer_citation_rows(
     ``lineage``: Lineage of the predictions. ``names``: Names of nodes by id. The text searched for is the name of the
     answer's node, else its supported answers; the citation is misquoted if no row contains it.
     """
-    items = evidence_items(sourced_rows(evidence))
+    items = evidence_by_option(sourced_rows(evidence))
     by_id = {item.evidence_id: item for group in items.values() for item in group}
     used_edges = lineage.filter((pl.col("relation") == USED) & (pl.col("parent_kind") == "evidence")).sort("rank")
     used_ids = dict(used_edges.group_by("child_id").agg("parent_id").iter_rows())

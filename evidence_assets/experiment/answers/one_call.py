@@ -13,10 +13,10 @@ from evidence_assets.experiment.answers.chains import (
     add_chain,
     build_choice_task,
     chain_from_row,
-    evidence_items,
     omissions_of,
 )
 from evidence_assets.experiment.answers.predictions import Answer, UsedRow
+from evidence_assets.experiment.evidence_rows import evidence_by_option
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
@@ -40,7 +40,7 @@ class OneCallAnswerer:
     ) -> None:
         self._model = model
         self._task = task
-        self._evidence = evidence_items(evidence)
+        self._evidence = evidence_by_option(evidence)
         chain_rows = [] if chains is None else typed_rows(chains, ChainRow)
         self._chains = {row["question_id"]: row for row in chain_rows}
         self.model_id = model.model_id

@@ -6,18 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from evidence_assets.experiment.answers.chains import (
-    build_choice_task,
-    chain_from_row,
-    evidence_items,
-    omissions_of,
-    option_evidence,
-)
+from evidence_assets.experiment.answers.chains import build_choice_task, chain_from_row, omissions_of
 from evidence_assets.experiment.answers.predictions import Answer, UsedRow
-from evidence_assets.experiment.scores.metrics import probabilities
+from evidence_assets.experiment.evidence_rows import evidence_by_option, option_evidence
 from evidence_assets.experiment.stored_rows import ChainRow, rows_by_question
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.confidence import choice_signals
+from evidence_assets.reasoning.confidence import choice_signals, probabilities
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.table_prompts import TABLE_TASKS
 from evidence_assets.reasoning.tasks import (
@@ -45,7 +39,7 @@ class OptionAnswerer:
 
     def __init__(self, solver: Solver, evidence: pl.DataFrame, chains: pl.DataFrame) -> None:
         self._solver = solver
-        self._evidence = evidence_items(evidence)
+        self._evidence = evidence_by_option(evidence)
         self._chains = rows_by_question(chains.sort("question_id", "hypothesis"), ChainRow)
         self.name = solver.name
         self.model_id = solver.model_id

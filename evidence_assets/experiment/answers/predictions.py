@@ -13,7 +13,7 @@ from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
-from evidence_assets.experiment.stored_rows import EvidenceRow, PredictionRow, rows_by_question, typed_rows
+from evidence_assets.experiment.stored_rows import PredictionRow, typed_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
 from evidence_assets.reasoning.confidence import (
@@ -26,7 +26,7 @@ from evidence_assets.reasoning.confidence import (
     packaged_fits,
 )
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.tasks import Omission, Reasoner, ReplyCost
+from evidence_assets.reasoning.tasks import EvidenceItem, Omission, Reasoner, ReplyCost
 
 AnswerAgain = Callable[[Mapping[str, frozenset[str]]], Mapping[str, str]]
 """Answers each question from only these facts (content hashes of evidence rows); the status if there is no answer."""
@@ -264,12 +264,7 @@ def _facts_by_question(evidence: pl.DataFrame, question_ids: Iterable[str]) -> d
     return {question_id: dict(pairs.get(question_id, ())) for question_id in question_ids}
 
 
-def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[EvidenceRow]]:
-    """Evidence rows by question, best first."""
-    return rows_by_question(evidence.sort("question_id", "rank"), EvidenceRow)
-
-
-def as_used_rows(rows: Iterable[EvidenceRow]) -> Iterator[UsedRow]:
-    """Evidence rows as the used rows of an answer, in order."""
-    for rank, row in enumerate(rows, 1):
-        yield UsedRow("evidence", row["evidence_id"], row["content_hash"], rank)
+def as_used_rows(items: Iterable[EvidenceItem]) -> Iterator[UsedRow]:
+    """Evidence as the used rows of an answer, in order."""
+    for rank, item in enumerate(items, 1):
+        yield UsedRow("evidence", item.evidence_id, item.content_hash, rank)

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import omission_column
-from evidence_assets.experiment.answers.predictions import Answer, as_used_rows, evidence_by_question
-from evidence_assets.experiment.evidence.selection import is_sourced, selection_details
-from evidence_assets.experiment.stored_rows import EvidenceRow
+from evidence_assets.experiment.answers.predictions import Answer, as_used_rows
+from evidence_assets.experiment.evidence_rows import evidence_by_question
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.confidence import logit
 from evidence_assets.reasoning.model_calls import find_cut
@@ -20,27 +19,14 @@ from evidence_assets.reasoning.statements import TEXT_KINDS
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Omission
 
 
-def triple_of(row: EvidenceRow) -> tuple[str, str, str] | None:
-    """Head, relation and tail of an evidence row; None if it is not a triple."""
-    triple = selection_details(row).get("triple")
-    if row["kind"] != "triple" or not isinstance(triple, list) or len(triple) != 3:
-        return None
-    return str(triple[0]), str(triple[1]), str(triple[2])
-
-
-def build_short_task(question: Question, rows: Sequence[EvidenceRow]) -> ShortTask:
-    """Build the task of a solver from evidence rows in rank order."""
-    facts = []
-    texts = []
-    for row in rows:
-        triple = triple_of(row)
-        if triple is not None:
-            facts.append(ShortFact(row["evidence_id"], *triple, row["text"], is_sourced(row)))
-        elif row["kind"] in TEXT_KINDS:
-            details = selection_details(row)
-            context = (0.0, str(details.get("title", "")), str(details.get("referent", "")))
-            item = (row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"])
-            texts.append(EvidenceItem(*item, *context))
+def build_short_task(question: Question, evidence: Sequence[EvidenceItem]) -> ShortTask:
+    """Build the task of a solver from evidence in rank order."""
+    facts = [
+        ShortFact(item.evidence_id, *item.triple, item.text, item.is_sourced)
+        for item in evidence
+        if item.triple is not None
+    ]
+    texts = [item for item in evidence if item.kind in TEXT_KINDS]
     return ShortTask(question, tuple(facts), tuple(texts))
 
 
@@ -77,10 +63,10 @@ class ShortAnswerer:
         self.version = solver.version
 
     def input_hash(self, question: Question) -> str:
-        rows = self._evidence.get(question.question_id, [])
+        items = self._evidence.get(question.question_id, [])
         return content_id(
             question.text,
-            [(row["evidence_id"], row["content_hash"], row["why"]) for row in rows],
+            [(item.evidence_id, item.content_hash, item.why) for item in items],
             self._errors.get(question.question_id, ""),
             *(omission_column(self._omissions.get(question.question_id, ())) or ()),
         )
@@ -105,15 +91,15 @@ class ShortAnswerer:
         self, question: Question, task: ShortTask, result: ShortAnswer, omissions: tuple[Omission, ...]
     ) -> Answer:
         """The answer of the solver with the rows that it used and was given."""
-        rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
+        items = {item.evidence_id: item for item in self._evidence.get(question.question_id, [])}
         return Answer(
             result.answer,
             result.status,
             tuple(result.supported),
             confidence=result.confidence,
             signals=_signals(result, task) if result.answer else {},
-            used_rows=tuple(as_used_rows(rows[evidence_id] for evidence_id in result.evidence_ids)),
+            used_rows=tuple(as_used_rows(items[evidence_id] for evidence_id in result.evidence_ids)),
             reply=result.reply,
-            given_rows=tuple(as_used_rows(rows.values())),
+            given_rows=tuple(as_used_rows(items.values())),
             omissions=omissions,
         )

@@ -11,16 +11,7 @@ from evidence_assets.experiment.scores.metrics import Half, calibration_error, h
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.experiment.stored_rows import PredictionRow, QuestionRow, typed_rows
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.confidence import (
-    FITTED,
-    Fit,
-    Fits,
-    Signals,
-    confidence_family,
-    fit_weights,
-    fitted_signals,
-    packaged_fits,
-)
+from evidence_assets.reasoning.confidence import FITTED, Fit, Signals, confidence_family, fit_weights, fitted_signals
 
 CONFIDENCE_ASSET = "models/confidence"
 """Prefix of the assets with the fits of a lake, one per family."""
@@ -40,18 +31,6 @@ class GradedAnswer:
 
 AnswersByModel = dict[tuple[str, str], list[GradedAnswer]]
 """Graded answers by family and ``model_id``, as in :data:`Fits`."""
-
-
-def read_fits(lake: Lake) -> Fits:
-    """The fits of the lake, and the packaged ones of other families and models."""
-    rows = lake.read("confidence_fits").iter_rows(named=True)
-    stored = {
-        (row["family"], row["model_id"]): Fit(
-            {each["name"]: each["value"] for each in row["weights"]}, {each["name"]: each["n"] for each in row["sets"]}
-        )
-        for row in rows
-    }
-    return {**packaged_fits(), **stored}
 
 
 def read_graded_answers(lake: Lake, half: Half) -> AnswersByModel:

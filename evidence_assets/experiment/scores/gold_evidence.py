@@ -9,40 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import compute_chain_id
-from evidence_assets.experiment.answers.short_answers import triple_of
-from evidence_assets.experiment.evidence.selection import sourced_rows
+from evidence_assets.experiment.evidence_rows import evidence_by_question, sourced_rows
 from evidence_assets.experiment.scores.metrics import best_fact_score
-from evidence_assets.experiment.stored_rows import (
-    EvidenceRow,
-    GoldEvidenceRow,
-    PredictionRow,
-    QuestionRow,
-    rows_by_question,
-    typed_rows,
-)
+from evidence_assets.experiment.stored_rows import GoldEvidenceRow, PredictionRow, QuestionRow
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.paths import parse_path_locator
-from evidence_assets.reasoning.tasks import TABLE_CELL_KINDS
+from evidence_assets.reasoning.tasks import TABLE_CELL_KINDS, EvidenceItem
 from evidence_assets.text.words import is_filler, name_key, word_key, words_with_offsets
 
 DEPTHS = (1, 2, 3, 5, 10, 20)
 """Ranks of the recall curve."""
-
-
-@dataclass(frozen=True)
-class _EvidenceRow:
-    """Parsed evidence row: its table cell, text, edges and triple."""
-
-    cell: str
-    text: str
-    edges: frozenset[str]
-    triple: str
-    rank: int
 
 
 @dataclass(frozen=True)
@@ -56,37 +38,41 @@ class _Gold:
     edges: frozenset[str]
     facts: frozenset[str]
 
-    def is_in(self, row: _EvidenceRow) -> bool:
-        """Whether a row is or contains this piece."""
-        if self.cell and row.cell:
-            return self.cell == row.cell
-        return bool(self.text) and self.text in row.text
+    def is_in(self, item: EvidenceItem) -> bool:
+        """Whether evidence is or contains this piece."""
+        if self.cell and item.kind in TABLE_CELL_KINDS:
+            return self.cell == item.locator
+        return bool(self.text) and self.text in _normalise_spaces(item.text)
 
-    def is_covered_by(self, rows: Sequence[_EvidenceRow]) -> bool:
-        """Whether these rows together contain it."""
-        if self.facts and self.facts <= {row.triple for row in rows}:
+    def is_covered_by(self, evidence: Sequence[EvidenceItem]) -> bool:
+        """Whether this evidence together contains it."""
+        if self.facts and self.facts <= set(map(_fact_of, evidence)):
             return True
         if self.edges:
-            return self.edges <= {edge for row in rows for edge in row.edges}
-        return any(self.is_in(row) for row in rows)
+            return self.edges <= frozenset[str]().union(*map(_edges_of, evidence))
+        return any(self.is_in(item) for item in evidence)
 
-    def overlaps(self, row: _EvidenceRow) -> bool:
-        """Whether a row contains it or, for a path, one of its edges."""
-        return bool(self.edges & row.edges if self.edges else self.is_in(row)) or row.triple in self.facts
+    def overlaps(self, item: EvidenceItem) -> bool:
+        """Whether evidence contains it or, for a path, one of its edges."""
+        contains = bool(self.edges & _edges_of(item)) if self.edges else self.is_in(item)
+        return contains or _fact_of(item) in self.facts
 
 
+@lru_cache(maxsize=1024)  # each text is compared with all gold pieces of its question
 def _normalise_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def _parse_row(row: EvidenceRow) -> _EvidenceRow:
-    edges = [row["source_id"]] if row["source_kind"] == "edge" else []
-    if row["kind"] == "path":
-        edges = [edge for edge, _ in parse_path_locator(row["locator"])]
-    cell = row["locator"] if row["kind"] in TABLE_CELL_KINDS else ""
-    return _EvidenceRow(
-        cell, _normalise_spaces(row["text"]), frozenset(edges), " ".join(triple_of(row) or ()), row["rank"]
-    )
+def _edges_of(item: EvidenceItem) -> frozenset[str]:
+    """The edges of a triple or a path."""
+    if item.kind == "path":
+        return frozenset(edge for edge, _ in parse_path_locator(item.locator))
+    return frozenset([item.source_id] if item.source_kind == "edge" else [])
+
+
+def _fact_of(item: EvidenceItem) -> str:
+    """A triple as text."""
+    return " ".join(item.triple or ())
 
 
 def gold_edges(gold: GoldEvidenceRow) -> set[str] | None:
@@ -114,30 +100,25 @@ def _parse_gold(question: QuestionRow) -> list[_Gold]:
     ]
 
 
-def _share_found(gold: Sequence[_Gold], rows: Sequence[_EvidenceRow]) -> float:
-    """Share of the gold groups that these rows contain."""
-    groups_found = {piece.group for piece in gold if piece.is_covered_by(rows)}
+def _share_found(gold: Sequence[_Gold], evidence: Sequence[EvidenceItem]) -> float:
+    """Share of the gold groups that this evidence contains."""
+    groups_found = {piece.group for piece in gold if piece.is_covered_by(evidence)}
     return len(groups_found) / len({piece.group for piece in gold})
-
-
-def _by_question(evidence: pl.DataFrame) -> dict[str, list[_EvidenceRow]]:
-    rows = rows_by_question(sourced_rows(evidence), EvidenceRow)
-    return {question_id: list(map(_parse_row, group)) for question_id, group in rows.items()}
 
 
 def evidence_recall(questions: Iterable[QuestionRow], evidence: pl.DataFrame) -> list[float]:
     """Share of the gold evidence selected per question; questions without gold evidence are left out."""
-    rows = _by_question(evidence)
-    return [_share_found(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
+    items = evidence_by_question(sourced_rows(evidence))
+    return [_share_found(gold, items.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
 
 
 def recall_curve(questions: Iterable[QuestionRow], evidence: pl.DataFrame) -> dict[int, list[float]]:
     """Evidence recall by depth: using rows down to rank k of each option, up to the deepest rank."""
-    rows = _by_question(evidence)
-    deepest = max((row.rank for question_rows in rows.values() for row in question_rows), default=0)
-    pairs = [(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
+    items = evidence_by_question(sourced_rows(evidence))
+    deepest = max((item.rank for group in items.values() for item in group), default=0)
+    pairs = [(gold, items.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
     return {
-        k: [_share_found(gold, [row for row in question_rows if row.rank <= k]) for gold, question_rows in pairs]
+        k: [_share_found(gold, [item for item in group if item.rank <= k]) for gold, group in pairs]
         for k in DEPTHS
         if k <= deepest
     }
@@ -171,7 +152,8 @@ def citation_scores(
     Citations that do not verify count against precision. Questions without gold evidence or answer are left out of
     both; chains without citations, of precision only.
     """
-    rows_by_id = {row["evidence_id"]: _parse_row(row) for row in typed_rows(sourced_rows(evidence), EvidenceRow)}
+    items = evidence_by_question(sourced_rows(evidence)).values()
+    items_by_id = {item.evidence_id: item for group in items for item in group}
     is_verified = citations.group_by("chain_id", "evidence_id").agg((pl.col("verdict") == "verified").all())
     cited = {chain_id: dict(verdicts) for chain_id, verdicts in is_verified.rows_by_key("chain_id").items()}
     precision = []
@@ -184,10 +166,10 @@ def citation_scores(
         key = prediction["selector"], prediction["reasoner"], prediction["model_id"]
         chain_id = compute_chain_id(question["question_id"], prediction["answer"], *key)
         verdicts = cited.get(chain_id) or cited.get(prediction["prediction_id"], {})
-        rows = [rows_by_id[each] for each, verified in verdicts.items() if verified and each in rows_by_id]
+        cited_items = [items_by_id[each] for each, verified in verdicts.items() if verified and each in items_by_id]
         if verdicts:
-            precision.append(sum(any(piece.overlaps(row) for piece in gold) for row in rows) / len(verdicts))
-        recall.append(_share_found(gold, rows))
+            precision.append(sum(any(piece.overlaps(item) for piece in gold) for item in cited_items) / len(verdicts))
+        recall.append(_share_found(gold, cited_items))
     return precision, recall
 
 

@@ -5,17 +5,18 @@ Computed from stored rows (``questions``, ``subgraphs``, ``evidence``), independ
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import polars as pl
 
-from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
+from evidence_assets.experiment.evidence_rows import evidence_by_question
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
-from evidence_assets.experiment.stored_rows import EvidenceRow, QuestionRow, SubgraphRow, rows_by_question, typed_rows
+from evidence_assets.experiment.stored_rows import QuestionRow, SubgraphRow, typed_rows
 from evidence_assets.reasoning.questions import option_texts
+from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.words import name_key
 
 VERSION = "3"
@@ -39,16 +40,16 @@ def graph_metrics(
     entities; phrases match if one contains the other as whole words.
     """
     subgraph_by_question = {row["question_id"]: row for row in typed_rows(subgraphs, SubgraphRow)}
-    evidence_by_question = rows_by_question(evidence, EvidenceRow)
+    items = evidence_by_question(evidence)
     values_by_name: dict[str, list[float]] = {}
     for question in questions:
         question_id = question["question_id"]
         right = _find_right_label(question)
         if question_id not in subgraph_by_question or right is None:
             continue
-        rows = evidence_by_question.get(question_id, [])
+        of_question = items.get(question_id, [])
         scores = _linking_scores(question, right, subgraph_by_question[question_id])
-        scores |= _discrimination_scores(question, right, rows) | _relevance_scores(rows)
+        scores |= _discrimination_scores(question, right, of_question) | _relevance_scores(of_question)
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
     return {f"graph_{name}": _estimate(name, values) for name, values in values_by_name.items()}
@@ -60,15 +61,15 @@ def _find_right_label(question: QuestionRow) -> str | None:
     return gold[0] if len(gold) == 1 and not question["negated"] else None
 
 
-def _relevance_scores(rows: Sequence[EvidenceRow]) -> dict[str, float]:
-    """What a node scorer kept of the subgraph, as each of the question's rows says."""
-    why = json.loads(rows[0]["why"] or "{}") if rows else {}
-    if not why.get("of") or why["spread"] is None:
+def _relevance_scores(evidence: Sequence[EvidenceItem]) -> dict[str, float]:
+    """What a node scorer kept of the subgraph, as all evidence of a question says."""
+    details = cast(Mapping[str, float], evidence[0].details) if evidence else {}
+    if not details.get("of") or details["spread"] is None:
         return {}
-    return {"kept_share": why["kept"] / why["of"], "spread": why["spread"]}
+    return {"kept_share": details["kept"] / details["of"], "spread": details["spread"]}
 
 
-def option_support(question: QuestionRow, rows: Sequence[EvidenceRow]) -> dict[str, float | None]:
+def option_support(question: QuestionRow, evidence: Sequence[EvidenceItem]) -> dict[str, float | None]:
     """Best evidence score of each option, by label; None without evidence.
 
     Evidence of the whole question supports the option it was searched for, or the options that it names.
@@ -76,28 +77,28 @@ def option_support(question: QuestionRow, rows: Sequence[EvidenceRow]) -> dict[s
     texts = option_texts(question["task"], question["options"])
     normalised = {label: normalise_answer(text) for label, text in texts.items()}
     best: dict[str, float | None] = dict.fromkeys(texts)
-    for row in rows:
-        labels = {row["option"]}
-        if not row["option"]:
-            toward = json.loads(row["why"] or "{}").get("toward")
-            head, _, tail = triple_of(row) or ("", "", "")
-            forms = {normalise_answer(form) for form in ([toward] if toward else [head, tail]) if form}
+    for item in evidence:
+        labels = {item.option}
+        if not item.option:
+            toward = item.details.get("toward")
+            head, _, tail = item.triple or ("", "", "")
+            forms = {normalise_answer(form) for form in ([str(toward)] if toward else [head, tail]) if form}
             labels = {label for label, form in normalised.items() if form in forms}
         for label in labels & best.keys():
             score = best[label]
-            best[label] = row["score"] if score is None else max(score, row["score"])
+            best[label] = item.score if score is None else max(score, item.score)
     return best
 
 
 def signal_values(questions: Iterable[QuestionRow], evidence: pl.DataFrame) -> list[float]:
     """``graph_signal`` of each question with one right option that does not ask for an exception."""
-    rows = rows_by_question(evidence.filter(pl.col("kind").is_in(GRAPH_KINDS)), EvidenceRow)
+    items = evidence_by_question(evidence.filter(pl.col("kind").is_in(GRAPH_KINDS)))
     values = []
     for question in questions:
         right = _find_right_label(question)
         if right is None:
             continue
-        scores = _discrimination_scores(question, right, rows.get(question["question_id"], []))
+        scores = _discrimination_scores(question, right, items.get(question["question_id"], []))
         if scores:
             values.append(scores["signal"])
     return values
@@ -106,25 +107,30 @@ def signal_values(questions: Iterable[QuestionRow], evidence: pl.DataFrame) -> l
 def _linking_scores(question: QuestionRow, right_label: str, subgraph: SubgraphRow) -> dict[str, float]:
     hop = {node["node_id"]: node["hop"] for node in subgraph["nodes"]}
     right = {node for link in subgraph["targets"] if link["option"] == right_label for node in link["node_ids"]}
-    scores: dict[str, float] = {
+    scores = {
         "linked": bool(subgraph["concepts"]),
         "right_linked": bool(right),
         "right_reached": any(hop.get(node, UNREACHED_HOP) != UNREACHED_HOP for node in right),
         "right_kept": any(node in hop for node in right),
     }
-    gold, phrases = (
-        [f" {name_key(text)} " for text in texts]
-        for texts in (question["topic_entities"], [link["phrase"] for link in subgraph["concepts"]])
-    )
+    numbers = {name: float(value) for name, value in scores.items()}
+    return numbers | _entity_scores(question["topic_entities"], [link["phrase"] for link in subgraph["concepts"]])
+
+
+def _entity_scores(topic_entities: Sequence[str], linked_phrases: Sequence[str]) -> dict[str, float]:
+    """Precision and recall of linked phrases; phrases match if one contains the other as whole words."""
+    gold = [f" {name_key(entity)} " for entity in topic_entities]
+    phrases = [f" {name_key(phrase)} " for phrase in linked_phrases]
+    scores: dict[str, float] = {}
     if gold:
         scores["linking_recall"] = sum(any(p in g or g in p for p in phrases) for g in gold) / len(gold)
-        if phrases:
-            scores["linking_precision"] = sum(any(p in g or g in p for g in gold) for p in phrases) / len(phrases)
-    return {name: float(value) for name, value in scores.items()}
+    if gold and phrases:
+        scores["linking_precision"] = sum(any(p in g or g in p for g in gold) for p in phrases) / len(phrases)
+    return scores
 
 
-def _discrimination_scores(question: QuestionRow, right: str, rows: Sequence[EvidenceRow]) -> dict[str, float]:
-    support = option_support(question, rows)
+def _discrimination_scores(question: QuestionRow, right: str, evidence: Sequence[EvidenceItem]) -> dict[str, float]:
+    support = option_support(question, evidence)
     ranks = {label: -math.inf if value is None else value for label, value in support.items()}
     if len(ranks) < 2 or right not in ranks:
         return {}

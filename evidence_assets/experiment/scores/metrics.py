@@ -7,7 +7,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evidence_assets.models.vectors import softmax, unit_rows
+from evidence_assets.models.vectors import unit_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -173,16 +173,6 @@ def paired_bootstrap(first: ArrayLike, second: ArrayLike) -> Estimate:
 MOST_CONFIDENT_PERCENT = (25, 50, 75)
 """Percentages of the most confident answers whose accuracy is reported."""
 BINS = 10
-
-
-def probabilities(weights: Mapping[str, float]) -> dict[str, float]:
-    """``softmax(w)``, most probable label first; ties keep their order.
-
-    >>> probabilities({"A": 0.0, "B": 0.0})
-    {'A': 0.5, 'B': 0.5}
-    """
-    shares = dict(zip(weights, softmax(list(weights.values())).tolist(), strict=True))
-    return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
 
 def order_by_confidence(confidence: Sequence[float], correct: Sequence[bool]) -> list[bool]:

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from evidence_assets.experiment.answers.predictions import evidence_by_question
-from evidence_assets.experiment.answers.short_answers import triple_of
-from evidence_assets.experiment.evidence.selection import is_sourced
+from evidence_assets.experiment.evidence_rows import evidence_by_question
 from evidence_assets.experiment.scores.gold_evidence import token_similarity, word_coverage
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
@@ -27,9 +25,10 @@ from evidence_assets.experiment.scores.metrics import (
     reciprocal_rank,
 )
 from evidence_assets.experiment.scores.scoring import evidence_metrics
-from evidence_assets.experiment.stored_rows import EvidenceRow, QuestionRow, typed_rows
+from evidence_assets.experiment.stored_rows import QuestionRow
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.questions import option_texts
+from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.reproduction.published_figures import INCLUDED_SUFFIX
 
 
@@ -48,15 +47,16 @@ def triple_metrics(
     ``bertscore`` (with an encoder): mean similarity of question tokens to the nearest token of the triples.
     ``hit@1_with_recalled`` etc. (with ``recalled``): the same over all triples, including those recalled by the model.
     """
-    all_rows = {q: list(filter(triple_of, group)) for q, group in evidence_by_question(evidence).items()}
-    rows = {question_id: [row for row in group if is_sourced(row)] for question_id, group in all_rows.items()}
-    texts = {question: [row["text"] for row in group] for question, group in rows.items()}
+    items = evidence_by_question(evidence)
+    all_triples = {question_id: [item for item in group if item.triple] for question_id, group in items.items()}
+    triples = {question_id: [t for t in group if t.is_sourced] for question_id, group in all_triples.items()}
+    texts = {question_id: [t.text for t in group] for question_id, group in triples.items()}
     values_by_name: dict[str, list[float]] = {}
     for question in questions:
         question_id = question["question_id"]
-        scores = _gold_scores(question, rows.get(question_id, []))
+        scores = _gold_scores(question, triples.get(question_id, []))
         if recalled:
-            all_scores = _gold_scores(question, all_rows.get(question_id, []))
+            all_scores = _gold_scores(question, all_triples.get(question_id, []))
             scores |= {f"{name}_with_recalled": value for name, value in all_scores.items()}
         for name, value in scores.items():
             values_by_name.setdefault(name, []).append(value)
@@ -71,9 +71,9 @@ def triple_metrics(
     }
 
 
-def _gold_scores(question: QuestionRow, rows: list[EvidenceRow]) -> dict[str, float]:
+def _gold_scores(question: QuestionRow, evidence: Sequence[EvidenceItem]) -> dict[str, float]:
     """Hits and F1 of one question's triples, for the gold answers and paths that it has."""
-    triples = [triple for row in rows if (triple := triple_of(row))]
+    triples = [item.triple for item in evidence if item.triple]
     forms = _accepted_forms(question)
     scores = _answer_scores(triples, forms) if forms else {}
     gold = {fact for g in question["gold_evidence"] or [] if g["kind"] == "path" for fact in g["text"].split("; ")}
@@ -114,9 +114,10 @@ DEPTHS = (2, 5, 10, 100)
 def ranked_documents(evidence: pl.DataFrame, document_of: Mapping[str, str]) -> dict[str, list[str]]:
     """Documents of each question's chunks, ranked by their best chunk."""
     rankings: dict[str, dict[str, None]] = {}
-    for row in typed_rows(evidence.sort("question_id", "rank", "option"), EvidenceRow):
-        if row["source_kind"] == "chunk" and row["source_id"] in document_of:
-            rankings.setdefault(row["question_id"], {})[document_of[row["source_id"]]] = None
+    chunks = evidence.filter(pl.col("source_kind") == "chunk").sort("question_id", "rank", "option")
+    for question_id, chunk_id in chunks.select("question_id", "source_id").iter_rows():
+        if chunk_id in document_of:
+            rankings.setdefault(question_id, {})[document_of[chunk_id]] = None
     return {question: list(documents) for question, documents in rankings.items()}
 
 

@@ -96,8 +96,8 @@ def find_best_span(
     choice = choose_span(finder(question, passages), weights) if analyze_question(question).is_simple else None
     if choice is None or _is_on_something_else(choice):
         return None
-    evidence_id = choice.candidate.passage.evidence_id
-    cited = tuple(replace(passage, rank=0) for passage in passages if passage.evidence_id == evidence_id)
+    evidence_id = choice.candidate.passage.item.evidence_id
+    cited = tuple(replace(passage, rank=0) for passage in passages if passage.item.evidence_id == evidence_id)
     alone = choose_span(finder(question, cited), weights)
     if alone is None or alone.candidate.text != choice.candidate.text or _is_on_something_else(alone):
         return None

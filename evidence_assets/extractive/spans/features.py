@@ -159,7 +159,7 @@ def _collect_source_stems(sentences: Sequence[_Sentence]) -> Mapping[str, set[st
     """The stems of all sentences of each source."""
     stems = defaultdict[str, set[str]](set)
     for sentence in sentences:
-        stems[sentence.passage.source_id] |= sentence.stems
+        stems[sentence.passage.item.source_id] |= sentence.stems
     return stems
 
 
@@ -212,8 +212,8 @@ def _coverage_features(match: _Match) -> dict[str, float]:
     """How much of the question a sentence and its source say."""
     query = match.query
     passage = match.sentence.passage
-    title = {word.stem for word in split_tokens(passage.title)}
-    context = query.source_stems[passage.source_id] | title
+    title = {word.stem for word in split_tokens(passage.item.title)}
+    context = query.source_stems[passage.item.source_id] | title
     in_context = np.array([stem in context for stem in query.stems], dtype=np.float32)
     has = match.equal.max(axis=1, initial=0.0)
     in_either = np.maximum(has, in_context)

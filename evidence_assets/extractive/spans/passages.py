@@ -21,13 +21,11 @@ MIN_CLAUSE_WORDS = 4
 
 @dataclass(frozen=True)
 class Passage:
-    """A sentence of the evidence, with its row, its source and its position in the ranking from 0."""
+    """A sentence of evidence, with the position of the evidence in the ranking from 0."""
 
-    evidence_id: str
-    source_id: str
+    item: EvidenceItem
     text: str
     rank: int
-    title: str = ""
     referent: str = ""
     """What a pronoun at its start stands for: the subject before it and the title."""
 
@@ -46,7 +44,7 @@ def split_passages(texts: Sequence[EvidenceItem]) -> list[Passage]:
             if starts_with_pronoun(sentence):
                 subject = find_referent(item.text, start) or item.referent
                 referent = " – ".join(filter(None, (item.title, subject)))
-            passages.append(Passage(item.evidence_id, item.source_id, sentence, rank, item.title, referent))
+            passages.append(Passage(item, sentence, rank, referent))
     return passages
 
 

@@ -15,13 +15,7 @@ import polars as pl
 from evidence_assets import profiles
 from evidence_assets.experiment.answers.chains import count_omissions
 from evidence_assets.experiment.answers.short_answers import PreparationProblems
-from evidence_assets.experiment.evidence.selection import (
-    MODEL_KNOWLEDGE,
-    Parent,
-    SelectedEvidence,
-    Selector,
-    edge_evidence,
-)
+from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence, Selector, edge_evidence
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_graph
 from evidence_assets.experiment.methods import Fallbacks, NoSettings, PreparedMethod, StagesMethod
 from evidence_assets.experiment.question_rows import build_questions
@@ -35,6 +29,7 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.questions import Question
+from evidence_assets.reasoning.tasks import MODEL_KNOWLEDGE
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
     RECALL_NAMES,

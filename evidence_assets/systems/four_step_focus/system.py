@@ -8,9 +8,9 @@ import polars as pl
 
 from evidence_assets.benchmarks.knowledge_bases import find_knowledge_base
 from evidence_assets.experiment.answers.chains import count_omissions
-from evidence_assets.experiment.answers.predictions import Answer, Answerer, UsedRow, as_used_rows, evidence_by_question
-from evidence_assets.experiment.evidence.selection import selection_details
+from evidence_assets.experiment.answers.predictions import Answer, Answerer, UsedRow, as_used_rows
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
+from evidence_assets.experiment.evidence_rows import evidence_by_question
 from evidence_assets.experiment.methods import AnsweringMethod, Fallbacks
 from evidence_assets.experiment.solvers import open_profile_model
 from evidence_assets.experiment.stage import StageContext
@@ -42,16 +42,16 @@ class NodeAnswerer:
         self.notes = {"questions_with_unusable_triplets": 0}
 
     def input_hash(self, question: Question) -> str:
-        rows = self._evidence.get(question.question_id, [])
-        return content_id([(row["evidence_id"], row["content_hash"]) for row in rows])
+        items = self._evidence.get(question.question_id, [])
+        return content_id([(item.evidence_id, item.content_hash) for item in items])
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
             ranked_ids = tuple(node.node_id for node in ranking.nodes)
             best = ranked_ids[0] if ranked_ids else None
-            evidence_rows = self._evidence.get(question.question_id, [])
-            best_rows = [row for row in evidence_rows if best and selection_details(row)["answer"] == best]
+            evidence = self._evidence.get(question.question_id, [])
+            of_best = [item for item in evidence if best and item.details["answer"] == best]
             best_node = (UsedRow("node", best, best, 0),) if best else ()
             yield Answer(
                 best,
@@ -59,8 +59,8 @@ class NodeAnswerer:
                 tuple(ranking.supported),
                 ranked_ids,
                 error=ranking.error or None,
-                used_rows=(*best_node, *as_used_rows(best_rows)),
-                given_rows=tuple(as_used_rows(evidence_rows)),
+                used_rows=(*best_node, *as_used_rows(of_best)),
+                given_rows=tuple(as_used_rows(evidence)),
                 reply=ranking.reply,
                 omissions=ranking.omissions,
             )

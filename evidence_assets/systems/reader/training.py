@@ -14,13 +14,14 @@ from evidence_assets.benchmarks.dataset_info import load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, benchmarks_of_family
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import QuestionRecord
-from evidence_assets.experiment.evidence.selection import NoEvidence, SelectedEvidence, Selector
+from evidence_assets.experiment.evidence.selection import NoEvidence, Selector
 from evidence_assets.experiment.evidence.sources import (
     CosineChunks,
     missing_source_reason,
     open_benchmark_corpus,
     source_inputs,
 )
+from evidence_assets.experiment.evidence_rows import unstored_items
 from evidence_assets.experiment.question_rows import hide_gold
 from evidence_assets.experiment.rows import batches
 from evidence_assets.experiment.solvers import EXTRACTIVE_VERSION, build_extractive_solver
@@ -43,8 +44,7 @@ from evidence_assets.models.reader.training import (
 )
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.profiles import EncoderSettings
-from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Solver
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Solver
 from evidence_assets.retrieval.bm25 import lowercase_words
 from evidence_assets.systems.reader import READER_ASSET, VERSION
 
@@ -160,39 +160,22 @@ def build_training_questions(
     questions = list[TrainingQuestion]()
     for batch in batches(ordered, BATCH):
         unlabelled = list(map(hide_gold, batch))
-        facts = [facts_by_option(evidence) for evidence in selector.select(unlabelled)]
-        tasks = list(map(choice_of_facts, unlabelled, facts))
+        evidence = map(unstored_items, selector.select(unlabelled))
+        tasks = [ChooseAnswer(question, (), items) for question, items in zip(unlabelled, evidence, strict=True)]
         weights = extractive_weights(solver, tasks)
-        questions += map(_build_training_question, batch, facts, weights)
+        questions += map(_build_training_question, batch, tasks, weights)
         progress(len(questions), len(ordered))
     return questions
 
 
 def _build_training_question(
-    record: QuestionRecord, facts: Mapping[str, tuple[str, ...]], weights: Mapping[str, float]
+    record: QuestionRecord, task: ChooseAnswer, weights: Mapping[str, float]
 ) -> TrainingQuestion:
     options = tuple(
-        OptionInput(record.text, option, facts.get(label, ()), weights[label])
-        for label, option in zip(record.labels, record.options, strict=True)
+        OptionInput(record.text, option, tuple(item.text for item in task.evidence.get(label, ())), weights[label])
+        for label, option in task.question.hypotheses
     )
     return TrainingQuestion(record.question_id, options, record.labels.index(record.gold[0]))
-
-
-def choice_of_facts(question: Question, facts: Mapping[str, Sequence[str]]) -> ChooseAnswer:
-    """The task of choosing an option whose evidence is these facts."""
-    evidence = {
-        label: tuple(EvidenceItem(content_id(text), "chunk", text, "", text) for text in texts)
-        for label, texts in facts.items()
-    }
-    return ChooseAnswer(question, (), evidence)
-
-
-def facts_by_option(evidence: Iterable[SelectedEvidence]) -> dict[str, tuple[str, ...]]:
-    """Texts of the evidence by option, best first."""
-    facts: dict[str, tuple[str, ...]] = {}
-    for item in evidence:
-        facts[item.option] = (*facts.get(item.option, ()), item.text)
-    return facts
 
 
 # Training questions, and questions that a reader has seen -----------------------------------------------------------

@@ -27,7 +27,9 @@ import numpy as np
 import polars as pl
 from pydantic import NonNegativeInt, PositiveInt
 
-from evidence_assets.experiment.evidence.selection import Parent, SelectedEvidence
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
+from evidence_assets.experiment.evidence_rows import select_again
+from evidence_assets.experiment.stored_rows import EvidenceRow, typed_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.reasoning.questions import Question
@@ -144,17 +146,15 @@ class FirstRows:
         """Evidence of each question, best first within each option."""
         for question in questions:
             rows = self._rows.get((question.question_id,))
-            yield [] if rows is None else list(self._first(rows))
+            yield [] if rows is None else list(self._first(typed_rows(rows, EvidenceRow)))
 
-    def _first(self, rows: pl.DataFrame) -> Iterator[SelectedEvidence]:
+    def _first(self, rows: Sequence[EvidenceRow]) -> Iterator[SelectedEvidence]:
         n_triples: Counter[str] = Counter()
-        for row in rows.iter_rows(named=True):
+        for row in rows:
             if row["kind"] == "triple":
                 n_triples[row["option"]] += 1
                 is_kept = n_triples[row["option"]] <= self._settings.s
             else:
-                is_kept = json.loads(row["why"])["chunk_rank"] <= self._settings.k
+                is_kept = json.loads(row["why"] or "")["chunk_rank"] <= self._settings.k
             if is_kept:
-                parents = (Parent(row["source_kind"], row["source_id"], row["source_id"]),)
-                fields = (row[name] for name in ("locator", "text", "score", "why"))
-                yield SelectedEvidence(row["option"], row["kind"], parents, *fields)
+                yield select_again(row)

@@ -77,14 +77,8 @@ FIRST, SECOND = edge("Metformin", "may_treat", "diabetes"), edge("excessive thir
 
 def recall(*rows: dict[str, Any]) -> float:
     gold = {"kind": "path", "source": "graph", "locator": json.dumps(PATH), "text": TEXT, "group": ""}
-    frame = pl.DataFrame(
-        [
-            {"question_id": "q", "source_id": "", "source_kind": "edge", "text": "", "why": None, "rank": 1, **row}
-            for row in rows
-        ],
-        schema=dict.fromkeys(("question_id", "kind", "locator", "source_id", "source_kind", "text", "why"), pl.String)
-        | {"rank": pl.Int32},
-    )
+    edge_row = {"question_id": "q", "source_id": "", "source_kind": "edge"}
+    frame = as_stored("evidence", [evidence(0, i, "", **{**edge_row, **row}) for i, row in enumerate(rows, 1)])
     (share,) = evidence_recall([{"question_id": "q", "gold_evidence": [gold]}], frame)
     return share
 

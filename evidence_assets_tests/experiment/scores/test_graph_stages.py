@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
+from evidence_assets.experiment.evidence_rows import read_item
 from evidence_assets.experiment.scores.graph_stages import graph_metrics, option_support
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets_tests.lake_rows import as_stored
@@ -83,4 +84,4 @@ def test_linked_phrases_are_compared_with_topic_entities() -> None:
 def test_a_triple_supports_the_options_that_it_names_or_was_searched_for() -> None:
     triple = ["sugar", "Causes", "A Fever"]
     rows = [row("q", "", 0.3, "triple", triple=triple), row("q", "", 0.2, "triple", triple=triple, toward="cell")]
-    assert option_support(question("q"), rows) == {"A": None, "B": 0.3, "C": 0.2}
+    assert option_support(question("q"), list(map(read_item, rows))) == {"A": None, "B": 0.3, "C": 0.2}

@@ -1,5 +1,6 @@
 """Pages of sentences, as retrieval selects them: pronouns, counted nouns, and answers that are not cut."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -85,7 +86,8 @@ def read_pages(pages: dict[str, str]) -> list[EvidenceItem]:
         for start, end in sentence_spans(text):
             referent = find_referent(text, start) if starts_with_pronoun(text, start) else ""
             locator, sentence = f"{start}:{end}", text[start:end]
-            items.append(EvidenceItem(f"{title}:{start}", "sentence", title, locator, sentence, 0.0, title, referent))
+            why = json.dumps({"title": title, "referent": referent})
+            items.append(EvidenceItem(f"{title}:{start}", "sentence", title, locator, sentence, why=why))
     return items
 
 
@@ -144,7 +146,7 @@ def test_why_is_answered_by_the_stated_reason_only(question: str, expected: str 
 def test_a_pronoun_stands_for_the_subject_before_it_and_the_title() -> None:
     text = "Maria Lopez founded a bakery. She was born in Lyon. Her oven is old. The flour is local."
     assert [find_referent(text, text.index(word)) for word in ("Maria", "She", "Her")] == ["", *["Maria Lopez"] * 2]
-    passages = split_passages([EvidenceItem("e", "chunk", "d", "", text, title="Bakeries")])
+    passages = split_passages([EvidenceItem("e", "chunk", "d", "", text, why='{"title": "Bakeries"}')])
     assert [passage.referent for passage in passages] == ["", *["Bakeries – Maria Lopez"] * 2, ""]
 
 

@@ -14,15 +14,10 @@ from evidence_assets.experiment.answers.chains import chain_rows
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import prediction_rows
 from evidence_assets.experiment.question_rows import build_questions
-from evidence_assets.experiment.scores.calibration import (
-    calibration_errors,
-    fits_without_each_set,
-    read_fits,
-    read_graded_answers,
-)
+from evidence_assets.experiment.scores.calibration import calibration_errors, fits_without_each_set, read_graded_answers
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.confidence import RAW_SHARE, Fit, packaged_fits
+from evidence_assets.reasoning.confidence import RAW_SHARE, Fit, packaged_fits, read_fits
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.experiment.test_answers import CountingSolver

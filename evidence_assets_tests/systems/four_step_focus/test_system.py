@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.evidence.selection import evidence_rows
+from evidence_assets.experiment.evidence_rows import evidence_rows
 from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph

@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.evidence.selection import SelectedEvidence, evidence_rows
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
+from evidence_assets.experiment.evidence_rows import evidence_rows
 from evidence_assets.systems.uscrake.selector import FirstRows, FirstRowsSettings
 from evidence_assets_tests.systems.uscrake.small_pages import QUESTIONS, graph, passages, selector
 
