@@ -35,7 +35,7 @@ COMMANDS = {
     "card": ("experiments", "Show a prediction with its evidence."),
     "scoreboard": ("materialize", "Show the accuracy of every variant on every benchmark."),
     "measure": ("measure", "Measure variants on a benchmark, with paired differences."),
-    "reproduce": ("reproduce", "List the papers' tables, or compare one table with our scores."),
+    "reproduce": ("reproduce", "List the papers' tables, or compare, plan or fill one table."),
     "variants": ("experiments", "List the variants: what they are, and when they are loaded."),
     "presets": ("experiments", "List the presets of published tables with their variants."),
     "prompts": ("prompts", "Show the prompts that a system sends to a language model."),

@@ -27,11 +27,11 @@ MODEL_ID = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 
 
 @pytest.fixture(autouse=True)
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def lake(tmp_path: Path, other_settings: pytest.MonkeyPatch) -> None:
     """A lake with one score (3 of 4 right) whose printed figure is 95.40 %."""
-    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "lake"))
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv(PROFILE_VARIABLE, "paper")
+    other_settings.setenv("EVIDENCE_LAKE", str(tmp_path / "lake"))
+    other_settings.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    other_settings.setenv(PROFILE_VARIABLE, "paper")
     metrics = {"accuracy": accuracy([True, True, True, False])}
     rows = metric_rows("obqa", "uscrake_published", "prompted", MODEL_ID, metrics, [PublishedName("uscrake", "full")])
     Lake.create(tmp_path / "lake").write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})

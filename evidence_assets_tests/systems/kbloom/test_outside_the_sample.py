@@ -23,7 +23,7 @@ from evidence_assets.systems.kbloom.scores import (
     load_references,
 )
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, Relation, collection_folder, read_seed_folder
-from evidence_assets.systems.kbloom.system import KBloom, _judge_settings
+from evidence_assets.systems.kbloom.system import KBloom, find_judges
 from evidence_assets_tests.systems.kbloom.test_scores import make_triples, word_judge
 
 COUNTS = {"conceptnet": 20, "lama": 20, "umls": 15}
@@ -148,7 +148,7 @@ def test_gemini_judges_where_a_profile_has_it(monkeypatch: pytest.MonkeyPatch, t
         (str(tmp_path / "mine.yaml"), "own"),
     ):
         monkeypatch.setenv("EVIDENCE_PROFILE", profile)
-        assert [each.name for each in _judge_settings()] == [judge], profile
+        assert [each.name for each in find_judges()] == [judge], profile
 
 
 def test_tuples_labelled_false_are_not_references(tmp_path: Path) -> None:
