@@ -53,7 +53,7 @@ SAMPLE = "sample"
 HALF_1 = ("museum", "services", "village")
 L2 = 1.0
 MIN_ANSWER = 0.6
-MIN_CLOSEST = 0.4
+MIN_CLOSEST = 0.3
 MIN_WITH_TEXT = 0.2
 SHOWN_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.8)
 
