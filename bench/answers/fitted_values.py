@@ -13,7 +13,8 @@ import yaml
 from scipy.optimize import minimize
 from sklearn.feature_extraction import DictVectorizer
 
-MAX_LOGIT = 30.0
+from evidence_assets.extractive.choice_probabilities import MAX_LOGIT
+
 FloatArray = npt.NDArray[np.float64]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evidence_assets.extractive.choice_probabilities import choice_probabilities
 from evidence_assets.extractive.spans.candidates import candidate_kind
 from evidence_assets.extractive.spans.questions import QuestionFocus, analyze_question
 from evidence_assets.graphs.entity_linking import EntityLinker
@@ -39,7 +40,6 @@ KINDS = {
 NUMERIC_KINDS = ("date", "number", "quantity")
 PLACE_WORDS = frozenset({"in", "at", "place", "location", "located", "near", "from"})
 """Words of relations that lead to a place."""
-MAX_LOGIT = 30.0
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,6 @@ class FactPath:
         """The names that the path leads to."""
         names = dict.fromkeys(name for fact in self.facts for name in (fact.head, fact.tail))
         return [name for name in names if name != self.start]
-
-    def mask_start(self, question: str) -> str:
-        """The question with the start of the path replaced by "it"."""
-        return re.sub(re.escape(self.start), "it", question, flags=re.IGNORECASE)
 
     def extend(self, facts: Sequence[ShortFact]) -> Iterator[FactPath]:
         """The path with one more fact, first from head to tail, then from tail to head."""
@@ -112,14 +108,14 @@ class ReadingWeights:
 
     def rank(self, readings: Sequence[Reading]) -> list[tuple[float, Reading]]:
         """The readings by the probability of their first end, which is the sum over all readings with it."""
-        scores = [self.bias + sum(self.weights[name] * x for name, x in r.features.items()) for r in readings]
-        odds = np.exp(np.clip(np.array(scores, dtype=np.float64), -MAX_LOGIT, MAX_LOGIT))
-        shares = (odds / (1 + odds.sum())).tolist()
-        by_end: dict[str, float] = {}
+        shares = choice_probabilities(self.bias, self.weights, [reading.features for reading in readings]).tolist()
+        share_of_end: dict[str, float] = {}
         for share, reading in zip(shares, readings, strict=True):
-            by_end[reading.ends[0]] = by_end.get(reading.ends[0], 0.0) + share
-        ranked = [(round(by_end[r.ends[0]], 6), round(share, 6), r) for share, r in zip(shares, readings, strict=True)]
-        return [(total, r) for total, _, r in sorted(ranked, key=lambda item: (-item[0], -item[1]))]
+            end = reading.ends[0]
+            share_of_end[end] = share_of_end.get(end, 0.0) + share
+        by_share = sorted(zip(shares, readings, strict=True), key=lambda item: -round(item[0], 6))
+        ranked = [(round(share_of_end[reading.ends[0]], 6), reading) for _, reading in by_share]
+        return sorted(ranked, key=lambda item: -item[0])
 
 
 @lru_cache
@@ -135,9 +131,13 @@ def find_readings(question: str, facts: Sequence[ShortFact], encoder: Encoder) -
     # One word asks for one relation: "Where was Anna born?" is not answered by her father's birthplace.
     paths = [path for path in paths if len(path.facts) == 1 or len(views[path.start].words) >= len(path.facts)]
     rater = _Rater(question, encode_ends(encoder, _list_texts(question, paths, views)))
+    return _group_paths([(path, rater.rate(path, views[path.start])) for path in paths])
+
+
+def _group_paths(rated_paths: Sequence[tuple[FactPath, Mapping[str, float]]]) -> list[Reading]:
+    """The readings of paths with their features."""
     groups: dict[object, list[tuple[FactPath, Mapping[str, float]]]] = {}
-    for path in paths:
-        features = rater.rate(path, views[path.start])
+    for path, features in rated_paths:
         groups.setdefault((path.start, path.steps), []).append((path, features))
     readings = []
     for group in groups.values():
@@ -186,10 +186,14 @@ class _QuestionView:
 
     @classmethod
     def of(cls, question: str, start: str) -> _QuestionView:
-        focus = analyze_question(re.sub(re.escape(start), " ", question, flags=re.IGNORECASE))
+        focus = analyze_question(_replace_name(question, start, " "))
         words = tuple(w for w in focus.words if w.is_content and w.lower not in LISTS["question_words"])
         head = " ".join(focus.words[position].text for position in focus.head)
-        return cls(re.sub(re.escape(start), "it", question, flags=re.IGNORECASE), words, focus, head)
+        return cls(_replace_name(question, start, "it"), words, focus, head)
+
+
+def _replace_name(question: str, name: str, replacement: str) -> str:
+    return re.sub(re.escape(name), replacement, question, flags=re.IGNORECASE)
 
 
 class _Rater:

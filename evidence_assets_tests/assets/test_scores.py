@@ -6,6 +6,7 @@ Their metadata has pictures, and the URL of their files.
 import base64
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import dagster as dg
@@ -49,7 +50,7 @@ def picture_of(result: dg.ExecuteInProcessResult, asset: str, name: str) -> str:
     return base64.b64decode(markdown[len(beginning) : -1], validate=True).decode()
 
 
-def metadata_of(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, dg.MetadataValue]:  # type: ignore[type-arg]
+def metadata_of(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, dg.MetadataValue[Any]]:
     (materialization,) = result.asset_materializations_for_node(asset.replace("/", "__"))
     return materialization.metadata
 
@@ -80,7 +81,8 @@ def test_without_a_fitted_confidence_scores_have_no_diagram(lake: Lake) -> None:
 
 def test_an_asset_names_the_folder_of_its_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVIDENCE_LAKE", str(lake.root))
-    (asset,) = (a for a in build_variant_defs(PLAIN).assets or [] if a.key.path[0] == "scores")  # type: ignore[union-attr]
+    assets = build_variant_defs(PLAIN).assets or []
+    (asset,) = (a for a in assets if a.key.path[0] == "scores")  # type: ignore[union-attr]
     (spec,) = asset.specs  # type: ignore[union-attr]
     folder = lake.path("scores", "scores/mcqa/x", "sample_mcqa").parent
     assert spec.metadata["dagster/uri"] == dg.MetadataValue.url(folder.absolute().as_uri().replace("%3D", "="))

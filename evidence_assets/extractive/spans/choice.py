@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evidence_assets.extractive.choice_probabilities import choice_probabilities
 from evidence_assets.extractive.spans.features import (
     MISSING_NAMES,
     OTHER_THING,
@@ -27,7 +28,6 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 WEIGHTS_FILE = Path(__file__).with_name("weights.yaml")
 MAX_COMPARED = 25
 """Most probable spans whose expected F1 is computed."""
-MAX_LOGIT = 30.0
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,9 @@ class SpanWeights:
         return content_id("span weights", self.bias, sorted(self.weights.items()), sorted(self.thresholds.items()))
 
     def probabilities(self, candidates: Sequence[SpanCandidate]) -> FloatArray:
-        """Probability that each span is the answer: ``exp(s_i) / (1 + Σ exp(s_j))``, where 1 stands for no answer."""
-        weights = self.weights
-        logits = [
-            self.bias + sum(weights.get(name, 0.0) * value for name, value in candidate.features.items())
-            for candidate in candidates
-        ]
-        odds = np.exp(np.clip(np.array(logits, dtype=np.float64), -MAX_LOGIT, MAX_LOGIT))
-        return np.asarray(odds / (1 + odds.sum()), dtype=np.float32)
+        """Probability that each span is the answer."""
+        features = [candidate.features for candidate in candidates]
+        return np.asarray(choice_probabilities(self.bias, self.weights, features), dtype=np.float32)
 
 
 @lru_cache
