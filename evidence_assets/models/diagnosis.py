@@ -6,15 +6,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from huggingface_hub.errors import HFValidationError
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
 from evidence_assets.models.inference import find_hub_revision, find_minilm_folder, resolve_device
+from evidence_assets.models.protocols import Request
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
+
+if TYPE_CHECKING:  # the client takes a second to import
+    from evidence_assets.models.served_models import OpenAIGenerator
 
 _OTHER_FORMATS = " ".join(f"--exclude '{files}'" for files in ("*.h5", "*.msgpack", "*.ot", "onnx/*", "openvino/*"))
 """Unused copies of the weights, several times as large as the files in use."""
@@ -95,10 +101,28 @@ def _check_server(settings: GeneratorSettings) -> CheckResult:
     options = settings.model_dump(include={"base_url", "api_key_env"})
     try:
         server = OpenAIGenerator(name, **options, timeout_seconds=3, attempts=1)
+        status = f"{server.base_url}/models serves {name}" if server.is_listed else _try_request(server)
     except ModelUnavailable as error:
-        remedy = f"start one, for example: vllm serve {name} --host 127.0.0.1"
-        return CheckResult(requirement, str(error), False, remedy)
-    return CheckResult(requirement, f"{server.base_url}/models serves {name}")
+        return CheckResult(requirement, str(error), False, _server_remedy(settings))
+    return CheckResult(requirement, status)
+
+
+def _server_remedy(settings: GeneratorSettings) -> str:
+    """How to start the server of a profile on this machine, or what another one needs."""
+    from evidence_assets.models.openai_client import LOCAL_HOSTS
+
+    url = urlsplit(settings.base_url)
+    if url.hostname not in LOCAL_HOSTS:
+        return f"correct name, base_url or the key in {settings.api_key_env}"
+    return f"start one, for example: vllm serve {settings.name} --host 127.0.0.1 --port {url.port or 80}"
+
+
+def _try_request(server: OpenAIGenerator) -> str:
+    """Send a short request to a server without a list of models; returns the status."""
+    server.timeout_seconds = 30.0
+    ((_, completion),) = server.generate_each([Request("", "Reply with the word yes.", max_tokens=16)])
+    status = f"{server.base_url} has no list of models; {server.model_id} replied to a request"
+    return f"{status}: {completion.finish_reason}" if completion.is_refused else status
 
 
 def _check_encoder_server(settings: EncoderSettings) -> CheckResult:

@@ -1,13 +1,15 @@
 """A model on a server with the OpenAI protocol, such as vLLM, Ollama or TEI, called through ``openai``.
 
-Failed requests are retried, then raise :class:`ModelUnavailable`. The result of a request that the server refuses is a
-:class:`Refusal`.
+Failed requests are retried, then raise :class:`ModelUnavailable`. A refused request is sent again as the server wants
+it, which is remembered (:mod:`~evidence_assets.models.request_adaptations`), or its result is a :class:`Refusal`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -19,11 +21,15 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, NotFoundError
 
 from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
+from evidence_assets.models.request_adaptations import NO_SYSTEM_ROLE, Adaptation, adapt, find_adaptations
 
-OPTIONAL_FIELDS = ("seed", "structured_outputs", "response_format")
-"""Request fields that some servers reject, as Gemini's does ``seed``; OpenAI has ``response_format`` with a schema only
-for models since August 2024."""
-_rejected_fields: dict[tuple[str, str], set[str]] = defaultdict(set)
+_log = logging.getLogger(__name__)
+_adaptations: dict[tuple[str, str], list[Adaptation]] = defaultdict(list)
+"""What the refusals of a model on a server have called for, in their order."""
+_NO_MODEL = re.compile(r"\bmodel\b.{0,200}\b(?:not exist|not found)\b|(?:invalid|unknown) model\b", re.IGNORECASE)
+_LISTED_NAMES = ("{}", "{}:latest", "models/{}")
+"""How lists name a model that requests call ``{}``; Ollama's add the tag, Gemini's a folder."""
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 _PARSE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 Reply = TypeVar("Reply")
 
@@ -43,7 +49,8 @@ class Refusal:
 class ServedModel:
     """A client of one model, with up to ``concurrency`` requests in flight.
 
-    Its revision is the one that the server reports. Raises ModelUnavailable if the server does not serve the model.
+    Its revision is the one that the server reports. Raises ModelUnavailable if the server lists models, but not this
+    one; without a list, the first request does.
     """
 
     model_id: str
@@ -64,23 +71,30 @@ class ServedModel:
 
     def __post_init__(self) -> None:
         self.base_url = self.base_url.rstrip("/")
-        self._key = os.environ.get(self.api_key_env, "")
+        self._key = os.environ.get(self.api_key_env, "").strip()
         self._entry = self._find_entry()
         self.revision = self._reported_revision() or self.revision
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether the server's list of models has this one; some have no list, or another protocol for it."""
+        return bool(self._entry)
+
     def _find_entry(self) -> dict[str, Any]:
-        """This model's entry in the server's list of models; raises ModelUnavailable if the list does not have it."""
+        """This model's entry in the list of models, empty without a list; raises ModelUnavailable if it is missing."""
         try:
-            entries = {str(entry["id"]): entry for entry in asyncio.run(self._list_models())}
-        except (APIStatusError, *_PARSE_ERRORS):
-            raise self._unavailable(
-                "is not OpenAI-compatible: its path /models gives no list of models. Set base_url to the root of the "
-                "API, which usually ends in /v1"
-            ) from None
-        if self.model_id not in entries:
-            names = ", ".join([*entries][:5]) or "no model"
-            raise self._unavailable(f"does not serve {self.model_id!r}. It serves {names}. Choose one, or serve it")
-        return dict(entries[self.model_id])
+            entries = {str(entry["id"]): dict(entry) for entry in asyncio.run(self._list_models())}
+        except APIStatusError as error:
+            if error.status_code in (401, 403) and not self._key:
+                raise self._key_rejected(error) from None
+            return {}  # Anthropic's list wants other headers than its requests
+        except _PARSE_ERRORS:
+            return {}
+        for listed_name in _LISTED_NAMES:
+            if entry := entries.get(listed_name.format(self.model_id)):
+                return entry
+        names = ", ".join([*entries][:5]) or "no model"
+        raise self._unavailable(f"does not serve {self.model_id!r}. It serves {names}. Choose one, or serve it")
 
     def _reported_revision(self) -> str:
         """The revision in the list of models, else the name of the served weights; empty if neither is given."""
@@ -133,24 +147,40 @@ class ServedModel:
         self, client: AsyncOpenAI, number: int, request: dict[str, Any], parse: Callable[[Any], Reply]
     ) -> tuple[int, Reply | Refusal, float]:
         start = time.perf_counter()
-        dropped_fields = _rejected_fields[self.base_url, self.model_id]
-        body = {name: value for name, value in request.items() if name not in dropped_fields}
-        result: Reply | Refusal
-        try:
-            response = await self._response(client.post(self.path, cast_to=httpx2.Response, body=body))
-            result = parse(response.json())
-        except _PARSE_ERRORS:
-            raise self._no_reply(f"the reply contains none: {response.text[:60]!r}") from None
-        except APIStatusError as error:
-            message = self._error_message(error)
-            if newly_rejected := {name for name in OPTIONAL_FIELDS if name in body and name in message}:
-                dropped_fields |= newly_rejected
-                return await self._send(client, number, request, parse)
-            result = Refusal(error.status_code, message)
-        return number, result, time.perf_counter() - start
+        adaptations = _adaptations[self.base_url, self.model_id]
+        while True:
+            body = adapt(request, adaptations)
+            try:
+                response = await self._response(client.post(self.path, cast_to=httpx2.Response, body=body))
+                return number, parse(response.json()), time.perf_counter() - start
+            except _PARSE_ERRORS:
+                raise self._no_reply(f"the reply contains none: {response.text[:60]!r}") from None
+            except APIStatusError as error:
+                self._raise_if_all_fail(error)
+                message = self._error_message(error)
+                if not (newly_required := find_adaptations(message, body)):
+                    return number, Refusal(error.status_code, message), time.perf_counter() - start
+                for adaptation in newly_required:
+                    if adaptation not in adaptations:  # a request in flight at the same time may have added it
+                        adaptations.append(adaptation)
+                        _log.warning(
+                            "requests for %s at %s are %s: %s",
+                            *(self.model_id, self.base_url, adaptation.description, message),
+                        )
+
+    def _raise_if_all_fail(self, error: APIStatusError) -> None:
+        """Raise ModelUnavailable for a refusal that no other request would escape."""
+        if error.status_code in (401, 403):
+            raise self._key_rejected(error) from None
+        message = self._error_message(error)
+        if error.status_code in (404, 405) or _NO_MODEL.search(message):
+            raise self._unavailable(
+                f"has no model {self.model_id!r} at {self.path} ({error.status_code}: {message}). Correct the name, or "
+                "set base_url to the root of the API, which usually ends in /v1"
+            ) from None
 
     def _client(self) -> AsyncOpenAI:
-        is_local = httpx2.URL(self.base_url).host in ("127.0.0.1", "localhost", "::1")  # bypass proxies
+        is_local = httpx2.URL(self.base_url).host in LOCAL_HOSTS  # bypass proxies
         return AsyncOpenAI(
             api_key=self._key or "none",  # the package requires a key
             base_url=self.base_url,
@@ -160,19 +190,15 @@ class ServedModel:
         )
 
     async def _response(self, call: Coroutine[Any, Any, httpx2.Response]) -> httpx2.Response:
-        """Await a call. Errors other than a refused request become ModelUnavailable."""
+        """Await a call. Errors other than a refused request become TemporarilyUnavailable."""
         limit = 2 * self.attempts * self.timeout_seconds  # half of it for the pauses between attempts
         try:
             async with asyncio.timeout(limit):  # the client's own timeout applies between two bytes
                 return await call
         except APIStatusError as error:
             status = error.status_code
-            if status in (401, 403):
-                problem = (
-                    f"rejected the API key ({status}). Set the environment variable {self.api_key_env} to a valid one"
-                )
-                raise self._unavailable(problem) from None
-            if status not in (408, 409, 429) and status < 500:
+            is_temporary = status in (408, 409, 429) or status >= 500
+            if not is_temporary or NO_SYSTEM_ROLE.search(self._error_message(error)):
                 raise
             reason = f"HTTP {status}: {self._error_message(error)}"
         except APIConnectionError as error:
@@ -190,9 +216,25 @@ class ServedModel:
 
     def _error_message(self, error: APIStatusError) -> str:
         """The server's error message without the API key."""
-        message = error.body.get("message", error.body) if isinstance(error.body, dict) else error.body
-        message = str(message).replace(self._key, "[key]") if self._key else str(message)
+        message = str(_find_message(error.body))
+        if self._key:
+            message = message.replace(self._key, "[key]")
         return " ".join(message.split())[:300]
+
+    def _key_rejected(self, error: APIStatusError) -> ModelUnavailable:
+        remedy = f"Set the environment variable {self.api_key_env} to a valid one"
+        return self._unavailable(f"rejected the API key ({error.status_code}). {remedy}")
 
     def _unavailable(self, problem: str) -> ModelUnavailable:
         return ModelUnavailable(f"the server at {self.base_url} {problem}")
+
+
+def _find_message(body: object) -> object:
+    """The message in an error's body; Gemini's is a list, Mistral's is nested."""
+    if isinstance(body, list) and body:
+        return _find_message(body[0])
+    if isinstance(body, dict):
+        for name in ("error", "message", "detail"):
+            if body.get(name):
+                return _find_message(body[name])
+    return body

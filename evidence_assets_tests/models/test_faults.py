@@ -151,7 +151,7 @@ FAULTS = (
     Fault("JSON of another protocol", choosing("other body"), STEP, "the reply contains none", 1),
     Fault("key refused (401)", choosing("401"), STEP, "Set the environment variable OPENAI_API_KEY", 1),
     Fault("server not running", choose_at(closed_address), STEP, "Check that it is running"),
-    Fault("server is another API", call_other_api, STEP, "gives no list of models. Set base_url"),
+    Fault("server is another API", call_other_api, STEP, "405.*set base_url to the root"),
     Fault("wrong root of the protocol", choose_at(lambda scene: scene.url.removesuffix("/v1")), STEP, "base_url"),
     Fault("model not served", choose_at(lambda scene: scene.url, "llama"), STEP, "does not serve 'llama'. It serves"),
     Fault("request refused (400)", choosing("400"), ROW, r"refused by the server \(400\)", 1),

@@ -62,7 +62,7 @@ def test_a_model_without_replies_by_schema_is_asked_without(
     server: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as gpt-4o-2024-05-13, with which every request for triplets was refused."""
-    monkeypatch.setattr(openai_client, "_rejected_fields", defaultdict(set))  # other tests use this server, too
+    monkeypatch.setattr(openai_client, "_adaptations", defaultdict(list))  # other tests use this server, too
     server.default_behaviour = "no schema"
     requests = [Request("", "why?", json_schema='{"type": "object"}'), Request("", "which?", choices=("A", "B"))]
     completions = complete(make_client(server, concurrency=1), requests)
