@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dagster as dg
 import pytest
 import yaml
 from dockerfile_parse import DockerfileParser
 
+from evidence_assets import profiles
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
 from evidence_assets_tests.processes import START_TIMEOUT_S, Start, child_processes, wait_for_reply
 from tools.ports import free_port
@@ -148,3 +150,73 @@ def test_kubernetes_runs_the_same_as_compose() -> None:
     assert deployment["codeServerArgs"] == ["-m", "evidence_assets.definitions"]
     variables = COMPOSE["services"]["code"]["environment"]
     assert {entry["name"] for entry in deployment["env"]} <= set(variables)
+
+
+# The language models of the profile `paper`
+
+
+PAPER = profiles.load("paper").generators
+DEPLOYED = profiles.load(str(DEPLOY / "paper.yaml")).generators
+KUBERNETES = {
+    (document["kind"], document["metadata"]["name"]): document["spec"]
+    for document in yaml.safe_load_all((DEPLOY / "kubernetes" / "vllm.yaml").read_text())
+}
+
+
+def port_of(model: profiles.GeneratorSettings) -> int:
+    return urlsplit(model.base_url).port or 0
+
+
+def test_the_deployed_profile_has_the_models_of_paper_in_their_order() -> None:
+    assert list(DEPLOYED) == list(PAPER) and len({port_of(model) for model in PAPER.values()}) == 3
+    for key, model in PAPER.items():
+        deployed = DEPLOYED[key]
+        assert deployed.model_copy(update={"base_url": model.base_url}) == model
+        assert urlsplit(deployed.base_url).hostname == key.replace("_", "-"), "the host is the service"
+        assert port_of(deployed) == port_of(model)
+        assert model.name.lower().endswith("awq"), "4 bits"
+
+
+@pytest.mark.parametrize("key", PAPER)
+def test_compose_and_kubernetes_serve_a_model_on_the_port_of_the_profile(key: str) -> None:
+    model = PAPER[key]
+    host = key.replace("_", "-")
+    port = port_of(model)
+    service = COMPOSE["services"][host]
+    assert service["ports"] == [f"127.0.0.1:{port}:{port}"]
+    pod = KUBERNETES["Deployment", host]["template"]
+    [container] = pod["spec"]["containers"]
+    for arguments in (service["command"], container["args"]):
+        options = dict(zip(arguments[::2], arguments[1::2], strict=True))
+        assert (options["--model"], options["--port"]) == (model.name, str(port))
+    assert container["image"] == service["image"] and container["args"] == service["command"]
+    assert container["ports"] == [{"containerPort": port}] and container["readinessProbe"]["httpGet"]["port"] == port
+    kubernetes_service = KUBERNETES["Service", host]
+    assert kubernetes_service["ports"] == [{"port": port}]
+    assert kubernetes_service["selector"] == pod["metadata"]["labels"]
+
+
+def test_each_served_model_has_a_card_of_its_own() -> None:
+    cards = [
+        device["device_ids"]
+        for key in PAPER
+        for device in COMPOSE["services"][key.replace("_", "-")]["deploy"]["resources"]["reservations"]["devices"]
+    ]
+    assert cards == [["0"], ["1"], ["2"]]
+
+
+def test_the_page_of_deployment_states_ports_and_computed_memory() -> None:
+    """Weights in 4 bits with a scale of 16 bits and a zero point of 4 for 128 weights; the cache is that of 16 bits."""
+    page = (REPOSITORY / "docs" / "deploy.md").read_text()
+    rows = {cells[0]: cells[1:] for line in page.splitlines() if len(cells := line.strip("| ").split(" | ")) == 4}
+    architectures = [(70.0, 152_064, 8192, 80), (68.5, 128_256, 8192, 80), (13.1, 152_064, 5120, 48)]
+    weights = [layers * (4 + 20 / 128) / 8 + 4 * words * width / 1e9 for layers, words, width, _ in architectures]
+    cache = [2 * layers * 8 * 128 * 2 for *_, layers in architectures]
+    assert rows["port"] == [str(port_of(model)) for model in PAPER.values()]
+    assert rows["weights, GB"] == [f"{size:.1f}" for size in weights]
+    assert rows["key-value cache, bytes of a token"] == [f"{size:,}" for size in cache]
+    room = [0.9 * card - round(size, 1) for card, size in zip((80, 80, 24), weights, strict=True)]
+    tokens = [1000 * round(size * 1e6 / token) for size, token in zip(room, cache, strict=True)]
+    assert rows["left for the cache at 90 % of the card, GB · tokens"] == [
+        f"{size:.1f} · {count:,}" for size, count in zip(room, tokens, strict=True)
+    ]
