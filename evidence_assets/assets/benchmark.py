@@ -21,7 +21,7 @@ from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.system import build_deps
 from evidence_assets.assets.table_asset import table_asset, table_check
 from evidence_assets.benchmarks import declared_benchmarks
-from evidence_assets.benchmarks.dataset_info import load_datasets
+from evidence_assets.benchmarks.dataset_info import find_dataset, load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import (
     FAMILIES,
     BenchmarkSubset,
@@ -81,7 +81,8 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
                     f"{' or '.join(components)} with this name for profile {profiles.load().name}, or remove the line",
                     field=field,
                 )
-        contents = load_datasets()[self.reader].describe_files(self.split) if self.reader in load_datasets() else ""
+        self.check_reader()
+        contents = "" if self.reader == "own" else find_dataset(self.reader).describe_files(self.split)
         return dg.Definitions(assets=raw_assets(self, self.raw_asset, self.files, contents, self.optional_files)[1])
 
 

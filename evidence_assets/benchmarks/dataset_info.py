@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict
+from pydantic import BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import LocatedQuestion, QuestionRecord, Table, Task, build_question
@@ -78,10 +78,22 @@ class DatasetInfo(StrictModel):
     fields: ChoiceFields | None = None
     """Layout of its multiple-choice files; None if a function reads the dataset."""
 
-    def find_files(self, folder: Path, split: str) -> list[Path]:
-        """Find the files of ``split`` below ``folder``; the error for a missing file says where to put it."""
+    @model_validator(mode="after")
+    def _check_split_names(self) -> DatasetInfo:
+        for key, splits in (("counts", self.counts), ("hidden", self.hidden)):
+            for split in splits:
+                if split not in self.files:
+                    raise ValueError(f"{key}: {split!r} is not a split; files has {', '.join(self.files)}")
+        return self
+
+    def check_split(self, split: str) -> None:
+        """Raise BadInput if the dataset has no such split."""
         if split not in self.files:
             raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.files)}", field="split")
+
+    def find_files(self, folder: Path, split: str) -> list[Path]:
+        """Find the files of ``split`` below ``folder``; the error for a missing file says where to put it."""
+        self.check_split(split)
         files: list[Path] = []
         for pattern in self.files[split]:
             matches = matching_files(folder, pattern)
@@ -128,14 +140,36 @@ class DatasetInfo(StrictModel):
 @cache
 def load_datasets() -> dict[str, DatasetInfo]:
     """Load the official datasets by name from the YAML files in ``official``."""
-    datasets = [read_yaml_mapping(file) for file in sorted(OFFICIAL_FOLDER.glob("*.yaml"))]
-    return {name: DatasetInfo(name=name, **fields) for names in datasets for name, fields in names.items()}
+    datasets: dict[str, DatasetInfo] = {}
+    for file in sorted(OFFICIAL_FOLDER.glob("*.yaml")):
+        for name, fields in read_yaml_mapping(file).items():
+            if name in datasets:
+                raise BadInput("another dataset has this name; rename one", file=file, field=name)
+            datasets[name] = _parse_dataset(file, name, fields)
+    return datasets
+
+
+def _parse_dataset(file: Path, name: str, fields: Any) -> DatasetInfo:
+    """Validate the description of a dataset; the error names its file and key."""
+    if not isinstance(fields, dict):
+        raise BadInput("is not a mapping", file=file, field=name)
+    available = [key for key in DatasetInfo.model_fields if key != "name"]
+    for key in fields:
+        if key not in available:
+            raise BadInput(f"unknown key{did_you_mean(str(key), available)}", file=file, field=f"{name}.{key}")
+    try:
+        return DatasetInfo(name=name, **fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(key) for key in (name, *first["loc"]))
+        raise BadInput(first["msg"].removeprefix("Value error, "), file=file, field=path) from error
 
 
 def find_dataset(name: str) -> DatasetInfo:
     """Look up an official dataset."""
     if name not in load_datasets():
-        raise BadInput(f"there is no dataset {name!r}{did_you_mean(name, sorted(load_datasets()))}")
+        names = sorted(load_datasets())
+        raise BadInput(f"there is no dataset {name!r}{did_you_mean(name, names, most=len(names))}")
     return load_datasets()[name]
 
 

@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.dataset_info import load_datasets
+from evidence_assets.benchmarks.dataset_info import find_dataset, load_datasets
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER, find_lake, project_folder
@@ -302,6 +302,19 @@ class Benchmark(RawInput):
         """Files below ``raw`` that are read if they exist."""
         return [self.aliases] if self.aliases else []
 
+    def check_reader(self) -> None:
+        """Raise BadInput if its reader is no dataset, or a dataset without its split or with another task."""
+        if self.reader == "own":
+            return
+        if self.reader not in load_datasets():
+            suggestion = did_you_mean(self.reader, ["own", *load_datasets()])
+            raise BadInput(f"there is no dataset {self.reader!r}{suggestion}", field="reader")
+        dataset = find_dataset(self.reader)
+        dataset.check_split(self.split)
+        if self.task not in (dataset.task, "retrieval"):
+            tasks = " or ".join(dict.fromkeys([dataset.task or "retrieval", "retrieval"]))
+            raise BadInput(f"the questions of {dataset.title} are {dataset.task}: write {tasks}", field="task")
+
     @property
     def official_size(self) -> int | None:
         """Official number of questions of its split, if known."""
@@ -335,6 +348,11 @@ def all_benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
         for each in (benchmark, *benchmark.subset_benchmarks):
             if each.name in by_name:
                 raise document.error(f"benchmark {each.name!r} is declared twice; rename one", "name")
+            try:
+                each.check_reader()
+            except BadInput as error:
+                field = "subsets" if isinstance(each, BenchmarkSubset) else error.field
+                raise document.error(error.message, field) from error
             by_name[each.name] = each
     return by_name
 

@@ -49,6 +49,9 @@ def read_questions(name: str, folder: Path, split: str) -> Iterator[QuestionReco
         return (question for question, _ in read_pairs(name, folder, split))
     info = find_dataset(name)
     read = READERS.get(name) or (choices.read_choices if info.fields else None)
+    if read is None and info.task:
+        message = f"no function reads {info.title}: add it to READERS of a module in benchmarks/official"
+        raise BadInput(f"{message}, or describe its layout with `fields`", field=name)
     if read is None:
         raise BadInput(f"{info.title} has no questions; use another dataset")
     return (question for _, question in _read_checked(read, info, folder, split))

@@ -62,12 +62,12 @@ def closest_name(name: str, names: Iterable[str]) -> str:
     return next(iter(closest_names(name, names)), "")
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: similar names as a question, or all names if none is similar."""
+def did_you_mean(name: str, names: Iterable[str], most: int = LISTED_NAMES) -> str:
+    """The end of a sentence about an unknown name: similar names as a question, or up to ``most`` names."""
     listed = list(names)
     suggestions = [repr(suggestion) for suggestion in closest_names(name, listed)]
     if suggestions:
         alternatives = [", ".join(suggestions[:-1]), suggestions[-1]]
         return f"; did you mean {' or '.join(filter(None, alternatives))}?"
-    more = ", …" if len(listed) > LISTED_NAMES else ""
-    return f". There are: {', '.join(listed[:LISTED_NAMES])}{more}." if listed else ". There are none."
+    more = ", …" if len(listed) > most else ""
+    return f". There are: {', '.join(listed[:most])}{more}." if listed else ". There are none."

@@ -7,8 +7,9 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets.benchmark import Benchmark, build_tables
+from evidence_assets.benchmarks import dataset_info
 from evidence_assets.benchmarks.dataset_info import find_dataset, load_datasets
-from evidence_assets.benchmarks.declared_benchmarks import BenchmarkSubset, all_benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import BenchmarkSubset, all_benchmarks, declarations
 from evidence_assets.benchmarks.readers import (
     PAIRS,
     READERS,
@@ -128,6 +129,60 @@ def test_every_registered_dataset_passes_the_contract() -> None:
         if hasattr(each, "NAMES") and hasattr(each, "VALID_FILES")
         for name in each.NAMES
     } == {*READERS, *PAIRS} | {name for name, info in load_datasets().items() if info.fields}
+
+
+DECLARED = "type: evidence_assets.assets.benchmark.Benchmark\nattributes:\n  name: mine\n  task: mcqa\n  reader: obqa\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("  reader: obqb\n", r"defs\.yaml:5: reader: there is no dataset 'obqb'; did you mean 'obqa'"),
+        ("  reader: obqa\n  split: tset\n", r"defs\.yaml:6: split: OpenBookQA has no split 'tset'; it has train, dev"),
+        ("  reader: mintaka\n", r"defs\.yaml:4: task: the questions of Mintaka .* are kgqa: write kgqa or retrieval"),
+        ("  reader: obqa\n  subsets:\n    - split: tset\n", r"defs\.yaml:6: subsets: OpenBookQA has no split 'tset'"),
+    ],
+)
+def test_a_declaration_that_does_not_fit_its_dataset_is_an_error_with_its_line(
+    wrong: str, message: str, tmp_path: Path
+) -> None:
+    write_files(tmp_path, {"defs.yaml": DECLARED})
+    assert list(all_benchmarks(tmp_path)) == ["mine"]
+    declarations.cache_clear()
+    write_files(tmp_path, {"defs.yaml": DECLARED.replace("  reader: obqa\n", wrong)})
+    with pytest.raises(BadInput, match=message):
+        all_benchmarks(tmp_path)
+
+
+QUIZ = (
+    "quiz:\n  title: Quiz\n  task: mcqa\n  files: {dev: dev.txt}\n  licence: CC0-1.0\n  source: https://example.org\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        (QUIZ.replace("licence", "license"), "quiz.license: unknown key; did you mean 'licence'"),
+        (QUIZ.replace("mcqa", "mcq"), r"quiz\.task: Input should be 'mcqa', 'verification'"),
+        (QUIZ + "  counts: {test: 3}\n", "quiz: counts: 'test' is not a split; files has dev"),
+        (QUIZ + "  hidden: [test]\n", "quiz: hidden: 'test' is not a split; files has dev"),
+        (QUIZ + QUIZ.replace("quiz:", "other: 3\nquiz2:"), "other: is not a mapping"),
+        (QUIZ.replace("quiz:", "obqa:"), "obqa: another dataset has this name"),
+    ],
+)
+def test_a_wrong_description_of_a_dataset_is_an_error_with_file_and_key(
+    description: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(tmp_path, {"a.yaml": QUIZ.replace("quiz:", "obqa:"), "b.yaml": description})
+    monkeypatch.setattr(dataset_info, "OFFICIAL_FOLDER", tmp_path)
+    with pytest.raises(BadInput, match=rf"b\.yaml: {message}"):
+        load_datasets.__wrapped__()
+
+
+def test_a_dataset_without_a_reader_says_where_to_add_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(READERS, "mintaka")
+    with pytest.raises(BadInput, match=r"mintaka: no function reads Mintaka .*: add it to READERS of a module in"):
+        read_questions("mintaka", tmp_path, "test")
 
 
 def test_unknown_names_and_splits(tmp_path: Path) -> None:
