@@ -234,7 +234,10 @@ def _add_sources(plan: BenchmarkPlan, corpus: str | None, graph: Path | None) ->
             raise BadInput("has no triples: add at least one line", file=graph)
         plan.files["graph.tsv"] = graph
     elif plan.family == "graph":
-        raise BadInput(f"{plan.task} questions need a graph: add --graph")
+        raise BadInput(
+            f"{plan.task} questions have short answers, which need a graph: add --graph with a file of triples. "
+            "Questions about documents need options"
+        )
 
 
 def _add_knowledge_base(plan: BenchmarkPlan, located_questions: list[LocatedQuestion], folder: Path | None) -> None:

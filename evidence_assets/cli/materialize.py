@@ -207,12 +207,17 @@ def scoreboard(
             scored = sorted({row["scope_id"] for row in all_rows})
             raise BadInput(f"there is no benchmark {benchmark!r}; these have scores: {', '.join(scored) or 'none'}")
         rows = mark_stale(rows, query_rows(connection, CHANGED_QUERY))
+    if not rows:
+        out.print(f"{benchmark or 'The lake'} has no scores; `evidence run BENCHMARK` computes them.")
+        return
     names = "benchmark/variant/reasoner/metric/value/95 %/n/supported/accuracy if supported/published/difference/source"
     print_table(names.split("/"), map(format_score, rows), title="Scoreboard")
-    out.print(
-        "accuracy counts every question's best option; supported is the share of answers that the evidence supports",
-        style="dim",
-    )
+    if any(row["metric"] == "accuracy" for row in rows):
+        out.print(
+            "accuracy counts every question's best option; supported is the share of answers that the evidence "
+            "supports",
+            style="dim",
+        )
     if any(row["stale"] for row in rows):
         out.print(
             "stale: questions, evidence or answers of these scores have changed or are gone; `evidence run BENCHMARK "

@@ -12,11 +12,11 @@ from typing import Any
 
 import dagster as dg
 
-from evidence_assets import systems
+from evidence_assets import profiles, systems
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
 from evidence_assets.assets.seeds import RELATIONS, read_seeds
-from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Benchmark, benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Benchmark, all_benchmarks, benchmarks
 from evidence_assets.experiment.evidence.sources import missing_source_reason, read_sources
 from evidence_assets.experiment.methods import combine_models
 from evidence_assets.experiment.variants import Variant, variants
@@ -118,6 +118,8 @@ def enable_presets(presets: Collection[str]) -> None:
 def find_benchmark(name: str) -> Benchmark:
     """The declared benchmark with this name, if the current profile runs it."""
     if name not in benchmarks():
+        if name in all_benchmarks():
+            raise _other_profile_error(all_benchmarks()[name])
         raw = find_lake() / "raw"
         with_files = sorted(n for n, b in benchmarks().items() if all((raw / file).exists() for file in b.files))
         names = with_files or sorted(benchmarks())
@@ -126,6 +128,17 @@ def find_benchmark(name: str) -> Benchmark:
             "one of your own"
         )
     return benchmarks()[name]
+
+
+def _other_profile_error(benchmark: Benchmark) -> BadInput:
+    """The error for a benchmark that is declared, but not for the active profile."""
+    names = " or ".join(benchmark.profiles)
+    message = f"benchmark {benchmark.name!r} is declared for the profile {names}, not for {profiles.load().name}"
+    remedy = f"set EVIDENCE_PROFILE={benchmark.profiles[0]}"
+    if benchmark.reader != "own":
+        added = f"`evidence add benchmark NAME --reader {benchmark.reader} --questions FOLDER`"
+        remedy += f", or add its files under another name with {added}"
+    return BadInput(f"{message}: {remedy}")
 
 
 def select_assets(graph: Any, benchmark: Benchmark, selected: Sequence[Variant]) -> RunSelection:

@@ -262,7 +262,12 @@ def test_passages_of_the_dataset_become_the_corpus(folder: Folder) -> None:
     ("reader", "files", "message"),
     [
         ("obqq", {"a": ""}, "did you mean 'obqa'"),
-        ("quiz", {"a": ""}, "no dataset 'quiz'. There are: arc_c, arc_e"),
+        ("quiz", {"a": ""}, "no dataset 'quiz'. There are: arc_c, arc_e, .* webqsp"),
+        (
+            "simplequestions",
+            {"annotated_fb_data_test.txt": "www.freebase.com/m/1\twww.freebase.com/a/b\twww.freebase.com/m/2\twho?\n"},
+            "kgqa questions have short answers, which need a graph: add --graph .* documents need options",
+        ),
         ("obqa", {"a": ""}, "this file is missing; expected OpenBookQA, split test: Data/Additional/test_complete"),
         ("csqa", {"dev_rand_split.jsonl": json.dumps(AI2)}, "need documents or a graph: add --corpus with a folder"),
         ("obqa", {"Data/Main/dev.jsonl": json.dumps(AI2 | {"answerKey": "Z"})}, r"dev\.jsonl:1: answerKey"),

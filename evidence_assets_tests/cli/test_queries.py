@@ -135,6 +135,8 @@ def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path)
     assert json.loads(as_json) == [{"a": None, "b": None, "c": 1.5}]
     unknown = CliRunner().invoke(app, ["scoreboard", "chess", "--lake", str(tmp_path)]).output
     assert "no benchmark 'chess'; these have scores: quiz" in unknown
+    unscored = CliRunner().invoke(app, ["scoreboard", "sample_mcqa", "--lake", str(tmp_path)]).output
+    assert unscored == "sample_mcqa has no scores; `evidence run BENCHMARK` computes them.\n"
 
 
 # The queries of docs/reproduction.md for table 3.2 and figure 3.3, against plain loops over the stored rows

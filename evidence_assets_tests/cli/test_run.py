@@ -75,7 +75,7 @@ def test_failures_are_reported_and_their_downstream_assets_skipped(world: World)
     with (world.root / "small.yaml").open("a") as profile:
         profile.write(f"encoder: {{name: '{world.root}/no_such_model'}}\n")
     result = world.invoke("run", "sample_mcqa", "--variants", "cosine")
-    assert result.exit_code == 1 and "Scoreboard" in result.stdout
+    assert result.exit_code == 1 and "sample_mcqa has no scores" in result.stdout
     failed, skipped = (result.stdout.partition(f"\n{words}")[2] for words in ("These assets failed", "Skipped"))
     assert "corpus/sample/chunks [0]: " in failed and "no_such_model" in failed
     assert "evidence/mcqa/cosine [sample_mcqa|0]" in skipped and "questions/mcqa" not in skipped
@@ -189,6 +189,14 @@ def test_the_error_for_an_unknown_name_suggests_the_nearest(monkeypatch: pytest.
         {v.name for v in select_variants(benchmarks()[name], [])} for name in ("sample_mcqa", "sample_graph")
     )
     assert without_graph >= {"uscrake", "bm25"} and with_graph - without_graph >= {"ugat"}, "only with a graph"
+
+
+def test_the_error_for_a_benchmark_of_another_profile_names_the_profile() -> None:
+    message = "'obqa' is declared for the profile paper, not for embedded: set EVIDENCE_PROFILE=paper, .* --reader obqa"
+    with pytest.raises(BadInput, match=message):
+        find_benchmark("obqa")
+    with pytest.raises(BadInput, match="there is no benchmark 'obqx' in this profile"):
+        find_benchmark("obqx")
 
 
 def test_a_variant_runs_with_another_model_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
