@@ -21,7 +21,7 @@ EXAMPLE, READER = (
 FILES = dict(
     re.findall(r"^`(evidence_assets/\S+)`\n\n```(?:python|yaml)\n(.*?)^```", EXAMPLE + READER, re.DOTALL | re.MULTILINE)
 )
-INVENTED = "lucky|mine|quizbook"
+INVENTED = "lucky|mine|quizbook|quiznight"
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,20 @@ from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_questions
 Path("dev.jsonl").write_text('{"id": "1", "question": "Which?", "choices": ["x", "y"], "answer": 1}')
 assert [q.gold for q in read_questions(all_benchmarks()["quizbook"].reader, Path(), "dev")] == [("B",)]
+Path("rounds").mkdir()
+Path("rounds/dev.jsonl").write_text(READER_ROW)
+(question,) = read_questions("quiznight", Path(), "dev")
+assert (question.source_id, question.options, question.gold) == ("rivers-1", ("Rhine", "Tiber"), ("B",))
 for name in [name for name in dir(TestQuizbook) if name.startswith("test_")]:
     getattr(TestQuizbook(), name)(Path(name))
 """
     contract = re.findall(r"```python\n(.*?)^```", READER, re.DOTALL | re.MULTILINE)[-1]
+    quiz_round = " ".join(re.findall(r"`(\{\"round.*?\})`:", READER, re.DOTALL)[0].split())
+    checks = checks.replace("READER_ROW", repr(quiz_round))
     environment = {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}", "EVIDENCE_PRESETS": ""}
     output = run_python("-c", program + contract + checks, cwd=tmp_path, env=environment)
     assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in output
-    assert len(FILES) == 5
+    assert len(FILES) == 7
 
 
 def test_the_data_dictionary_is_current() -> None:

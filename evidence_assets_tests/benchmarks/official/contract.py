@@ -52,7 +52,7 @@ def corrupt_text(text: str) -> Iterator[str]:
     elif text.startswith(("{", "[")):
         yield from map(json.dumps, _corrupt_values(json.loads(text)))
     else:
-        delimiter = "\t" if "\t" in text else ","
+        delimiter = next((mark for mark in "\t;" if mark in text), ",")
         for place, row in enumerate(rows):
             fields = row.split(delimiter)
             for at in range(len(fields)):
@@ -79,6 +79,7 @@ class ReaderContract:
 
     NAMES: ClassVar[tuple[str, ...]]
     VALID_FILES: ClassVar[ValidFiles]
+    """Split, files with one question of it, and some fields of the question."""
     FAULTY_FILES: ClassVar[tuple[tuple[str, Files, str], ...]]
     """Split, faulty files, and the expected errors."""
     EMPTY_FILES: ClassVar[tuple[tuple[str, Files, str], ...]] = ()
@@ -100,7 +101,9 @@ class ReaderContract:
         name, info = self.NAMES[0], find_dataset(self.NAMES[0])
         for number, (split, files, expected) in enumerate(self.VALID_FILES):
             plain = write_files(tmp_path / f"{number}", files)
-            (question,) = read_questions(name, plain, split)
+            questions = list(read_questions(name, plain, split))
+            assert len(questions) == 1, "each of VALID_FILES has one question"
+            question = questions[0]
             assert {field: getattr(question, field) for field in expected} == expected
             assert (question.benchmark, question.split, question.task) == (name, split, info.task)
             windows = {at: "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n") for at, text in files.items()}
