@@ -1,5 +1,6 @@
 """Fixtures that several test modules share."""
 
+import contextvars
 import fcntl
 import hashlib
 import os
@@ -60,6 +61,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     waiting = {item.path for item in items if "made_world" in getattr(item, "fixturenames", ())}
     first = next((item.path for item in items if item.path in waiting & slow), None)
     items.sort(key=lambda item: (item.path != first, item.path in waiting - {first}, item.path not in slow))
+
+
+_running = set[pytest.Item]()
+"""The test that runs in a context of its own."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run each test, with its fixtures, in a copy of the context variables.
+
+    Dagster keeps the instance that was entered last in such a variable. A test that leaves one there would make all
+    later tests of the process fail with "undefined DagsterInstance weakref".
+    """
+    if item in _running:
+        return None
+    _running.add(item)
+    try:
+        contextvars.copy_context().run(item.ihook.pytest_runtest_protocol, item=item, nextitem=nextitem)
+    finally:
+        _running.remove(item)
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -210,8 +210,9 @@ def test_the_profile_decides_whether_language_models_are_called(
     assert ticker.tick() == {"answers"}, "the extractive reasoner is not a language model"
     (tmp_path / "own.yaml").write_text(f"extends: paper\nname: own\n{automation}\n")
     monkeypatch.setenv("EVIDENCE_PROFILE", str(tmp_path / "own.yaml"))
-    context = dg.build_sensor_context(ticker.instance, repository_def=ticker.definitions.get_repository_def())
-    result = follow_apart(context, lake=LakeResource(root=str(tmp_path)))
+    repository = ticker.definitions.get_repository_def()
+    with dg.build_sensor_context(ticker.instance, repository_def=repository) as context:
+        result = follow_apart(context, lake=LakeResource(root=str(tmp_path)))
     assert isinstance(result, dg.SensorResult)
     keys = [key.to_user_string() for request in result.run_requests or () for key in request.asset_selection or ()]
     assert ("answers" in keys) == bool(automation)

@@ -68,10 +68,10 @@ class Service:
     def tick(self) -> int:
         """Evaluate the sensor; returns the number of runs that it requests."""
         loaded = definitions()
-        context = dg.build_sensor_context(
+        with dg.build_sensor_context(
             self.instance, cursor=self.cursor, repository_def=loaded.get_repository_def(), resources=loaded.resources
-        )
-        result = follow_data(context)
+        ) as context:
+            result = follow_data(context)
         if isinstance(result, dg.SkipReason):
             return 0
         assert isinstance(result, dg.SensorResult)

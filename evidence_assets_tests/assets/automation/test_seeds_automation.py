@@ -94,13 +94,13 @@ def test_an_edit_requests_its_relation_and_then_all_downstream_assets_once(senso
 def scheduled(sensor_world: SensorWorld) -> list[Asset]:
     """What the schedule requests, in order; the runs are executed."""
     repository = load_definitions().get_repository_def()
-    context = dg.build_schedule_context(
+    with dg.build_schedule_context(
         instance=sensor_world.instance,
         repository_def=repository,
         resources={"lake": LakeResource()},
         scheduled_execution_time=datetime(2026, 11, 30, 3, tzinfo=UTC),
-    )
-    evaluation = repository.get_schedule_def(SCHEDULE).evaluate_tick(context)
+    ) as context:
+        evaluation = repository.get_schedule_def(SCHEDULE).evaluate_tick(context)
     requests = list(evaluation.run_requests or ())
     for request in requests:
         names = [key.to_user_string() for key in request.asset_selection or ()]
