@@ -24,7 +24,7 @@ from evidence_assets.models.protocols import (
     TokenVectors,
 )
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
-from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
+from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, RerankerSettings
 
 if TYPE_CHECKING:  # these import torch, which takes seconds and is not needed to read a lake
     from evidence_assets.models.masked import HFMaskedLM
@@ -180,11 +180,12 @@ def get_sequence_model(model_class: Any, settings: ModelSettings) -> Any:
 
 
 @lru_cache
-def get_reranker(settings: ModelSettings, token_encoder: EncoderSettings) -> Reranker:
+def get_reranker(settings: RerankerSettings, token_encoder: EncoderSettings) -> Reranker:
     """The reranker of these settings; ``maxsim`` compares token vectors of the encoder ``token_encoder``."""
     if settings.name == MAXSIM:
         return MaxSimReranker(get_encoder(token_encoder))
-    return CrossEncoderReranker(settings.name, revision=settings.revision, device=settings.device)
+    options = settings.model_dump(include={"revision", "device", "truncate"})
+    return CrossEncoderReranker(settings.name, **options)
 
 
 def load_generator(settings: GeneratorSettings) -> Generator:

@@ -75,10 +75,11 @@ class CrossEncoderReranker(PretrainedModel):
     """A sequence classifier with one output for query and text; the score is its raw output.
 
     Batches have pairs of equal token count without padding, at least eight of them, and run on one thread each, so that
-    scores do not depend on other pairs on a CPU. Pairs longer than the model's maximum are refused.
+    scores do not depend on other pairs on a CPU. Pairs longer than the model's maximum are refused, or their longer
+    text is cut if ``truncate`` is set.
     """
 
-    def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:
+    def __init__(self, name: str, *, revision: str | None = None, device: str = "auto", truncate: bool = False) -> None:
         import torch
         from transformers import AutoModelForSequenceClassification as AutoClassifier
 
@@ -90,7 +91,8 @@ class CrossEncoderReranker(PretrainedModel):
             )
         self._max_tokens = max_input_tokens(config, int(self.tokenizer.model_max_length))
         self.model_id = name
-        self.revision = f"{self.revision}-float32-{kernel_name(self.device)}"
+        self._truncation = {"truncation": "longest_first", "max_length": self._max_tokens} if truncate else {}
+        self.revision = f"{self.revision}-float32-{kernel_name(self.device)}{'-truncated' if truncate else ''}"
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         import torch
@@ -99,7 +101,8 @@ class CrossEncoderReranker(PretrainedModel):
         if not pairs:
             return scores
         queries, texts = map(list, zip(*pairs, strict=True))
-        encodings = self.tokenizer(queries, texts, truncation=False, padding=False, verbose=False)
+        options: dict[str, Any] = {"truncation": False} | self._truncation
+        encodings = self.tokenizer(queries, texts, padding=False, verbose=False, **options)
         lengths = [len(ids) for ids in encodings["input_ids"]]
         for text, length in zip(texts, lengths, strict=True):
             if length > self._max_tokens:

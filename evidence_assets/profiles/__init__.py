@@ -46,6 +46,14 @@ class ModelSettings(StrictModel):
     note: str = Field("", description="Licence or retirement, for `evidence reproduce --plan`.")
 
 
+class RerankerSettings(ModelSettings):
+    """A cross-encoder, or `maxsim`."""
+
+    truncate: bool = Field(
+        False, description="Cut the longer text of a pair that the model cannot read, as sentence-transformers does."
+    )
+
+
 class ServerSettings(StrictModel):
     """How to call a model on a server."""
 
@@ -169,7 +177,7 @@ class Profile(StrictModel):
     generators: dict[ModelName, GeneratorSettings] = Field(min_length=1)
     encoders: dict[ModelName, EncoderSettings] = Field(min_length=1)
     token_encoder: EncoderSettings
-    rerankers: dict[ModelName, ModelSettings] = Field(min_length=1)
+    rerankers: dict[ModelName, RerankerSettings] = Field(min_length=1)
     masked_models: dict[ModelName, ModelSettings] = Field(min_length=1)
     reader: ModelSettings | None = Field(None, description="Question-answering model of variants with `reader: true`.")
     chunking: Chunking
@@ -212,7 +220,7 @@ class Profile(StrictModel):
         return next(iter(self.encoders.values()))
 
     @property
-    def reranker(self) -> ModelSettings:
+    def reranker(self) -> RerankerSettings:
         return next(iter(self.rerankers.values()))
 
     @property

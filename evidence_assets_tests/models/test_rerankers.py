@@ -10,6 +10,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.models.registry import get_reranker
 from evidence_assets.models.rerankers import (
     CrossEncoderReranker,
     LabelledPair,
@@ -17,6 +18,7 @@ from evidence_assets.models.rerankers import (
     TuningSettings,
     tune_reranker,
 )
+from evidence_assets.profiles import EncoderSettings, RerankerSettings
 from evidence_assets_tests.models.tiny import make_encoder
 
 QUERY = "Which medicine treats type 2 diabetes?"
@@ -26,6 +28,7 @@ TEXTS = [
     "Diabetes of type 2 is a disease, and metformin its first medicine!",
     "fever pain the of",
 ]
+TOKEN_ENCODER = EncoderSettings(name=EMBEDDED_ENCODER, device="cpu")
 PAIRS = [(query, text) for query in (QUERY, "driving nails", "pain") for text in TEXTS]
 
 
@@ -93,6 +96,14 @@ class TestCrossEncoder(RerankerContract):
     def test_longer_pair_is_refused_not_truncated(self, reranker: Reranker) -> None:
         with pytest.raises(BadInput, match=r"longer than the 128 that .* reads. Split the text"):
             reranker.score([("pain", "pain " * 140)])
+
+    def test_the_longer_text_of_a_pair_is_cut_if_a_profile_wants_it(self, reranker: Reranker) -> None:
+        """As the library of Sentence-BERT does; pairs that fit have the same score."""
+        cutting = get_reranker(RerankerSettings(name=reranker.model_id, device="cpu", truncate=True), TOKEN_ENCODER)
+        assert np.array_equal(cutting.score(PAIRS), reranker.score(PAIRS))
+        expected, *longer = cutting.score([("fever", f"pain {'fever ' * n}the end") for n in (140, 141, 300)])
+        assert longer == [expected, expected] and expected != cutting.score([("fever", "pain")])[0]
+        assert cutting.revision != reranker.revision, "in the cache under a name of its own"
 
 
 def test_a_model_with_several_outputs_is_no_reranker(tmp_path: Path) -> None:
