@@ -81,6 +81,8 @@ class KnowledgeBase(RawInput):
     """Node types that can be an answer; by default all types, or those that STaRK defines for its layout."""
     symmetric: tuple[str, ...] = ()
     """Edge types without a direction."""
+    edge_names: Literal["short", "with_end_types"] = "short"
+    """Names of MAG's edge types: ``writes``, or STaRK's ``author___writes___paper``."""
     forms: Literal["", "sample"] = ""
     """Question templates for profiles without a language model; only the sample has some."""
 
@@ -104,7 +106,8 @@ class KnowledgeBase(RawInput):
     def read_edges(self, folder: Path) -> pl.DataFrame:
         """Read the edges from the base's files."""
         if self.layout != "own":
-            return read_stark_edges(folder, self.layout.removeprefix("stark_"))
+            with_end_types = self.edge_names == "with_end_types"
+            return read_stark_edges(folder, self.layout.removeprefix("stark_"), with_end_types=with_end_types)
         return read_knowledge_base(folder, frozenset(self.answer_types)).edges
 
 

@@ -71,9 +71,22 @@ def test_every_printed_part_of_a_declared_benchmark_is_declared() -> None:
     assert {(f.benchmark, f.part) for f in figures() if f.part} <= known_names
 
 
+def test_the_head_of_a_split_is_that_of_its_index_file(lake: Lake) -> None:
+    """The authors of 4StepFocus take the first tenth of STaRK's `test`, whose numbers are in random order."""
+    rows = "".join(f"{number},Which is {number}?,[{number}]\n" for number in range(400))
+    index = "".join(f"{number}\n" for number in range(399, 99, -1))
+    files = {"stark_qa.csv": f"id,query,answer_ids\n{rows}", "split/test.index": index}
+    write_files(lake.root / "raw" / "stark" / "prime", files)
+    head = all_benchmarks()["stark_prime_synth.first280"]
+    numbers = [question.source_id for question in read_benchmark_questions(lake, head)]
+    assert numbers == [str(number) for number in range(399, 119, -1)]
+
+
 def test_the_official_size_of_a_part_is_known() -> None:
     sizes = {name: benchmark.official_size for name, benchmark in all_benchmarks().items()}
     assert (sizes["tabmcq"], sizes["tabmcq.first150"], sizes["stark_prime_synth.test-0.1"]) == (9092, 150, 280)
+    heads = [sizes[f"stark_{name}"] for name in ("prime_synth.first280", "mag_synth.first266", "amazon_synth.first163")]
+    assert heads == [int(count / 10) for count in (2801, 2665, 1638)] and sizes["stark_prime_human"] == 109
     assert sizes["sample_mcqa"] is None
 
 

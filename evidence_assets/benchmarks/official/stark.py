@@ -32,6 +32,13 @@ MAG_TYPES = {
     "edge_type_dict": ("affiliated_with", "cites", "has_topic", "writes"),
 }
 """Names of MAG's types by code; its files do not contain them."""
+MAG_TYPE_PATTERNS = {
+    "affiliated_with": "author___affiliated_with___institution",
+    "cites": "paper___cites___paper",
+    "has_topic": "paper___has_topic___field_of_study",
+    "writes": "author___writes___paper",
+}
+"""STaRK's own names of MAG's edge types, which have the types of both ends."""
 NODES_PER_BATCH = 20_000
 CONVERT_COMMAND = "python -m tools.convert stark FOLDER"
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
@@ -66,10 +73,15 @@ def _node_rows(path: Path, types: NDArray[np.int64], names: Sequence[str]) -> It
         yield str(node), _node_name(info, node, node_type), _node_aliases(info.values), node_type, document
 
 
-def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
-    """Read the distinct edges of a knowledge base, without the descriptions of its nodes."""
+def read_stark_edges(folder: Path, base: str, *, with_end_types: bool = False) -> pl.DataFrame:
+    """Read the distinct edges of a knowledge base, without the descriptions of its nodes.
+
+    ``with_end_types``: Whether MAG's edge types have the names of ``MAG_TYPE_PATTERNS``.
+    """
     n_nodes = len(_read_types(folder, base, "node")[0])
     kinds, names = _read_types(folder, base, "edge")
+    if with_end_types:
+        names = tuple(MAG_TYPE_PATTERNS.get(name, name) for name in names)
     ends = _load_edges(folder / "edge_index.pt", n_nodes, len(kinds))
     # One number per edge sorts several times faster than a row of three.
     n_kinds = max(len(names), 1)
@@ -188,15 +200,20 @@ def _format_item(value: Any) -> str:
 
 
 def read_questions(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    """Read a CSV of queries and answer node ids; a separate file lists the ids of a split."""
+    """Read a CSV of queries and answer node ids; a separate file lists the ids of a split in the split's order."""
     file, *index = info.find_files(folder, split)
-    ids = _read_split_ids(index[0]) if index else None
+    lines_by_id = _read_split_ids(index[0]) if index else None
+    questions: dict[str, LocatedQuestion] = {}
     for row in headed_rows(file, ("id", "query", "answer_ids")):
         source_id = str(row.number("id"))
-        if ids is None or ids.pop(source_id, None) is not None:
+        if lines_by_id is None:
             yield info.question(row, split, source_id, row.text("query"), gold=_read_answers(row))
-    for missing_id, line in (ids or {}).items():
-        raise BadInput(f"question {missing_id} is not in {file.name}; remove the line", file=index[0], line=line)
+        elif source_id in lines_by_id:
+            questions[source_id] = info.question(row, split, source_id, row.text("query"), gold=_read_answers(row))
+    for source_id, line in (lines_by_id or {}).items():
+        if source_id not in questions:
+            raise BadInput(f"question {source_id} is not in {file.name}; remove the line", file=index[0], line=line)
+        yield questions[source_id]
 
 
 def _read_split_ids(file: Path) -> dict[str, int]:

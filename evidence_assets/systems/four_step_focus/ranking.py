@@ -48,6 +48,8 @@ class FocusSettings:
         types that its edge type connects (ours: "green" for "greenish").
     ``denials``: Whether the language model can deny triplets ("but not in the liver"; ours).
     ``edge_types``: Whether an edge must have its triplet's type.
+    ``directed``: Whether an edge must have its triplet's direction, as the paper's neighbours have; STaRK's own graphs
+        hold every edge in both.
     ``exclude_mentioned``: Exclude a node that the question mentions (by a constant that matches only this node):
         "a medicine for what aspirin helps with" does not ask for aspirin.
     ``fallback``: Fall back to vector search, with a note, if a question cannot be read as triplets; otherwise such a
@@ -63,6 +65,7 @@ class FocusSettings:
     nearest_nodes: int = 0
     denials: bool = False
     edge_types: bool = True
+    directed: bool = True
     exclude_mentioned: bool = True
     fallback: bool = False
     search: Literal["vector", "multi_vector"] = "multi_vector"
@@ -260,7 +263,7 @@ class FourStepFocus:
                     link_term(triplet.head, edge_type, self._graph.arrays.heads),
                     edge_type if self._settings.edge_types else None,
                     link_term(triplet.tail, edge_type, self._graph.arrays.tails),
-                    symmetric=triplet.edge_type in self._symmetric,
+                    symmetric=triplet.edge_type in self._symmetric or not self._settings.directed,
                     is_denied=triplet.is_denied,
                 )
             )

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 import torch
 
+from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase
 from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
 from evidence_assets.graphs.merge import KnowledgeBaseTables
 from evidence_assets.lake.errors import BadInput
@@ -108,6 +109,13 @@ def test_mag_files_without_type_names(tmp_path: Path) -> None:
     assert base.nodes["name"].to_list() == ["Ada Byron", unnamed[0], *named, unnamed[1]]
     assert {("Ada Byron", "writes", "On engines"), ("On engines", "cites", unnamed[1])} <= set(triples_of(base))
     assert base.nodes["document"][4] == "title: On engines\nabstract: They weave.\ntype: paper"
+    published = KnowledgeBase(name="mag", folder="mag", layout="stark_mag", edge_names="with_end_types")
+    assert set(published.read_edges(tmp_path)["relation"]) == {
+        "author___affiliated_with___institution",
+        "author___writes___paper",
+        "paper___cites___paper",
+        "paper___has_topic___field_of_study",
+    }
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")

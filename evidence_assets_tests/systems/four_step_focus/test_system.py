@@ -298,6 +298,15 @@ def test_the_described_run_ignores_edge_types_compares_one_vector_and_grades_twe
     assert len(rank_nodes(system, "Which drug?")[0].nodes) == len(model.requests) == 20
 
 
+@pytest.mark.parametrize(("name", "supported"), [("described", set()), ("undirected", {"n1", "n2"})])
+def test_edges_have_the_printed_direction_or_none(name: str, supported: set[str]) -> None:
+    """Gout treats nothing, but an edge connects it with two drugs."""
+    (variant,) = (each for each in variants_of("four_step_focus") if each.name == f"fourstepfocus_{name}")
+    reader = make_reader([("gout", "treats", "?d")], d="drug")
+    ranker = make_ranker(reader, FourStepFocusMethod(variant).settings)
+    assert set(rank_nodes(ranker, "Which?")[0].supported) == supported
+
+
 def test_unusable_replies_fail_or_fall_back_to_vector_search() -> None:
     reader = PromptedTriplets(LanguageModel(ScriptedGenerator("Aspirin would be my choice.")), SCHEMA)
     failed = rank_nodes(make_ranker(reader), "What helps with gout?")[0]
