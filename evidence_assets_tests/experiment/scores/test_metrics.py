@@ -1,6 +1,7 @@
 """Each metric against an independent implementation: ir_measures, scikit-learn, scipy, or counted by hand."""
 
 import random
+from typing import cast
 
 import ir_measures
 import numpy as np
@@ -11,7 +12,8 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from evidence_assets.experiment.scores import metrics
-from evidence_assets.experiment.scores.scoring import class_metrics
+from evidence_assets.experiment.scores.scoring import class_metrics, is_correct
+from evidence_assets.experiment.stored_rows import QuestionRow
 
 
 @given(st.lists(st.booleans(), max_size=25), st.integers(0, 3), st.sampled_from([1, 5, 10, 20]))
@@ -94,3 +96,12 @@ def test_confidence_metrics_equal_hand_counts() -> None:
     assert scores["accuracy_surest_50"].value == 1 and scores["accuracy_surest_75"].value == pytest.approx(2 / 3)
     assert scores["risk_area"].value == pytest.approx((0 + 0 + 1 / 3 + 1 / 2) / 4)
     assert metrics.confidence_metrics([], []) == {}
+
+
+@pytest.mark.parametrize(("answer", "status", "is_right"), [(None, "insufficient", True), ("Bern", "answered", False)])
+def test_a_question_without_a_right_answer_is_right_if_none_is_given(
+    answer: str | None, status: str, is_right: bool
+) -> None:
+    question = cast(QuestionRow, {"task": "kgqa", "gold": [], "gold_aliases": []})
+    assert is_correct(question, answer, status) == is_right
+    assert not is_correct(question | {"gold": ["Bern"]}, None, "insufficient")
