@@ -97,13 +97,18 @@ class TestCrossEncoder(RerankerContract):
         with pytest.raises(BadInput, match=r"longer than the 128 that .* reads. Split the text"):
             reranker.score([("pain", "pain " * 140)])
 
-    def test_the_longer_text_of_a_pair_is_cut_if_a_profile_wants_it(self, reranker: Reranker) -> None:
-        """As the library of Sentence-BERT does; pairs that fit have the same score."""
-        cutting = get_reranker(RerankerSettings(name=reranker.model_id, device="cpu", truncate=True), TOKEN_ENCODER)
-        assert np.array_equal(cutting.score(PAIRS), reranker.score(PAIRS))
-        expected, *longer = cutting.score([("fever", f"pain {'fever ' * n}the end") for n in (140, 141, 300)])
-        assert longer == [expected, expected] and expected != cutting.score([("fever", "pain")])[0]
-        assert cutting.revision != reranker.revision, "in the cache under a name of its own"
+
+def test_the_longer_text_of_a_pair_is_cut_if_a_profile_wants_it(tmp_path: Path) -> None:
+    """As the library of Sentence-BERT does; pairs that fit have the same score."""
+    name = str(make_cross_encoder(tmp_path / "cross"))
+    refusing, cutting = (
+        get_reranker(RerankerSettings(name=name, device="cpu", truncate=truncate), TOKEN_ENCODER)
+        for truncate in (False, True)
+    )
+    assert np.array_equal(cutting.score(PAIRS), refusing.score(PAIRS))
+    expected, *longer = cutting.score([("fever", f"pain {'fever ' * n}the end") for n in (140, 141, 300)])
+    assert longer == [expected, expected] and expected != cutting.score([("fever", "pain")])[0]
+    assert cutting.revision != refusing.revision, "in the cache under a name of its own"
 
 
 def test_a_model_with_several_outputs_is_no_reranker(tmp_path: Path) -> None:
