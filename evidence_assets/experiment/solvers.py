@@ -62,7 +62,9 @@ def prompts_version(settings: GeneratorSettings, *tasks: PromptVersion, prompts:
     """
     if settings.backend == "extractive":
         return ""
-    model = settings.backend, settings.name, settings.revision, settings.constrain
+    model = [settings.backend, settings.name, settings.revision, settings.constrain]
+    if settings.thinking_tokens:
+        model.append(f"thinking {settings.thinking_tokens}")
     return content_id(model, [task.version_with(prompts) for task in tasks])[:12]
 
 

@@ -193,7 +193,7 @@ def load_generator(settings: GeneratorSettings) -> Generator:
     if settings.backend == "openai":
         from evidence_assets.models.served_models import OpenAIGenerator
 
-        options = settings.model_dump(include=SERVER_OPTIONS | {"constrain"}, exclude_none=True)
+        options = settings.model_dump(include=SERVER_OPTIONS | {"constrain", "thinking_tokens"}, exclude_none=True)
         return OpenAIGenerator(settings.name, **options)
     if settings.backend == "transformers":
         from evidence_assets.models.local_generators import TransformersGenerator

@@ -14,6 +14,9 @@ from typing import Any, ClassVar
 from evidence_assets.models.openai_client import Refusal, ServedModel
 from evidence_assets.models.protocols import ANSWER_FIELD, REFUSED_PREFIX, Completion, Request, object_schema
 
+_END_OF_THOUGHTS = "</think>"
+"""Precedes the reply of a model that thinks, on a server that does not separate the two."""
+
 
 @dataclass(eq=False, kw_only=True)
 class OpenAIGenerator(ServedModel):
@@ -22,13 +25,16 @@ class OpenAIGenerator(ServedModel):
     constrain: str = "json_schema"
     """How to constrain replies: ``json_schema`` uses ``response_format``; ``structured_outputs`` uses vLLM's field of
     that name, which allows bare labels and JSON without whitespace; ``none`` does not constrain them."""
+    thinking_tokens: int = 0
+    """Added to each limit, for a model that thinks before it replies."""
 
     path: ClassVar[str] = "/chat/completions"
     reply_kind: ClassVar[str] = "completion"
 
     @property
     def parameters(self) -> dict[str, object]:
-        return {"temperature": 0, "seed": 0, "constrain": self.constrain}
+        thinking = {"thinking_tokens": self.thinking_tokens} if self.thinking_tokens else {}
+        return {"temperature": 0, "seed": 0, "constrain": self.constrain, **thinking}
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         """Yield (number of the request, completion) as they arrive, so that each can be stored at once.
@@ -51,7 +57,7 @@ class OpenAIGenerator(ServedModel):
         body: dict[str, Any] = {
             "model": self.model_id,
             "messages": request.messages,
-            "max_tokens": request.max_reply_tokens,
+            "max_tokens": request.max_reply_tokens + self.thinking_tokens,
             "temperature": request.temperature,
             "seed": 0,
         }
@@ -75,6 +81,7 @@ def _parse_reply(reply: Any) -> Completion:
     refusal = choice["message"].get("refusal")
     if not isinstance(text, str):
         raise TypeError("the content is not text")
+    text = text.rpartition(_END_OF_THOUGHTS)[2].lstrip() if _END_OF_THOUGHTS in text else text
     finish_reason = str(choice.get("finish_reason") or "unknown")
     if refusal and not text:
         finish_reason = f"{REFUSED_PREFIX} by the model: {' '.join(str(refusal).split())[:300]}"

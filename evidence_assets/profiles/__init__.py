@@ -80,6 +80,9 @@ class GeneratorSettings(ServerSettings):
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
         "json_schema", description="How to constrain replies; for openai by response_format or by vLLM's field."
     )
+    thinking_tokens: int = Field(
+        0, ge=0, description="For openai: tokens added to the limit of each reply, for a model that thinks first."
+    )
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
     note: str = Field("", description="Licence or retirement, for `evidence reproduce --plan`.")
 

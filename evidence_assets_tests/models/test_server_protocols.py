@@ -17,10 +17,12 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from evidence_assets.experiment.solvers import prompts_version
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models import openai_client
 from evidence_assets.models.diagnosis import diagnose
 from evidence_assets.models.protocols import Request
+from evidence_assets.models.registry import load_generator
 from evidence_assets.models.served_encoder import ServedEncoder
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.profiles import GeneratorSettings, load
@@ -221,6 +223,18 @@ def test_a_refused_request_is_sent_as_the_server_wants_it(
     assert set(last) == fields | {limit} and last[limit] == 40
     assert (last["messages"] == JOINED) == is_joined
     assert len(server.bodies) == n_refused + 2, "what the server refuses is remembered"
+
+
+@pytest.mark.parametrize("reply", ["<think>A? No.</think>\n\nB", "A? No.\n</think>B", "B"])
+def test_a_model_that_thinks_has_tokens_for_it_and_its_thoughts_are_no_reply(reply: str, serve: Serve) -> None:
+    settings = GeneratorSettings(backend="openai", name="model-1", thinking_tokens=2000)
+    with serve(ProtocolServer(refuse_as_gpt_5, reply=reply)) as server:
+        client = load_generator(settings.model_copy(update={"base_url": server.url}))
+        (completion,) = complete(client, [CHOOSE])
+        plain = server.client()
+    assert completion.text == "B" and server.bodies[-1]["max_completion_tokens"] == 2040
+    assert client.parameters != plain.parameters and "thinking_tokens" not in plain.parameters
+    assert prompts_version(settings) != prompts_version(settings.model_copy(update={"thinking_tokens": 0}))
 
 
 def test_requests_in_flight_are_changed_once(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
