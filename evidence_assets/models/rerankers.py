@@ -91,7 +91,8 @@ class CrossEncoderReranker(PretrainedModel):
             )
         self._max_tokens = max_input_tokens(config, int(self.tokenizer.model_max_length))
         self.model_id = name
-        self._truncation = {"truncation": "longest_first", "max_length": self._max_tokens} if truncate else {}
+        limit = {"truncation": "longest_first", "max_length": self._max_tokens} if truncate else {"truncation": False}
+        self._tokenizer_options: dict[str, Any] = {"padding": False, "verbose": False, **limit}
         self.revision = f"{self.revision}-float32-{kernel_name(self.device)}{'-truncated' if truncate else ''}"
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
@@ -101,8 +102,7 @@ class CrossEncoderReranker(PretrainedModel):
         if not pairs:
             return scores
         queries, texts = map(list, zip(*pairs, strict=True))
-        options: dict[str, Any] = {"truncation": False} | self._truncation
-        encodings = self.tokenizer(queries, texts, padding=False, verbose=False, **options)
+        encodings = self.tokenizer(queries, texts, **self._tokenizer_options)
         lengths = [len(ids) for ids in encodings["input_ids"]]
         for text, length in zip(texts, lengths, strict=True):
             if length > self._max_tokens:
