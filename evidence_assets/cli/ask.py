@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -25,6 +26,7 @@ from evidence_assets.explorer.answer_view import AnswerView, view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets.profiles.model_source import MODEL_VARIABLE, is_model_source
 from evidence_assets.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
@@ -37,7 +39,17 @@ GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
 """Default variant by task family: with a corpus or a table, and with only a graph."""
 
 SystemOption = Annotated[str, typer.Option(help="Name in `evidence variants`, such as bm25, or bm25@MODEL.")]
-ModelOption = Annotated[str, typer.Option(help="Language model of the profile that answers; by default the first.")]
+ModelOption = Annotated[
+    str, typer.Option(help="Language model: one of the profile, an address, a GGUF file, or a name at OPENAI_BASE_URL.")
+]
+
+
+class SystemChoice(NamedTuple):
+    """What a user chose to answer with: the names of a variant and a model, empty for the defaults."""
+
+    variant: str
+    model: str
+    asks_why: bool
 
 
 @commands.command()
@@ -51,6 +63,7 @@ def ask(  # noqa: PLR0913 - one parameter per option
     table: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet file of a table to answer from.")] = None,
     system: SystemOption = "",
     model: ModelOption = "",
+    why: Annotated[bool, typer.Option("--why", help="Let a language model explain each option; takes longer.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Also print unused evidence and cells of a table.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and question.")] = False,
     lake: LakeOption = None,
@@ -60,7 +73,7 @@ def ask(  # noqa: PLR0913 - one parameter per option
     Prints the answer with its evidence and what would change it, or that no answer was found with confidence.
     """
     with report_errors():
-        variant_name, model_name = split_system(system, model)
+        choice = SystemChoice(*split_system(system, model), why)
         question_table = _read_table(table) if table else None
         opened_lake, source = _open_source(lake, corpus, graph, question_table)
         questions, options = _split_texts(texts or [])
@@ -68,7 +81,7 @@ def ask(  # noqa: PLR0913 - one parameter per option
             if number and not as_json:
                 out.print()
             start = time.monotonic()
-            view = _answer(opened_lake, text, options, source, question_table, variant_name, model_name)
+            view = _answer(opened_lake, text, options, source, question_table, choice)
             _print_answer(view, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
 
 
@@ -202,15 +215,22 @@ def split_system(system: str, model: str) -> tuple[str, str]:
 
 
 def find_model(name: str) -> str:
-    """The profile's name of a language model that is given by this name or by its own; raises BadInput if none is."""
+    """The profile's name of a language model that is given by this name or by its own; raises BadInput if none is.
+
+    The address of a server or a model file becomes the profile's only language model.
+    """
     profile = profiles.load()
     for profile_name, settings in profile.generators.items():
         if name in (profile_name, settings.name):
             return profile_name
+    if is_model_source(name):
+        os.environ[MODEL_VARIABLE] = name
+        return profiles.load().model_names("generator")[0]
     models = (n if n == settings.name else f"{n} ({settings.name})" for n, settings in profile.generators.items())
     raise BadInput(
         f"profile {profile.name} has no language model {name!r}; it has {', '.join(models)}. "
-        "EVIDENCE_PROFILE selects a profile, and `generators` in your own adds models"
+        "EVIDENCE_PROFILE selects a profile, and `generators` in your own adds models. The address of a server is a "
+        "model, too: http://127.0.0.1:8081/v1; or set OPENAI_BASE_URL to it"
     )
 
 
@@ -243,19 +263,14 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
 
 
 def _answer(
-    lake: Lake,
-    text: str,
-    options: Sequence[str],
-    source: QuestionSource,
-    table: Table | None,
-    variant_name: str,
-    model: str,
+    lake: Lake, text: str, options: Sequence[str], source: QuestionSource, table: Table | None, choice: SystemChoice
 ) -> AnswerView:
     from evidence_assets.experiment import ad_hoc_questions, solvers
     from evidence_assets.experiment.stages import build_stages
 
     question = ad_hoc_questions.build_question(text, options, source, table)
-    selected = select_variants(FAMILY_OF_TASK[question.task], source, variant_name, model)
+    selected = select_variants(FAMILY_OF_TASK[question.task], source, choice.variant, choice.model)
+    selected = [variant.model_copy(update={"asks_why": choice.asks_why}) for variant in selected]
     if source.corpus and not table:
         ad_hoc_questions.check_corpus(lake, source.corpus)
     ad_hoc_questions.store_question(lake, question, table)

@@ -25,10 +25,11 @@ from evidence_assets.experiment.stage import PreviousOutput, StageContext, Stage
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import PromptVersion
-from evidence_assets.reasoning.prompted_solver import PromptStyle
+from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import SHORT_ANSWER
+from evidence_assets.reasoning.short_choices import SHORT_STYLE
 from evidence_assets.reasoning.tasks import Solver
 
 
@@ -54,7 +55,10 @@ class Answering:
     @cached_property
     def style(self) -> PromptStyle:
         """Prompt style of the language model."""
-        return STYLES[self.method.published_style if self.variant.prompt_style == "published" else ""]
+        if self.variant.prompt_style == "published":
+            return STYLES[self.method.published_style]
+        explains = self.variant.profile.explain_options or self.variant.asks_why
+        return DEFAULT_STYLE if explains else SHORT_STYLE
 
     @cached_property
     def is_prompted(self) -> bool:

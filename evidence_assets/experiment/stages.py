@@ -86,7 +86,7 @@ def answer_counterfactuals(plan: VariantPlan, context: StageContext) -> StageOut
     chains = _read_chains(plan, context)
     predictions = context.read_input("predictions")
     answering = plan.answering
-    if answering.has_options:
+    if answering.writes_chains:
         cited_ids = ids_cited_by_chains(predictions, chains, {q for q, each in questions.items() if each.negated})
     else:
         cited_ids = ids_used_by_answers(context.read_input("predictions", "lineage_edges"), evidence)

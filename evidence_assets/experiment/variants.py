@@ -81,6 +81,8 @@ class Variant(StrictModel):
     """Models to combine it with, by kind; overrides its presets. See ``methods.combine_models``."""
     active_models: dict[ModelKind, str] = Field(default_factory=dict)
     """Models of a combination, by kind, where they differ from the profile's first; not a YAML field."""
+    asks_why: bool = False
+    """Whether a user asked for explanations of all options, whatever the profile says; not a YAML field."""
     group: str = ""
     """Group of its assets in the UI; by default the system's name."""
     only_ad_hoc: bool = False

@@ -36,7 +36,7 @@ class CompletionCache:
         if row is None and self._shared is not None and (path := fetch_path(self._shared / f"{key}.json")).exists():
             row = (path.read_text(encoding="utf-8"),)
             self._insert(key, row[0])
-        return None if row is None else Completion(**json.loads(row[0]))
+        return None if row is None else _decode(row[0])
 
     def put(self, key: str, completion: Completion) -> None:
         value = json.dumps(asdict(completion), sort_keys=True)
@@ -48,3 +48,8 @@ class CompletionCache:
     def _insert(self, key: str, value: str) -> None:
         with self._lock, self._db:
             self._db.execute("INSERT OR REPLACE INTO completions VALUES (?, ?)", (key, value))
+
+
+def _decode(value: str) -> Completion:
+    fields = json.loads(value)
+    return Completion(**fields | {"choice_log_probs": tuple(fields.get("choice_log_probs", ()))})

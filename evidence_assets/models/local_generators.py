@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.inference import PretrainedModel
+from evidence_assets.models.inference import PretrainedModel, is_gguf
 from evidence_assets.models.protocols import REFUSED_PREFIX, Completion, Request
 
 
 class TransformersGenerator(PretrainedModel):
     """Answers one request at a time, so that a completion never depends on other requests.
 
-    ``model_id``: A model folder (revision: its content hash) or a Hugging Face name.
+    ``model_id``: A model folder or GGUF file (revision: its content hash), or a Hugging Face name.
     ``constrained``: Constrain replies to the choices of a request.
     """
 
@@ -23,8 +24,10 @@ class TransformersGenerator(PretrainedModel):
     ) -> None:
         from transformers import AutoModelForCausalLM
 
-        super().__init__(AutoModelForCausalLM, model_id, revision=revision, device=device, dtype="auto")
-        self.model_id = model_id
+        # transformers widens the 4 bits of a GGUF file: bfloat16 needs half the memory of float32 and writes faster.
+        dtype = "bfloat16" if is_gguf(model_id) else "auto"
+        super().__init__(AutoModelForCausalLM, model_id, revision=revision, device=device, dtype=dtype)
+        self.model_id = Path(model_id).name if is_gguf(model_id) else model_id
         self.parameters: dict[str, object] = {
             "temperature": 0,
             "dtype": str(self.network.dtype).removeprefix("torch."),
@@ -58,11 +61,31 @@ class TransformersGenerator(PretrainedModel):
             lengths = f"a prompt of {len(ids)} tokens and a reply of {request.max_reply_tokens}"
             reason = f"{REFUSED_PREFIX}: {lengths} exceed the {self._max_tokens} that {self.model_id} reads"
             return Completion("", len(ids), 0, 0.0, reason)
+        if request.rates_choices and (ratings := self._rate_choices(ids, request.choices)):
+            best = request.choices[ratings.index(max(ratings))]
+            return Completion(best, len(ids), 1, time.perf_counter() - start, "stop", ratings)
         reply = self._generate(ids, request)
         is_complete = bool(reply) and reply[-1] in self._ends
         text = self.tokenizer.decode(reply[:-1] if is_complete else reply, skip_special_tokens=True)
         seconds = time.perf_counter() - start
         return Completion(text, len(ids), len(reply), seconds, "stop" if is_complete else "length")
+
+    def _rate_choices(self, ids: list[int], choices: Sequence[str]) -> tuple[float, ...]:
+        """Log probability that the reply begins with each choice; empty if a choice is not a single token."""
+        import torch
+
+        tokens = [self._single_tokens(choice) for choice in choices]
+        if not all(tokens):
+            return ()
+        with torch.inference_mode():
+            logits = self.network(torch.tensor([ids], device=self.device)).logits[0, -1].float()
+        log_probs = self._refuse_nan(None, logits).log_softmax(-1)
+        return tuple(float(log_probs[alternatives].logsumexp(0)) for alternatives in tokens)
+
+    def _single_tokens(self, choice: str) -> list[int]:
+        """The tokens that a reply with this choice may begin with, with or without a space."""
+        encoded = (self.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (choice, f" {choice}"))
+        return list(dict.fromkeys(ids[0] for ids in encoded if len(ids) == 1))
 
     def _generate(self, ids: list[int], request: Request) -> list[int]:
         """Tokens of the reply."""

@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
@@ -22,6 +22,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsync
 
 from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.models.request_adaptations import NO_SYSTEM_ROLE, Adaptation, adapt, find_adaptations
+from evidence_assets.profiles.model_source import SERVED_MODEL
 
 _log = logging.getLogger(__name__)
 _adaptations: dict[tuple[str, str], list[Adaptation]] = defaultdict(list)
@@ -49,6 +50,7 @@ class Refusal:
 class ServedModel:
     """A client of one model, with up to ``concurrency`` requests in flight.
 
+    Without a name, it is the only model that the server lists.
     Its revision is the one that the server reports. Raises ModelUnavailable if the server lists models, but not this
     one; without a list, the first request does.
     """
@@ -87,14 +89,26 @@ class ServedModel:
         except APIStatusError as error:
             if error.status_code in (401, 403) and not self._key:
                 raise self._key_rejected(error) from None
-            return {}  # Anthropic's list wants other headers than its requests
+            entries = {}  # Anthropic's list wants other headers than its requests
         except _PARSE_ERRORS:
+            entries = {}
+        if self.model_id == SERVED_MODEL:
+            return self._take_only_model(entries)
+        if not entries:
             return {}
         for listed_name in _LISTED_NAMES:
             if entry := entries.get(listed_name.format(self.model_id)):
                 return entry
         names = ", ".join([*entries][:5]) or "no model"
         raise self._unavailable(f"does not serve {self.model_id!r}. It serves {names}. Choose one, or serve it")
+
+    def _take_only_model(self, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """The only entry, whose id becomes this model's name; raises ModelUnavailable if there is not exactly one."""
+        if len(entries) != 1:
+            names = ", ".join([*entries][:5]) or "no list of models"
+            raise self._unavailable(f"has {names}. Name the model to use, with --model or `name` in the profile")
+        [(self.model_id, entry)] = entries.items()
+        return entry
 
     def _reported_revision(self) -> str:
         """The revision in the list of models, else the name of the served weights; empty if neither is given."""

@@ -86,6 +86,8 @@ class Request:
     """JSON schema by the strict rules of the OpenAI API: no additional properties, all properties required."""
     temperature: float = 0.0
     """0 selects the most probable token; above 0, tokens are sampled with the same seed for every request."""
+    rates_choices: bool = False
+    """Also ask for the log probability of each choice. The choices are single letters; the reply is not constrained."""
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -117,6 +119,8 @@ class Completion:
     completion_tokens: int
     seconds: float
     finish_reason: str
+    choice_log_probs: tuple[float, ...] = ()
+    """Log probability of each choice of the request, in order; empty if the backend gives none."""
 
     @property
     def is_refused(self) -> bool:

@@ -6,7 +6,8 @@ A request that the server refuses fails one row only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -16,6 +17,24 @@ from evidence_assets.models.protocols import ANSWER_FIELD, REFUSED_PREFIX, Compl
 
 _END_OF_THOUGHTS = "</think>"
 """Precedes the reply of a model that thinks, on a server that does not separate the two."""
+TOP_TOKENS = 20
+"""Most probable tokens that a server is asked for at each position; the protocol allows no more."""
+
+
+@dataclass(frozen=True)
+class WrittenToken:
+    """A token of a reply, and the log probabilities of the most probable tokens at its position."""
+
+    text: str
+    log_probs: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class ServedReply:
+    """A completion and its tokens, if the server gives their log probabilities."""
+
+    completion: Completion
+    tokens: tuple[WrittenToken, ...] = ()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -46,12 +65,15 @@ class OpenAIGenerator(ServedModel):
             for number, reply, seconds in replies:
                 yield number, replace(self._build_completion(requests[number], reply), seconds=seconds)
 
-    def _build_completion(self, request: Request, reply: Completion | Refusal) -> Completion:
+    def _build_completion(self, request: Request, reply: ServedReply | Refusal) -> Completion:
         if isinstance(reply, Refusal):
             return Completion("", 0, 0, 0.0, f"{REFUSED_PREFIX} by the server {reply}")
+        completion = reply.completion
+        if request.rates_choices:
+            return rate_choices(completion, request.choices, reply.tokens)
         if request.choices and self.constrain == "json_schema":
-            return replace(reply, text=_unwrap_choice(reply.text))
-        return reply
+            return replace(completion, text=_unwrap_choice(completion.text))
+        return completion
 
     def _payload(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -61,6 +83,8 @@ class OpenAIGenerator(ServedModel):
             "temperature": request.temperature,
             "seed": 0,
         }
+        if request.rates_choices:
+            return body | {"max_tokens": request.max_tokens, "logprobs": True, "top_logprobs": TOP_TOKENS}
         schema = json.loads(request.json_schema) if request.json_schema else None
         if self.constrain == "structured_outputs" and request.choices:
             body["structured_outputs"] = {"choice": list(request.choices)}
@@ -74,7 +98,7 @@ class OpenAIGenerator(ServedModel):
         return body
 
 
-def _parse_reply(reply: Any) -> Completion:
+def _parse_reply(reply: Any) -> ServedReply:
     """The completion in a decoded reply; see ``ServedModel.send_each``."""
     choice = reply["choices"][0]
     text = choice["message"].get("content") or ""
@@ -87,7 +111,39 @@ def _parse_reply(reply: Any) -> Completion:
         finish_reason = f"{REFUSED_PREFIX} by the model: {' '.join(str(refusal).split())[:300]}"
     usage = reply.get("usage") or {}
     tokens_in, tokens_out = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
-    return Completion(text, tokens_in, tokens_out, 0.0, finish_reason)
+    return ServedReply(Completion(text, tokens_in, tokens_out, 0.0, finish_reason), _parse_tokens(choice))
+
+
+def _parse_tokens(choice: Any) -> tuple[WrittenToken, ...]:
+    """The tokens of a reply with their log probabilities; none if the server gives none."""
+    entries = (choice.get("logprobs") or {}).get("content") or ()
+    return tuple(
+        WrittenToken(entry["token"], {each["token"]: float(each["logprob"]) for each in entry["top_logprobs"]})
+        for entry in entries
+    )
+
+
+def rate_choices(completion: Completion, choices: Sequence[str], tokens: Sequence[WrittenToken]) -> Completion:
+    """The completion with the log probability of each choice, and the most probable one as its text.
+
+    The first token that is a choice decides, else the first token of the reply: a model may write ``(`` before ``B``.
+    A choice that is not among the most probable tokens gets the lowest of their log probabilities, which is an upper
+    bound of its own. Without log probabilities of a choice, the completion is unchanged.
+
+    >>> tokens = [WrittenToken("B", {"B": -0.1, " B": -3.0, "A": -2.5})]
+    >>> rate_choices(Completion("B.", 9, 2, 0.0, "length"), ["A", "B"], tokens).text
+    'B'
+    """
+    position = next((token for token in tokens if token.text.strip() in choices), tokens[0] if tokens else None)
+    if position is None or not any(text.strip() in choices for text in position.log_probs):
+        return completion
+    floor = min(position.log_probs.values())
+    ratings = []
+    for choice in choices:
+        found = [value for text, value in position.log_probs.items() if text.strip() == choice]
+        ratings.append(math.log(math.fsum(map(math.exp, found))) if found else floor)
+    best = choices[ratings.index(max(ratings))]
+    return replace(completion, text=best, finish_reason="stop", choice_log_probs=tuple(ratings))
 
 
 def _unwrap_choice(text: str) -> str:

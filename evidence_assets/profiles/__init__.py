@@ -2,7 +2,8 @@
 
 EVIDENCE_PROFILE selects a profile: the name of a packaged one, or the path of your own. A profile can extend another
 one and override its settings. It can have several models of a kind, of which the first is the default:
-``generators: {llama: …, qwen: …}``. ``generator: {…}`` is short for a single model.
+``generators: {llama: …, qwen: …}``. ``generator: {…}`` is short for a single model, and ``generator: ADDRESS`` or
+``generator: FILE.gguf`` for a local one. EVIDENCE_MODEL replaces the language models of the selected profile by one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import is_file, read_yaml_mapping
+from evidence_assets.profiles.model_source import MODEL_VARIABLE, generator_of
 from evidence_assets.text.spelling import did_you_mean
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
@@ -74,7 +76,7 @@ class GeneratorSettings(ServerSettings):
     """A language model for reasoning, and its backend."""
 
     backend: Literal["extractive", "openai", "transformers"]
-    name: str = Field("extractive", description="The backend's name of the model.")
+    name: str = Field("extractive", description="The backend's name of the model; for openai: empty for the only one.")
     revision: str | None = None
     base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: URL of the server.")
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
@@ -189,6 +191,11 @@ class Profile(StrictModel):
     harvesting: Harvesting
     ugat: GraphPaths
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
+    explain_options: bool = Field(
+        True,
+        description="Whether a language model explains each option before it chooses; false: one short call for each "
+        "question, for small models. Published prompts stay as printed.",
+    )
     automation: bool = Field(False, description="Whether sensors re-materialize assets that call a language model.")
     reextraction: str = Field(
         "0 3 * * 1",
@@ -274,6 +281,8 @@ def _read_settings(path: Path) -> dict[str, Any]:
             raise BadInput(f"both {singular} and {plural} are set. Remove one", file=path, field=singular)
         if singular in settings:
             model = settings.pop(singular)
+            if isinstance(model, str) and singular == "generator":
+                model = generator_of(model)
             base_models = base.get(plural, {})
             if isinstance(model, dict) and (len(base_models) == 1 or not {"name", "backend"} & model.keys()):
                 model = _merge(next(iter(base_models.values()), {}), model)  # the base has the keys that are not set
@@ -317,15 +326,23 @@ def _find_profile(name: str, folder: Path = Path()) -> Path:
 
 
 def load(name: str | None = None) -> Profile:
-    """Load a profile by name or path; default: EVIDENCE_PROFILE, or ``embedded`` if it is not set."""
-    return _load(name or os.environ.get(PROFILE_VARIABLE) or "embedded")
+    """Load a profile by name or path; default: EVIDENCE_PROFILE, or ``embedded`` if it is not set.
+
+    The default profile has the language model of EVIDENCE_MODEL, if that is set.
+    """
+    model = "" if name else os.environ.get(MODEL_VARIABLE, "")
+    return _load(name or os.environ.get(PROFILE_VARIABLE) or "embedded", model)
 
 
 @lru_cache
-def _load(name: str) -> Profile:
+def _load(name: str, model: str = "") -> Profile:
     path = _find_profile(name)
+    settings = _read_settings(path)
+    if model:
+        generator = generator_of(model)
+        settings |= {"generators": {_short_name(generator): generator}, "explain_options": False}
     try:
-        return Profile.model_validate(_read_settings(path))
+        return Profile.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))

@@ -35,8 +35,9 @@ Progress = Callable[[int, int], None]
 def completion_key(generator: Generator, request: Request) -> str:
     """Cache key of a completion: the model, its revision and parameters, and the request."""
     fields_ = asdict(request)
-    if not request.temperature:
-        del fields_["temperature"]  # keys from before this field existed stay valid
+    for name in ("temperature", "rates_choices"):
+        if not fields_[name]:
+            del fields_[name]  # keys from before this field existed stay valid
     return content_id(generator.model_id, generator.revision, generator.parameters, fields_)
 
 
@@ -144,7 +145,8 @@ class LanguageModel:
         self.usage.update(replies=1, cached_replies=is_cached, truncated_replies=is_truncated)
         self.usage.update(tokens_in=tokens_in, tokens_out=tokens_out)
         prompt_hash = content_id(request.system, request.user)
-        return ReplyCost(self.model_id, tokens_in, tokens_out, completion.finish_reason, prompt_hash)
+        log_probs = completion.choice_log_probs
+        return ReplyCost(self.model_id, tokens_in, tokens_out, completion.finish_reason, prompt_hash, log_probs)
 
     def _group_equal(self, requests: Mapping[int, Request]) -> Mapping[str, list[int]]:
         """Numbers of equal requests by their completion key."""

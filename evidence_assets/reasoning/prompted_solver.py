@@ -232,10 +232,17 @@ class PromptedSolver:
         return chains
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """One label per question."""
+        """One label per question, with weights if the model rates the choices."""
         assert self._style.choose is not None, "this style has no choice task"
         outcomes = self._style.choose.ask_with_cost(self._model, tasks)
-        return [replace(result, reply=reply) for result, reply in outcomes]
+        choices: list[Choice | Failure] = []
+        for task, (result, reply) in zip(tasks, outcomes, strict=True):
+            outcome = replace(result, reply=reply)
+            if isinstance(outcome, Choice) and reply and reply.choice_log_probs:
+                weights = dict(zip(task.question.labels, reply.choice_log_probs, strict=True))
+                outcome = replace(outcome, weights=weights)
+            choices.append(outcome)
+        return choices
 
 
 EXPLAIN_TASK = PromptedTask(

@@ -121,7 +121,7 @@ class ExplainOption:
 class ReplyCost:
     """Tokens of a language model's replies to one task, including repairs.
 
-    ``finish_reason`` and ``prompt_hash`` are those of the last reply.
+    ``finish_reason``, ``prompt_hash`` and ``choice_log_probs`` are those of the last reply.
     """
 
     model: str
@@ -129,11 +129,12 @@ class ReplyCost:
     tokens_out: int
     finish_reason: str
     prompt_hash: str = ""
+    choice_log_probs: tuple[float, ...] = ()
 
     def plus(self, other: ReplyCost) -> ReplyCost:
         """The sum of both costs."""
         tokens = self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
-        return ReplyCost(other.model, *tokens, other.finish_reason, other.prompt_hash)
+        return ReplyCost(other.model, *tokens, other.finish_reason, other.prompt_hash, other.choice_log_probs)
 
     @staticmethod
     def total(replies: Iterable[ReplyCost | None]) -> ReplyCost | None:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -138,6 +138,8 @@ class FaultyServer:
         self.in_flight = self.max_in_flight = 0
         self.model_entry = dict[str, str]()
         self.tei_info = dict[str, Any]()
+        self.log_probs = dict[str, float]()
+        """Log probabilities of the first token, for requests that ask for them."""
 
     async def _info(self, _: HttpRequest) -> Response:
         return JSONResponse(self.tei_info, 200 if self.tei_info else 404)
@@ -160,12 +162,13 @@ class FaultyServer:
             if "input" in body:
                 if behaviour in EMBEDDING_BEHAVIOURS:
                     return JSONResponse(embeddings_body(body["input"], behaviour))
-                return await self._misbehave(behaviour, "", body.keys())
-            return await self._misbehave(behaviour, body["messages"][-1]["content"], body.keys())
+                return await self._misbehave(behaviour, "", body)
+            return await self._misbehave(behaviour, body["messages"][-1]["content"], body)
         finally:
             self.in_flight -= 1
 
     async def _misbehave(self, behaviour: str, user: str, fields: Collection[str]) -> Any:
+        """The reply to a request with these fields, by the behaviour."""
         error = {"error": {"message": f"the {behaviour} you asked for", "type": "test"}}
         match behaviour:
             case "429" | "500" | "503" | "400" | "401" | "413":
@@ -175,6 +178,8 @@ class FaultyServer:
             case "no schema" if "response_format" in fields:  # as OpenAI says it
                 message = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
                 return JSONResponse({"error": {"message": message, "param": "response_format"}}, 400)
+            case "no log probabilities" if "logprobs" in fields:
+                return JSONResponse({"error": {"message": "logprobs are not supported", "param": "logprobs"}}, 400)
             case "no seed" if "seed" in fields:
                 return JSONResponse(
                     [{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.'}}], 400
@@ -194,14 +199,21 @@ class FaultyServer:
             case "slow":
                 await asyncio.sleep(1.0)
         text, finish = REPLIES.get(behaviour, (behaviour, "stop"))
-        if behaviour in ("", "slow", "no seed", "no schema"):
+        if behaviour in ("", "slow", "no seed", "no schema", "no log probabilities"):
             text = self.reply(user)
         body = chat_body(text, finish)
         if behaviour == "null":
             body["choices"][0]["message"]["content"] = None
+        if "logprobs" in fields and self.log_probs:
+            body["choices"][0]["logprobs"] = {"content": [_token_entry(text, self.log_probs)]}
         if behaviour == "declined":
             body["choices"][0]["message"] |= {"content": None, "refusal": "I must not say."}
         return JSONResponse(body)
+
+
+def _token_entry(text: str, log_probs: Mapping[str, float]) -> dict[str, Any]:
+    top = [{"token": token, "logprob": value, "bytes": None} for token, value in log_probs.items()]
+    return {"token": text, "logprob": log_probs.get(text, -9.0), "bytes": None, "top_logprobs": top}
 
 
 REPLIES = {

@@ -70,6 +70,13 @@ class GeneratorContract:
         (completion,) = complete(generator, CHOICES)
         assert completion.text in CHOICES[0].choices and completion.finish_reason == "stop"
 
+    def test_rated_choices_have_log_probabilities_and_the_best_is_the_reply(self, generator: Generator) -> None:
+        request = Request("", "Choose.", max_tokens=4, choices=("A", "B", "C"), rates_choices=True)
+        (completion,) = complete(generator, [request])
+        ratings = completion.choice_log_probs
+        assert len(ratings) == 3 and max(ratings) <= 0 and len(set(ratings)) > 1
+        assert completion.text == request.choices[ratings.index(max(ratings))]
+
     def test_too_long_a_prompt_is_refused_alone(self, generator: Generator) -> None:
         answer, refusal = complete(generator, [PLAIN[0], LONG])
         assert not answer.is_refused and refusal.is_refused and refusal.text == ""

@@ -4,6 +4,7 @@ What each fault of a real server on this machine ends in is the table of `test_f
 """
 
 import logging
+import math
 import time
 from collections import defaultdict
 from typing import Any
@@ -129,6 +130,36 @@ def test_choices_and_schemas_constrain_the_reply(server: FaultyServer) -> None:
     server.default_behaviour = '{"answer": 1}'
     (completion,) = complete(make_client(server), [choose])
     assert completion.text == server.default_behaviour, "what is no such object is left as it is"
+
+
+RATED = Request("", "Which?", max_tokens=4, choices=("A", "B", "C"), rates_choices=True)
+
+
+def test_choices_are_rated_by_log_probabilities(server: FaultyServer) -> None:
+    server.reply = lambda user: "The"
+    server.log_probs = {"The": -0.5, "B": -2.0, " B": -3.0, "A": -2.5, "x": -7.0}
+    (completion,) = complete(make_client(server), [RATED])
+    assert completion.text == "B" and completion.finish_reason == "stop", "although the reply begins with another word"
+    a, b, c = completion.choice_log_probs
+    assert (a, c) == (-2.5, -7.0), "C is not among the tokens: its bound"
+    assert math.isclose(math.exp(b), math.exp(-2.0) + math.exp(-3.0)), "with or without a space"
+    (body,) = server.bodies
+    assert "response_format" not in body and (body["logprobs"], body["top_logprobs"], body["max_tokens"]) == (
+        True,
+        20,
+        4,
+    )
+
+
+def test_a_server_without_log_probabilities_still_chooses(
+    server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_client, "_rejected_fields", defaultdict(set))
+    (silent,) = complete(make_client(server), [RATED])
+    server.default_behaviour = "no log probabilities"
+    (refusing,) = complete(make_client(server), [RATED])
+    assert [(each.text, each.choice_log_probs) for each in (silent, refusing)] == [("B", ())] * 2
+    assert "logprobs" not in server.bodies[-1]
 
 
 def test_closing_the_iterator_cancels_requests(server: FaultyServer) -> None:
