@@ -84,23 +84,27 @@ class ServedModel:
 
     def _find_entry(self) -> dict[str, Any]:
         """This model's entry in the list of models, empty without a list; raises ModelUnavailable if it is missing."""
-        try:
-            entries = {str(entry["id"]): dict(entry) for entry in asyncio.run(self._list_models())}
-        except APIStatusError as error:
-            if error.status_code in (401, 403) and not self._key:
-                raise self._key_rejected(error) from None
-            entries = {}  # Anthropic's list wants other headers than its requests
-        except _PARSE_ERRORS:
-            entries = {}
+        entries = self._read_list()
         if self.model_id == SERVED_MODEL:
-            return self._take_only_model(entries)
-        if not entries:
+            return self._take_only_model(entries or {})
+        if entries is None:
             return {}
         for listed_name in _LISTED_NAMES:
             if entry := entries.get(listed_name.format(self.model_id)):
                 return entry
         names = ", ".join([*entries][:5]) or "no model"
         raise self._unavailable(f"does not serve {self.model_id!r}. It serves {names}. Choose one, or serve it")
+
+    def _read_list(self) -> dict[str, dict[str, Any]] | None:
+        """Entries of the list of models by name; None without a list, or with one of another protocol."""
+        try:
+            return {str(entry["id"]): dict(entry) for entry in asyncio.run(self._list_models())}
+        except APIStatusError as error:
+            if error.status_code in (401, 403) and not self._key:
+                raise self._key_rejected(error) from None
+            return None  # Anthropic's list wants other headers than its requests
+        except _PARSE_ERRORS:
+            return None
 
     def _take_only_model(self, entries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """The only entry, whose id becomes this model's name; raises ModelUnavailable if there is not exactly one."""

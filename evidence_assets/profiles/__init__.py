@@ -337,12 +337,12 @@ def load(name: str | None = None) -> Profile:
 @lru_cache
 def _load(name: str, model: str = "") -> Profile:
     path = _find_profile(name)
-    settings = _read_settings(path)
+    values = _read_settings(path)
     if model:
         generator = generator_of(model)
-        settings |= {"generators": {_short_name(generator): generator}, "explain_options": False}
+        values |= {"generators": {_short_name(generator): generator}, "explain_options": False}
     try:
-        return Profile.model_validate(settings)
+        return Profile.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))

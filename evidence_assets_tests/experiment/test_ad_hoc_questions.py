@@ -334,6 +334,53 @@ def test_a_model_that_cannot_answer_is_reported(options: tuple[str, ...], messag
     assert result.exit_code == 1 and message in result.output
 
 
+@pytest.fixture
+def only_server(other_settings: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
+    """A server that no profile names; replies with a letter or, to requests for an explanation, with a step."""
+    server = FaultyServer()
+    step = '{"steps": [{"text": "They sleep long.", "evidence": [1], "quotes": ["sixteen hours"]}]}'
+    server.reply = lambda user: step if "JSON object" in user else "B"
+    server.log_probs = {"B": -0.1, "A": -2.4}
+    with running(server.app) as server.url:
+        other_settings.delenv("EVIDENCE_PROFILE", raising=False)
+        yield server
+
+
+def ask_about_cats(lake: Lake, *options: str) -> dict[str, Any]:
+    """The answer as JSON, with BM25 as it needs no vectors."""
+    question = ["ask", "How many hours do cats sleep?", "two", "sixteen", "--system", "bm25"]
+    result = CliRunner().invoke(app, [*question, "--lake", str(lake.root), "--json", *options])
+    assert result.exit_code == 0, result.output
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def test_a_server_answers_by_its_address_with_one_short_call(lake: Lake, only_server: FaultyServer) -> None:
+    answer = ask_about_cats(lake, "--model", only_server.url)
+    assert answer["answer"] == "B" and 0.89 < answer["confidence"] < 0.92, "exp(-0.1) / (exp(-0.1) + exp(-2.4))"
+    first, *again = only_server.bodies
+    assert first["model"] == "test-model" and first["max_tokens"] == 4 and "- " in first["messages"][-1]["content"]
+    assert len(again) == 1 and "<<< facts" not in again[0]["messages"][-1]["content"], "what would change the answer"
+
+
+def test_a_name_is_a_model_at_the_server_of_the_environment(
+    lake: Lake, only_server: FaultyServer, other_settings: pytest.MonkeyPatch
+) -> None:
+    other_settings.setenv("OPENAI_BASE_URL", only_server.url)
+    assert ask_about_cats(lake, "--model", "test-model")["answer"] == "B"
+    result = CliRunner().invoke(app, ["ask", "Which?", "a", "b", "--model", "other", "--lake", str(lake.root)])
+    assert result.exit_code == 1 and "does not serve 'other'. It serves test-model" in result.output
+
+
+def test_explanations_are_written_on_request(lake: Lake, only_server: FaultyServer) -> None:
+    answer = ask_about_cats(lake, "--model", only_server.url, "--why")
+    assert any("They sleep long." in body["messages"][-1]["content"] for body in only_server.bodies)
+    assert answer["answer"] == "B"
+    with connect(lake.root) as connection:
+        hypotheses = connection.execute("SELECT hypothesis FROM chains ORDER BY hypothesis").fetchall()
+    assert hypotheses == [("A",), ("B",)]
+
+
 def test_a_table_file_needs_no_lake_before_the_question(tmp_path: Path) -> None:
     (tmp_path / "cities.csv").write_text("City,People\nParis,2100\nRome,2800\n", encoding="utf-8")
     options = ["--table", str(tmp_path / "cities.csv"), "--lake", str(tmp_path / "lake")]

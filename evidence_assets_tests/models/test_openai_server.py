@@ -154,7 +154,7 @@ def test_choices_are_rated_by_log_probabilities(server: FaultyServer) -> None:
 def test_a_server_without_log_probabilities_still_chooses(
     server: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_client, "_rejected_fields", defaultdict(set))
+    monkeypatch.setattr(openai_client, "_adaptations", defaultdict(list))
     (silent,) = complete(make_client(server), [RATED])
     server.default_behaviour = "no log probabilities"
     (refusing,) = complete(make_client(server), [RATED])
