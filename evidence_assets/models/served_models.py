@@ -140,8 +140,8 @@ def rate_choices(completion: Completion, choices: Sequence[str], tokens: Sequenc
     floor = min(position.log_probs.values())
     ratings = []
     for choice in choices:
-        found = [value for text, value in position.log_probs.items() if text.strip() == choice]
-        ratings.append(math.log(math.fsum(map(math.exp, found))) if found else floor)
+        values = [value for text, value in position.log_probs.items() if text.strip() == choice]
+        ratings.append(math.log(math.fsum(map(math.exp, values))) if values else floor)
     best = choices[ratings.index(max(ratings))]
     return replace(completion, text=best, finish_reason="stop", choice_log_probs=tuple(ratings))
 
