@@ -193,9 +193,13 @@ class AnswerView(AnswerRows):
 
     @property
     def key_evidence(self) -> list[EvidenceView]:
-        """The evidence behind the answer: what the shown chains cite, or what a short answer was read from."""
+        """The evidence behind the answer: what the shown chains cite or, without chains, what the answerer used.
+
+        A text that several options share is listed once.
+        """
         if not self.chains:
-            return [item for item in self.items if item.is_used]
+            used = {item.content_key: item for item in reversed(self.items) if item.is_used}
+            return list(reversed(used.values()))
         numbers = {cite["number"] for chain in self.shown_chains for step in chain["steps"] for cite in step["cites"]}
         return [item for item in self.items if item.number in numbers]
 
