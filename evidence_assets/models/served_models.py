@@ -69,11 +69,15 @@ class OpenAIGenerator(ServedModel):
         if isinstance(reply, Refusal):
             return Completion("", 0, 0, 0.0, f"{REFUSED_PREFIX} by the server {reply}")
         completion = reply.completion
-        if request.rates_choices:
+        if self._rates_choices(request):
             return rate_choices(completion, request.choices, reply.tokens)
         if request.choices and self.constrain == "json_schema":
             return replace(completion, text=_unwrap_choice(completion.text))
         return completion
+
+    def _rates_choices(self, request: Request) -> bool:
+        """Whether to ask for log probabilities: a model that thinks writes its letter after its thoughts."""
+        return request.rates_choices and not self.thinking_tokens
 
     def _payload(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -83,7 +87,7 @@ class OpenAIGenerator(ServedModel):
             "temperature": request.temperature,
             "seed": 0,
         }
-        if request.rates_choices:
+        if self._rates_choices(request):
             return body | {"max_tokens": request.max_tokens, "logprobs": True, "top_logprobs": TOP_TOKENS}
         schema = json.loads(request.json_schema) if request.json_schema else None
         if self.constrain == "structured_outputs" and request.choices:
