@@ -15,7 +15,7 @@ import dagster as dg
 from evidence_assets import profiles, systems
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
-from evidence_assets.assets.seeds import RELATIONS, read_seeds
+from evidence_assets.assets.seeds import RELATIONS, SEED_FOLDER, read_seeds
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Benchmark, all_benchmarks, benchmarks
 from evidence_assets.experiment.evidence.sources import missing_source_reason, read_sources
 from evidence_assets.experiment.methods import combine_models
@@ -163,8 +163,11 @@ def select_upstream(graph: Any, benchmark: Benchmark, targets: Sequence[str]) ->
 
 
 def select_harvest_scores(graph: Any, targets: Sequence[str], collections: Collection[str]) -> RunSelection:
-    """These scores of harvests and all their upstream assets, for the relations of these collections."""
-    keys = _walk_upstream(graph, targets, lambda key, parent: True)
+    """These scores of harvests and all their upstream assets, for the relations of these collections.
+
+    ``raw/seeds`` is upstream of some only, but adds the partitions of all relations.
+    """
+    keys = _walk_upstream(graph, [*targets, "/".join(SEED_FOLDER.path)], lambda key, parent: True)
     return RunSelection(keys, collections=frozenset(collections))
 
 

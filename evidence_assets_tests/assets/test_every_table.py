@@ -84,7 +84,7 @@ def miniature(
             yield profile, table, world
 
 
-def published_harvesting(profile: str, folder: Path) -> list[str]:
+def published_harvesting(profile: str, folder: Path, n: int = 12, prompts: int = 2) -> list[str]:
     """Lines of a profile: the masked models and collections of another, and tiny random models."""
     tiny = {"writer": make_t5, "substitution": make_xlnet, "causal": make_gpt2, "likelihood": make_bart}
     folder.mkdir()
@@ -96,7 +96,7 @@ def published_harvesting(profile: str, folder: Path) -> list[str]:
     collections = ", ".join(published.harvesting.collections)
     return [
         f"masked_models: {{{models}}}",
-        f"harvesting: {{collections: [{collections}], truth: '', sample_relations: [], n: 12, prompts: 2, "
+        f"harvesting: {{collections: [{collections}], truth: '', sample_relations: [], n: {n}, prompts: {prompts}, "
         f"paraphraser: {published.harvesting.paraphraser}, {tiny_models}}}",
     ]
 

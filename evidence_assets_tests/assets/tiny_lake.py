@@ -168,9 +168,7 @@ def official_files(raw: Path) -> None:
             "graphs/disease_database/ddb_relas.json": json.dumps({"1": ["1", "2", "233"], "2": ["1", "3", "0"]}),
         },
     )
-    near = {"UsedFor": "conceptnet", "P47": "lama"}
-    seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
-    write_files(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
+    write_files(raw, seed_files({"UsedFor": "conceptnet", "P47": "lama"}))
     reference_rows = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
     references = [reference for reference in load_references().values() if reference.collection == "conceptnet"]
     write_files(raw, {path: reference_rows for reference in references for path in reference.paths})
@@ -288,6 +286,12 @@ def make_harvests(world: SmallWorld, harvests: Sequence[Variant]) -> None:
         names = [None] if partitions is None else partitions.get_partition_keys(dynamic_partitions_store=world.instance)
         for name in names:
             world.make(*("/".join(key.path) for key in keys), partition=name, run_checks=False)
+
+
+def seed_files(collections: Mapping[str, str]) -> dict[str, str]:
+    """Seed files of these relations, with their collections, in words that ``masked`` models know."""
+    seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
+    return {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in collections.items()}
 
 
 @cache

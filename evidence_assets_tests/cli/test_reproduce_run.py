@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 from evidence_assets import profiles
 from evidence_assets.cli import app
 from evidence_assets.experiment import solvers
+from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets.models import registry
@@ -17,11 +18,16 @@ from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE
 from evidence_assets.systems.kbloom import sample_model
 from evidence_assets.systems.kbloom import system as kbloom
+from evidence_assets.systems.kbloom.seeds import collection_folder, list_seed_files
 from evidence_assets_tests.assets.small_worlds import clear_profile_caches
 from evidence_assets_tests.assets.test_every_table import published_harvesting
-from evidence_assets_tests.assets.tiny_lake import masked, official_files, reply_by_rule
+from evidence_assets_tests.assets.tiny_lake import masked, official_files, reply_by_rule, seed_files
+from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.models.test_span_reader import make_reader
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
+
+UMLS_RELATIONS = sorted(path.stem for path in list_seed_files(collection_folder("umls")))
+"""The 15 relations that the thesis prints."""
 
 
 class OneByOne(ScriptedGenerator):
@@ -56,7 +62,7 @@ def server(tmp_path: Path, other_settings: pytest.MonkeyPatch) -> Iterator[Small
     models = ", ".join(f"{name}: {{backend: openai, name: '{each.name}'}}" for name, each in generators)
     lines = ["extends: embedded", "name: paper", "sample: small", f"generators: {{{models}}}"]
     lines += [f"reader: {{name: '{make_reader(root / 'reader', positions=514)}'}}"]
-    lines += published_harvesting("paper", root / "models")
+    lines += published_harvesting("paper", root / "models", n=4, prompts=1)
     (root / "profile.yaml").write_text("\n".join(lines) + "\n")
     paths = {"EVIDENCE_LAKE": "data_lake", "DAGSTER_HOME": "home", profiles.PROFILE_VARIABLE: "profile.yaml"}
     for name, path in paths.items():
@@ -68,7 +74,9 @@ def server(tmp_path: Path, other_settings: pytest.MonkeyPatch) -> Iterator[Small
     for module in (kbloom, registry, sample_model):
         other_settings.setattr(module, "get_masked_lm", lambda lake, settings: masked(settings.name))
     clear_profile_caches()
-    official_files(Lake.create(root / "data_lake", question_shards=1, corpus_shards=1).root / "raw")
+    raw = Lake.create(root / "data_lake", question_shards=1, corpus_shards=1).root / "raw"
+    official_files(raw)
+    write_files(raw, seed_files(dict.fromkeys(UMLS_RELATIONS, "umls")))
     yield mock
     clear_profile_caches()
 
@@ -92,9 +100,11 @@ def test_a_table_is_filled_with_one_command_and_continues_after_a_failure(server
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("table", ["thesis-3.5", "thesis-4.1", "thesis-7.7", "a2q-6", "kaping-background-5.5"])
+@pytest.mark.parametrize(
+    "table", ["thesis-3.5", "thesis-4.1", "thesis-5.7", "thesis-6.4", "thesis-7.7", "a2q-6", "kaping-background-5.5"]
+)
 def test_a_table_is_filled(table: str, server: SmallServer) -> None:
-    """Without 4StepFocus, whose triplets the rule-based model cannot write, and without harvests, which need seeds."""
+    """Without 4StepFocus, whose triplets the rule-based model cannot write."""
     result = run(table)
     assert result.exit_code == 0, result.output
     counts = re.search(r"(\d+) printed, (\d+) can be filled, (\d+) are filled", result.output)
@@ -102,3 +112,8 @@ def test_a_table_is_filled(table: str, server: SmallServer) -> None:
     assert counts and int(counts[3]) > 0 and int(counts[2]) - int(counts[3]) <= records, result.output
     if table == "thesis-3.5":
         assert "[1] erratum: SUPPORTS and NEI rows swapped" in result.output
+    if table == "thesis-6.4":
+        lake = Lake(find_lake())
+        harvested_files = lake.files("prompts", "knowledge/kbloom_medical/harvest")
+        assert sorted(path.stem for path in harvested_files) == UMLS_RELATIONS
+        assert not lake.files("chunks", "corpus/wikipedia/chunks"), "the table needs no text"

@@ -21,6 +21,7 @@ from evidence_assets.cli.run_selection import (
     join_selections,
     list_partitions,
     select_assets,
+    select_harvest_scores,
     select_variants,
     split_independent,
 )
@@ -119,6 +120,8 @@ def test_relations_of_other_collections_are_not_harvested(lake: Lake, monkeypatc
         instance.add_dynamic_partitions("relations", [*collections, "faulty"])
         selections = {None: RunSelection(), "umls": RunSelection(collections=frozenset({"umls"}))}
         names = {name: list_partitions(graph, harvest, instance, each) for name, each in selections.items()}
+    selection = select_harvest_scores(graph, ["/".join(harvest.path)], {"umls"})
+    assert selection.has_asset(dg.AssetKey(["raw", "seeds"])), "it adds the partitions of a new lake"
     assert names == {None: ["near", "far", "next", "faulty"], "umls": ["near", "next", "faulty"]}
 
 
