@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import time
 import warnings
 from importlib import import_module
 from typing import Any
@@ -18,6 +19,8 @@ import typer.core
 # Hide Dagster's beta warnings.
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
+STARTED = time.monotonic()
+"""When this process began to load the command line."""
 GC_THRESHOLD = 100_000
 """New objects after which a process collects garbage; by default that takes a fifth of its start."""
 COMMANDS = {

@@ -18,6 +18,7 @@ from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, declarations_of, user_folders
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
+from evidence_assets.cli import STARTED
 from evidence_assets.cli.console import LakeOption, err, out, print_if_json, report_errors, strip_controls
 from evidence_assets.experiment.methods import used_model_kinds
 from evidence_assets.experiment.variants import Variant, variants
@@ -80,7 +81,7 @@ def ask(  # noqa: PLR0913 - one parameter per option
         for number, text in enumerate(questions):
             if number and not as_json:
                 out.print()
-            start = time.monotonic()
+            start = time.monotonic() if number else STARTED  # the first answer waits for imports and the corpus
             view = _answer(opened_lake, text, options, source, question_table, choice)
             _print_answer(view, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
 

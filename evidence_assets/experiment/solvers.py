@@ -45,7 +45,8 @@ def open_language_model(context: StageContext, settings: GeneratorSettings) -> L
     """Open a language model for a stage, with the lake's completion cache, progress and token counts."""
     generator = load_cached_generator(settings)
     cache = CompletionCache(context.lake.cache)
-    model = LanguageModel(generator, cache, context.progress("requests"), context.prompt_settings)
+    model = LanguageModel(generator, cache, prompts=context.prompt_settings)
+    model.on_progress = context.progress("requests", model.describe_speed)
     context.language_models.append(model)
     return model
 

@@ -162,9 +162,9 @@ class StageContext:
         row["input_hash"] = content_id(task, key)
         self.encoder_rows.append(row)
 
-    def progress(self, label: str) -> Callable[[int, int | None], None]:
-        """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds."""
-        return report_progress(label, self.inform)
+    def progress(self, label: str, detail: Callable[[], str] | None = None) -> Callable[[int, int | None], None]:
+        """Build a callback ``(completed, total)`` that logs rate, remaining time and detail every ten seconds."""
+        return report_progress(label, self.inform, detail)
 
 
 @dataclass(frozen=True)
@@ -204,10 +204,12 @@ class Stage:
         return self.compute(self.prepare(context))
 
 
-def report_progress(label: str, inform: LogFunction) -> Callable[[int, int | None], None]:
+def report_progress(
+    label: str, inform: LogFunction, detail: Callable[[], str] | None = None
+) -> Callable[[int, int | None], None]:
     """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds.
 
-    Without a total, it logs the number and rate.
+    Without a total, it logs the number and rate. ``detail`` is a text to append.
     """
     start = last_report = time.monotonic()
 
@@ -221,6 +223,8 @@ def report_progress(label: str, inform: LogFunction) -> Callable[[int, int | Non
         of_total, left = (
             ("", "") if total is None else (f" of {total:,}", f", {(total - completed) / rate:,.0f} s left")
         )
-        inform(f"{label}: {completed:,}{of_total}, {rate:,.1f} per second{left}")
+        pace = f"{rate:,.1f} per second" if rate >= 1 else f"{1 / rate:,.1f} s each"
+        more = f"; {detail()}" if detail else ""
+        inform(f"{label}: {completed:,}{of_total}, {pace}{left}{more}")
 
     return report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -66,7 +67,7 @@ class LanguageModel:
     """A generator with a completion cache and one repair attempt per unusable reply.
 
     ``cache``: Stores usable completions between runs.
-    ``on_progress``: Called with (answered requests, all requests), also of repairs.
+    ``on_progress``: Called after each reply with (answered requests, all requests), also of repairs.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class LanguageModel:
         self.prompts = prompts
         self._generator = generator
         self._cache = cache
-        self._on_progress = on_progress
+        self.on_progress = on_progress
         self.model_id = f"{generator.model_id}@{generator.revision}"
         self.row = {
             "model_id": self.model_id,
@@ -93,6 +94,15 @@ class LanguageModel:
         """Hash of everything that determines a reply, except the request."""
         self.usage = Counter[str]()
         """Its :data:`USAGE_COUNTS`."""
+        self._sent_tokens = Counter[str]()
+        self._seconds = 0.0
+
+    def describe_speed(self) -> str:
+        """Tokens that the model reads and writes in a second, without those of cached replies."""
+        if not self._seconds:
+            return "all replies are from the cache"
+        speeds = {name: count / self._seconds for name, count in self._sent_tokens.items()}
+        return f"{speeds['read']:,.0f} prompt tokens and {speeds['written']:,.1f} written tokens per second"
 
     def ask(
         self, requests: Sequence[Request], parse: Callable[[int, str], T], *, accepts_truncated: bool = False
@@ -133,8 +143,8 @@ class LanguageModel:
                 is_usable = is_usable and not isinstance(result, Failure | _Refusal)
             if self._cache is not None and is_usable and not is_cached:
                 self._cache.put(key, completion)
-            if self._on_progress is not None:
-                self._on_progress(len(replies), len(requests))
+            if self.on_progress is not None:
+                self.on_progress(len(replies), len(requests))
         return replies
 
     def _count_reply(self, request: Request, completion: Completion, is_cached: bool) -> ReplyCost:
@@ -164,7 +174,11 @@ class LanguageModel:
                 uncached.append(key)
             else:
                 yield key, completion, True
+        start = time.monotonic()
+        earlier_seconds = self._seconds
         for position, completion in self._generator.generate_each([requests[key] for key in uncached]):
+            self._seconds = earlier_seconds + time.monotonic() - start
+            self._sent_tokens.update(read=completion.prompt_tokens, written=completion.completion_tokens)
             yield uncached[position], completion, False
 
     def _fail(self, first: _Refusal, last: _Refusal) -> Failure:

@@ -89,6 +89,15 @@ def test_order_cache_and_duplicates() -> None:
     )
 
 
+def test_the_speed_is_that_of_replies_that_are_not_cached() -> None:
+    cache = CompletionStore()
+    first, second = (LanguageModel(ScriptedGenerator("A"), cache) for _ in range(2))
+    for model in (first, second):
+        PromptedSolver(model).choose([CHOOSE])
+    assert re.fullmatch(r"[\d,]+ prompt tokens and [\d,.]+ written tokens per second", first.describe_speed())
+    assert second.describe_speed() == "all replies are from the cache"
+
+
 def test_the_key_follows_model_settings_and_request() -> None:
     base, other = ScriptedGenerator("A"), ScriptedGenerator("A")
     other.parameters = {"dtype": "bfloat16"}
