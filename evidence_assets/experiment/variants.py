@@ -104,9 +104,10 @@ class Variant(StrictModel):
 
     @property
     def prompt_settings(self) -> Prompts:
-        """Prompt texts of the profile, else packaged; and the temperature."""
-        folder = profiles.load().prompts
-        return Prompts((Path(folder),) if folder else (), self.temperature)
+        """Prompt texts of the profile, else packaged; with the temperature and, for our own, the profile's limit."""
+        profile = profiles.load()
+        limit = 0 if self.prompt_style == "published" else profile.explanation_tokens
+        return Prompts((Path(profile.prompts),) if profile.prompts else (), self.temperature, limit)
 
     @property
     def profile(self) -> profiles.Profile:

@@ -30,6 +30,8 @@ MODEL_KINDS: dict[ModelKind, str] = {kind: f"{kind}s" for kind in get_args(Model
 ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 """A profile's name for a model, used in asset keys, groups and tags."""
 _PROFILES_FOLDER = Path(__file__).parent
+SHORT_WORK = {"explain_options": False, "explanation_tokens": 160}
+"""Settings for a small model: it explains options on request only, and briefly."""
 
 
 class StrictModel(BaseModel):
@@ -196,6 +198,9 @@ class Profile(StrictModel):
         description="Whether a language model explains each option before it chooses; false: one short call for each "
         "question, for small models. Published prompts stay as printed.",
     )
+    explanation_tokens: int = Field(
+        0, ge=0, description="Token limit of an option's explanation; 0 for the 1,024 of our prompts."
+    )
     automation: bool = Field(False, description="Whether sensors re-materialize assets that call a language model.")
     reextraction: str = Field(
         "0 3 * * 1",
@@ -340,7 +345,7 @@ def _load(name: str, model: str = "") -> Profile:
     values = _read_settings(path)
     if model:
         generator = generator_of(model)
-        values |= {"generators": {_short_name(generator): generator}, "explain_options": False}
+        values |= {"generators": {_short_name(generator): generator}, **SHORT_WORK}
     try:
         return Profile.model_validate(values)
     except ValidationError as error:

@@ -197,7 +197,9 @@ def _parse_completion(
     try:
         return parse(_checked_text(completion, accepts_truncated=accepts_truncated))
     except UnusableReply as error:
-        return _Refusal(str(error), completion.text)
+        is_cut = accepts_truncated and completion.finish_reason == REACHED_LIMIT
+        reason = f"{_TRUNCATION_REASONS[REACHED_LIMIT]}: {error}" if is_cut else str(error)
+        return _Refusal(reason, completion.text)
 
 
 def repair_request(request: Request, reason: str, reply: str, prompts: Prompts = PACKAGED) -> Request:
@@ -270,7 +272,7 @@ class PromptedTask(Generic[Task, T]):
         templates = (*self.templates, REPAIR)
         packaged = content_id(self.name, [t.hash for t in templates])
         custom = [prompts.customize(t).hash for t in templates] if prompts.folders else []
-        changes = [part for part in (custom, prompts.temperature) if part]
+        changes = [part for part in (custom, prompts.temperature, prompts.explanation_tokens) if part]
         return content_id(packaged, *changes) if changes else packaged
 
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:

@@ -32,7 +32,7 @@ from evidence_assets.reasoning.tasks import (
 )
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence, fenced_question, negation_field
 
-VERSION = "8"
+VERSION = "9"
 """Raise it whenever equal replies may be parsed differently."""
 MAX_STEPS = 40
 EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")
@@ -59,7 +59,7 @@ def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request
     kind = "label of the claim" if task.question.is_claim else "proposed answer"
     evidence = [fence(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
     return prompts.customize(EXPLAIN).request(
-        EXPLAIN_TOKENS,
+        prompts.explanation_tokens or EXPLAIN_TOKENS,
         (),
         EXPLAIN_SCHEMA,
         question=fenced_question(task.question),
@@ -126,7 +126,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     """
     if is_table_task(task):
         return table_prompts.parse_steps(reply, task)
-    steps = parse_json_object(reply).get("steps")
+    steps = _parse_complete_steps(reply).get("steps")
     if not isinstance(steps, list):
         raise UnusableReply("it is no JSON object with a list of steps")
     if len(steps) > MAX_STEPS:
@@ -136,7 +136,15 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     script = _script(" ".join(step.text for step in parsed))
     if expected and script and expected != script:
         raise UnusableReply(f"it is written in {script.title()} script, the question in {expected.title()}")
-    return parsed
+    return tuple(dict.fromkeys(parsed))  # a small model may repeat itself until it is cut off
+
+
+def _parse_complete_steps(reply: str) -> dict[str, Any]:
+    """The JSON object of a reply; of one that is cut off, the steps before the cut."""
+    value = parse_json_object(reply)
+    if "steps" in value or '"steps"' not in reply:
+        return value
+    return parse_json_object(reply[: reply.rfind("}") + 1] + "]}")  # the first object is a step
 
 
 def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
@@ -250,6 +258,7 @@ EXPLAIN_TASK = PromptedTask(
     (EXPLAIN, table_prompts.EXPLAIN),
     explain_request,
     lambda reply, task: Chain(task.hypothesis, parse_steps(reply, task)),
+    accepts_truncated=True,
 )
 CHOOSE_TASK = PromptedTask(
     "choose",

@@ -53,7 +53,7 @@ def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
 def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the explanation of one label or option."""
     return prompts.customize(EXPLAIN).request(
-        EXPLAIN_TOKENS,
+        prompts.explanation_tokens or EXPLAIN_TOKENS,
         question=fenced_question(task.question),
         table=fenced_table(_task_evidence(task)),
         option="" if task.question.is_claim else fence(f"option {task.hypothesis}", task.option),
@@ -112,7 +112,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
         steps.append(ChainStep(text, tuple(map(evidence_ids.__getitem__, cited)), tuple(_QUOTE.findall(text))))
     if not steps:
         raise UnusableReply("the reply holds no explanation")
-    return tuple(steps)
+    return tuple(dict.fromkeys(steps))
 
 
 def _evidence_ids(task: ExplainOption) -> dict[str, str]:

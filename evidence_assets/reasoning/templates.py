@@ -114,10 +114,12 @@ def _read_parts(role: str, message: str) -> Iterator[TemplatePart]:
 
 @dataclass(frozen=True)
 class Prompts:
-    """The user's prompts, which override packaged ones, and their temperature; the first folder with a prompt wins."""
+    """The user's prompts, which override packaged ones, and limits; the first folder with a prompt wins."""
 
     folders: tuple[Path, ...] = ()
     temperature: float = 0.0
+    explanation_tokens: int = 0
+    """Token limit of an option's explanation in our own prompts; 0 for that of the prompt."""
 
     def customize(self, template: Template) -> Template:
         """The user's version of a prompt, else the packaged one, with this temperature."""

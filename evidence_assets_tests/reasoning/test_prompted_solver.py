@@ -12,6 +12,7 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, completion_key, repair_request
 from evidence_assets.reasoning.prompted_solver import PromptedSolver, choose_request, explain_request
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.templates import Prompts
 from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
 
@@ -59,6 +60,21 @@ def test_the_model_selects_the_label_and_verified_citations_decide_support(
     reply: str, chains: tuple[Chain, ...], choice: Choice
 ) -> None:
     assert scripted_solver(reply).choose([dataclasses.replace(CHOOSE, chains=chains)]) == [choice]
+
+
+def test_an_explanation_that_is_cut_off_or_repeats_itself_keeps_its_steps() -> None:
+    whole = steps(("It treats pain.", [1], ["may treat pain"]), ("It treats pain.", [1], ["may treat pain"]))
+    cut = whole.removesuffix("]}") + ', {"text": "It tre'
+    generator = ScriptedGenerator(cut, finish_reason="length")
+    (chain,) = PromptedSolver(LanguageModel(generator)).explain([EXPLAIN])
+    assert isinstance(chain, Chain) and len(generator.requests) == 1
+    assert chain.steps == (ChainStep("It treats pain.", ("e1",), ("may treat pain",)),)
+    assert [(each.kind, each.part) for each in chain.omissions] == [("cut", "end")]
+
+
+def test_the_profile_limits_explanations() -> None:
+    assert explain_request(EXPLAIN).max_tokens == 1024
+    assert explain_request(EXPLAIN, Prompts(explanation_tokens=160)).max_tokens == 160
 
 
 def test_repair_shows_the_reason_and_the_reply() -> None:
