@@ -15,6 +15,7 @@ from evidence_assets.reasoning.model_calls import PromptedTask
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, AnswerTask, PromptStyle, build_choice
 from evidence_assets.reasoning.reply_parsing import ANSWER_LINE, INSUFFICIENT_EVIDENCE, parse_answer, parse_answers
 from evidence_assets.reasoning.table_prompts import STANCES, fenced_table, stance_fields
+from evidence_assets.reasoning.tables.alignment import cite_named_cells
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -135,6 +136,11 @@ def case_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     )
 
 
+def parse_case(reply: str, task: ExplainOption) -> Chain:
+    """The lines of an explanation; the print asks for no citations, so each cites the cells that it names."""
+    return Chain(task.hypothesis, tuple(cite_named_cells(line, task.evidence) for line in _lines(reply)))
+
+
 def verdict_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request exactly one label from the collapsed table and the explanations."""
     fields = _verdict_fields(task)
@@ -253,13 +259,7 @@ STYLES: dict[str, PromptStyle] = {
         _ChooseTask("published_choice", (CHOICE, PASSAGES), choice_request, _parse_choice),
     ),
     "cases": PromptStyle(
-        _ExplainTask(
-            "published_case",
-            (CASE,),
-            case_request,
-            lambda reply, task: Chain(task.hypothesis, tuple(map(ChainStep, _lines(reply)))),
-            accepts_truncated=True,
-        ),
+        _ExplainTask("published_case", (CASE,), case_request, parse_case, accepts_truncated=True),
         _ChooseTask("published_verdict", (CLAIM_VERDICT, VERDICT), verdict_request, parse_verdict),
     ),
     "passages": PromptStyle(
