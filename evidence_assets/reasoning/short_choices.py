@@ -19,8 +19,8 @@ from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, EvidenceItem
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence, fenced_question, negation_field
 
 LETTER = Template.load(__package__, "choose_letter", "evidence question options negated letters")
-LETTER_TOKENS = 4
-"""A letter, perhaps in brackets; a reply ends here if the server gives no log probabilities."""
+LETTER_TOKENS = 8
+"""A letter in brackets or after "The answer is"; a model may add a reason, which is not read."""
 
 
 def option_letters(question: Question) -> Sequence[str]:
@@ -65,5 +65,5 @@ def parse_letter(reply: str, task: ChooseAnswer) -> Choice:
     return build_choice(task, question.labels[letters.index(letter)])
 
 
-SHORT_CHOICE = PromptedTask("choose_letter", (LETTER,), letter_request, parse_letter)
+SHORT_CHOICE = PromptedTask("choose_letter", (LETTER,), letter_request, parse_letter, accepts_truncated=True)
 SHORT_STYLE = PromptStyle(None, SHORT_CHOICE)

@@ -359,7 +359,7 @@ def test_a_server_answers_by_its_address_with_one_short_call(lake: Lake, only_se
     answer = ask_about_cats(lake, "--model", only_server.url)
     assert answer["answer"] == "B" and 0.89 < answer["confidence"] < 0.92, "exp(-0.1) / (exp(-0.1) + exp(-2.4))"
     first, *again = only_server.bodies
-    assert first["model"] == "test-model" and first["max_tokens"] == 4 and "- " in first["messages"][-1]["content"]
+    assert first["model"] == "test-model" and first["max_tokens"] == 8 and "- " in first["messages"][-1]["content"]
     assert len(again) == 1 and "<<< facts" not in again[0]["messages"][-1]["content"], "what would change the answer"
 
 

@@ -138,7 +138,7 @@ def read(task: str, question: str, text: str, reading: str = "") -> str:
     except UnusableReply:
         return "unusable"
     match task:
-        case "choose" | "published_choice" | "published_question" | "published_verdict":
+        case "choose" | "choose_letter" | "published_choice" | "published_question" | "published_verdict":
             return result.answer or result.status
         case "published_verdict_several":
             return " ".join(result.supported) or result.answer
@@ -149,9 +149,10 @@ def read(task: str, question: str, text: str, reading: str = "") -> str:
             return choice.answer + (_citations(chain) if " cites " in reading else "")
         case "explain":
             return " | ".join(" ".join(step.cited) or "-" for step in result.steps) or "none"
-        case "published_chain" | "published_case":
-            is_kept = _words(text) == _words("\n".join(step.text for step in result.steps))
-            return (_citations(result).strip() or "kept") if is_kept else "shortened"
+        case "published_chain":
+            return (_citations(result).strip() or "kept") if _is_kept(text, result) else "shortened"
+        case "published_case":
+            return "kept" if _is_kept(text, result) else "shortened"
         case "grade":
             return str(result)
         case "judge":
@@ -168,6 +169,10 @@ def read(task: str, question: str, text: str, reading: str = "") -> str:
         case _:
             triplets = (f"{t.head.text} {t.edge_type} {t.tail.text}" for t in result.triplets)
             return f"{result.target.text} of {'; '.join(triplets)}"
+
+
+def _is_kept(text: str, chain: Chain) -> bool:
+    return _words(text) == _words("\n".join(step.text for step in chain.steps))
 
 
 def _citations(chain: Chain) -> str:

@@ -67,6 +67,11 @@ EXAMPLES = {
         ("A", "The answer is (B).", "INSUFFICIENT"),
         ("C", "A or B", "I cannot say."),
     ),
+    "choose_letter": Example(
+        ChooseAnswer(ANIMALS, (), {"A": EVIDENCE}),
+        ("A", "The answer is (B).", "B) because"),
+        ("C", "A or B", "I cannot say."),
+    ),
     "explain/claim": Example(
         ExplainOption(CLAIM, "REFUTES", CELLS),
         ('1. [r1c1] "2" is little.\n2. So it is false.',),

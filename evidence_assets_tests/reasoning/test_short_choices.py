@@ -36,7 +36,7 @@ def test_the_request_shows_each_fact_once_and_asks_for_a_letter() -> None:
     request = letter_request(TASK)
     assert request.user.count("- Aspirin may treat pain.") == 1
     assert "A) aspirin\nB) gold" in request.user and request.user.endswith("nothing else: A, B")
-    assert (request.choices, request.rates_choices, request.max_tokens) == (("A", "B"), True, 4)
+    assert (request.choices, request.rates_choices, request.max_tokens) == (("A", "B"), True, 8)
 
 
 def test_without_evidence_the_request_has_no_facts() -> None:

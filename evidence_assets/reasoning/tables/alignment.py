@@ -16,7 +16,7 @@ from evidence_assets.reasoning.tables.views import build_view
 from evidence_assets.reasoning.tasks import ChainStep, EvidenceItem
 
 SHORT = 2
-"""Texts of at most so many characters, such as ``3``, stand in many sentences by chance."""
+"""Texts of at most so many characters, such as ``3``, occur in many sentences by chance."""
 
 
 def cite_named_cells(sentence: str, evidence: Sequence[EvidenceItem]) -> ChainStep:
