@@ -199,6 +199,15 @@ def test_a_truncated_explanation_after_the_answer_is_kept() -> None:
     assert [each.kind for each in find_cut(reply, "end")] == ["cut"] and len(generator.requests) == 1
 
 
+def test_an_explanation_without_citations_cites_the_cells_that_it_names() -> None:
+    explain = ExplainOption(CLAIM.question, "SUPPORTS", CELLS)
+    reply = "The row of aspirin has a price of 2.\nNothing else matters."
+    (chain,) = scripted_solver(reply, STYLES["cases"]).explain([explain])
+    assert isinstance(chain, Chain)
+    named = {item.evidence_id for item in CELLS if item.text in ("aspirin", "2")}
+    assert [set(step.cited) for step in chain.steps] == [named, set()] and named
+
+
 def test_a_table_without_cells_is_judged_by_its_caption() -> None:
     caption = (EvidenceItem("c", "caption", "t", "caption", "Prices of drugs"),)
     for evidence in (caption, ()):
