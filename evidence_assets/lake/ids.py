@@ -14,6 +14,8 @@ _ENCODER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=np.generic.item
 )
 
+_MEGABYTE = 1 << 20
+
 
 def key_for_model(key: str, model: str) -> str:
     """Asset key of a model's version of an asset; ``model`` is empty for the profile's default model."""
@@ -30,6 +32,16 @@ def file_id(path: Path) -> str:
     """Id of a file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, partial(hashlib.blake2b, digest_size=16)).hexdigest()
+
+
+def file_fingerprint(path: Path) -> str:
+    """Id of a large file by its size, its first and its last megabyte, as reading all of it takes seconds."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        first = stream.read(_MEGABYTE)
+        stream.seek(max(0, size - _MEGABYTE))
+        last = stream.read(_MEGABYTE)
+    return content_id("fingerprint", size, first.hex(), last.hex())
 
 
 def short_id(identifier: str) -> str:

@@ -15,12 +15,14 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient, NotFoundError
 
 from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
+from evidence_assets.lake.ids import file_fingerprint
 from evidence_assets.models.request_adaptations import NO_SYSTEM_ROLE, Adaptation, adapt, find_adaptations
 from evidence_assets.profiles.model_source import SERVED_MODEL
 
@@ -31,6 +33,8 @@ _NO_MODEL = re.compile(r"\bmodel\b.{0,200}\b(?:not exist|not found)\b|(?:invalid
 _LISTED_NAMES = ("{}", "{}:latest", "models/{}")
 """How lists name a model that requests call ``{}``; Ollama's add the tag, Gemini's a folder."""
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+LLAMA_CPP = "llamacpp"
+"""Owner of the models in llama.cpp's list."""
 _PARSE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 Reply = TypeVar("Reply")
 
@@ -115,10 +119,20 @@ class ServedModel:
         return entry
 
     def _reported_revision(self) -> str:
-        """The revision in the list of models, else the name of the served weights; empty if neither is given."""
+        """The revision in the list of models, else what is known of the served weights; empty if nothing is."""
         root = str(self._entry.get("root") or "").rstrip("/")
         weights = "" if root == self.model_id else root.rpartition("/")[2]
-        return str(self._entry.get("revision") or self._entry.get("digest") or weights)
+        return str(self._entry.get("revision") or self._entry.get("digest") or weights or self._read_fingerprint())
+
+    def _read_fingerprint(self) -> str:
+        """The fingerprint of the GGUF file that llama.cpp on this machine serves; empty for other servers."""
+        if self._entry.get("owned_by") != LLAMA_CPP or not self._is_local:
+            return ""
+        try:
+            file = Path(asyncio.run(self._read_properties())["model_path"])
+        except (APIStatusError, *_PARSE_ERRORS):
+            return ""
+        return file_fingerprint(file)[:12] if file.suffix == ".gguf" and file.is_file() else ""
 
     def send_each(
         self, bodies: Sequence[dict[str, Any]], parse: Callable[[Any], Reply]
@@ -149,6 +163,17 @@ class ServedModel:
                 runner.run(client.close())
         for task in failed:
             task.result()  # raises the error
+
+    async def _read_properties(self) -> dict[str, Any]:
+        """What llama.cpp says about its model, beside the API."""
+        async with self._client() as client:
+            url = f"{self.base_url.removesuffix('/v1')}/props"
+            response = await self._response(client.get(url, cast_to=httpx2.Response))
+            return dict(response.json())
+
+    @property
+    def _is_local(self) -> bool:
+        return httpx2.URL(self.base_url).host in LOCAL_HOSTS
 
     async def _list_models(self) -> list[dict[str, Any]]:
         """Entries of the served models; TEI, which has no list, describes its only model beside the API."""
@@ -198,13 +223,12 @@ class ServedModel:
             ) from None
 
     def _client(self) -> AsyncOpenAI:
-        is_local = httpx2.URL(self.base_url).host in LOCAL_HOSTS  # bypass proxies
         return AsyncOpenAI(
             api_key=self._key or "none",  # the package requires a key
             base_url=self.base_url,
             max_retries=self.attempts - 1,
             timeout=httpx2.Timeout(self.timeout_seconds, connect=10.0),
-            http_client=DefaultAsyncHttpxClient(trust_env=not is_local),
+            http_client=DefaultAsyncHttpxClient(trust_env=not self._is_local),  # bypass proxies
         )
 
     async def _response(self, call: Coroutine[Any, Any, httpx2.Response]) -> httpx2.Response:

@@ -126,6 +126,7 @@ class FaultyServer:
             routes=[
                 Route("/v1/models", self._models),
                 Route("/info", self._info),
+                Route("/props", self._props),
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/v1/embeddings", self._chat, methods=["POST"]),
             ]
@@ -138,11 +139,16 @@ class FaultyServer:
         self.in_flight = self.max_in_flight = 0
         self.model_entry = dict[str, str]()
         self.tei_info = dict[str, Any]()
+        self.properties = dict[str, Any]()
+        """What llama.cpp's server says about its model."""
         self.log_probs = dict[str, float]()
         """Log probabilities of the first token, for requests that ask for them."""
 
     async def _info(self, _: HttpRequest) -> Response:
         return JSONResponse(self.tei_info, 200 if self.tei_info else 404)
+
+    async def _props(self, _: HttpRequest) -> Response:
+        return JSONResponse(self.properties, 200 if self.properties else 404)
 
     async def _models(self, _: HttpRequest) -> Response:
         if self.tei_info:

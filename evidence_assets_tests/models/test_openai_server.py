@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -176,3 +177,16 @@ def test_the_revision_is_the_servers_or_the_pinned_one(server: FaultyServer) -> 
     server.model_entry = {"root": "/weights/models--x/snapshots/c0ffee/"}
     assert make_client(server, revision="pinned").revision == make_client(server).revision == "c0ffee"
     assert not server.bodies
+
+
+def test_the_revision_of_a_file_that_llama_cpp_serves_is_its_fingerprint(server: FaultyServer, tmp_path: Path) -> None:
+    server.model_entry = {"owned_by": "llamacpp"}
+    assert make_client(server).revision == "served", "it does not say which file"
+    revisions = []
+    for content in (b"GGUF one", b"GGUF two"):
+        (tmp_path / "model.gguf").write_bytes(content)
+        server.properties = {"model_path": str(tmp_path / "model.gguf")}
+        revisions.append(make_client(server).revision)
+    assert len({*revisions, "served"}) == 3 and not server.bodies
+    server.properties = {"model_path": str(tmp_path / "no.gguf")}
+    assert make_client(server).revision == "served", "a path on another machine"
