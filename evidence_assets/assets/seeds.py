@@ -6,10 +6,11 @@ A file with errors is reported and keeps its partition and rows; deleting a file
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -20,6 +21,7 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.run_liveness import is_interrupted
 from evidence_assets.assets.table_asset import OWNER, check_result, table_asset, table_check
 from evidence_assets.experiment.stage import StageContext, StageOutput
+from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -239,6 +241,13 @@ def _build_seeds(context: StageContext) -> StageOutput:
     raise dg.Failure(f"raw/seeds/{context.partition}.yaml does not exist: restore the file", allow_retries=False)
 
 
+def _harvested_collections() -> set[str]:
+    """Collections of the profile, and those that loaded variants name themselves."""
+    loaded = (variant for variant in variants_of("kbloom") if variant.is_loaded)
+    named = (cast(Sequence[str], variant.parameters.get("collections", ())) for variant in loaded)
+    return {*profiles.load().harvesting.collections, *chain.from_iterable(named)}
+
+
 class Seeds(dg.Component, dg.Model, dg.Resolvable):
     """``raw/seeds`` and ``relation_seeds``, with the sensors and the schedule that re-materialize stale assets."""
 
@@ -257,11 +266,11 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
             partitions=RELATIONS,
             kinds=("parquet", "yaml"),
         )
-        merged = profiles.load().harvesting.collections
+        harvested = _harvested_collections()
         reference_files = [
             raw_asset(reference.key, list(reference.paths), reference.contents)
             for reference in load_references().values()
-            if reference.collection in merged
+            if reference.collection in harvested
         ]
         return dg.Definitions(
             assets=[seed_folder, seeds, *reference_files],

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,6 +69,17 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options
     for row in rows:
         lines.add_row(*map(format_cell, row))
     out.print(lines, soft_wrap=False)
+
+
+def leave_out_empty(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[Any]]]:
+    """Headers and rows without the columns that have no value in any row.
+
+    >>> leave_out_empty(["a", "b"], [[1, ""], [2, None]])
+    (['a'], [[1], [2]])
+    """
+    is_kept = [any(value not in ("", None) for value in column) for column in zip(*rows, strict=True)]
+    kept_rows = [list(compress(row, is_kept)) for row in rows]
+    return list(compress(headers, is_kept)), kept_rows
 
 
 def strip_controls(text: str) -> str:

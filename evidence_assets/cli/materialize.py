@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
-from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
+from evidence_assets.cli.console import LakeOption, leave_out_empty, out, print_table, report_errors, strip_controls
 from evidence_assets.cli.processes import start_process_server
 from evidence_assets.experiment.scores.scoreboard import SCORES_QUERY
 from evidence_assets.experiment.variants import Variant
@@ -211,7 +211,7 @@ def scoreboard(
         out.print(f"{benchmark or 'The lake'} has no scores; `evidence run BENCHMARK` computes them.")
         return
     names = "benchmark/variant/reasoner/metric/value/95 %/n/supported/accuracy if supported/published/difference/source"
-    print_table(names.split("/"), map(format_score, rows), title="Scoreboard")
+    print_table(*leave_out_empty(names.split("/"), list(map(format_score, rows))), title="Scoreboard")
     if any(row["metric"] == "accuracy" for row in rows):
         out.print(
             "accuracy counts every question's best option; supported is the share of answers that the evidence "

@@ -29,6 +29,7 @@ from evidence_assets.explorer import LOCALHOST, MAX_EXPORTED_PAGES, PORT
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import short_id
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.lake.store import Lake
@@ -174,8 +175,8 @@ def _format_short(row: Row, answer: str | None, status: str | None) -> str:
 
 @commands.command()
 def diff(
-    run_a: Annotated[str, typer.Argument(help="Id of a run or its first characters; `evidence run` prints it.")],
-    run_b: Annotated[str, typer.Argument(help="Id of another run; the newer run is the result.")],
+    run_a: Annotated[str, typer.Argument(help="Id of a run or its first characters; by default the last two.")] = "",
+    run_b: Annotated[str, typer.Argument(help="Id of another run; the newer run is the result.")] = "",
     show_all: Annotated[bool, typer.Option("--all", help="List all rows, not only answers.")] = False,
     as_json: JsonOption = False,
     lake: LakeOption = None,
@@ -185,6 +186,8 @@ def diff(
     The table history has the ids and times of all runs.
     """
     with report_errors(), connect(lake, lazy=True) as connection:
+        if run_a and not run_b:
+            raise BadInput("give the ids of two runs, or none for the last two")
         runs = lineage.diff_runs(connection, run_a, run_b)
     if print_if_json(as_json, runs.rows):
         return

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.catalogue import create_views, lake_root, scan_sql, view_sql
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.row_locations import (
     LAST_CHARACTER,
@@ -300,14 +301,17 @@ PAIRED_ROWS = """
 """Rows of two runs in partitions that both wrote; ``change`` is null for equal rows. ``history`` is that table."""
 
 
-def diff_runs(connection: Connection, run_a: str, run_b: str) -> RunDiff:
+def diff_runs(connection: Connection, run_a: str = "", run_b: str = "") -> RunDiff:
     """Rows that differ between two runs (added, removed or changed), in partitions that both runs wrote.
 
-    Predictions come first, with their question.
+    Without ids, the last two runs. Predictions come first, with their question.
     """
     create_views(connection, "history", "predictions", "questions")
     times = dict(connection.execute("SELECT run_id, max(time) FROM history GROUP BY 1 ORDER BY 2, 1").fetchall())
-    runs = [_find_run(times, run_a), _find_run(times, run_b)]
+    if not run_a and len(times) < 2:
+        raise BadInput("the lake has the history of fewer than two runs: run something again, then compare")
+    names = (run_a, run_b) if run_a else [*times][-2:]
+    runs = [_find_run(times, name) for name in names]
     if all(time for _, time in runs):
         runs.sort(key=lambda run: run[1] or "")
     older, newer = runs

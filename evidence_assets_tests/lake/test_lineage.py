@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from evidence_assets.lake import connect, lineage
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import (
     DERIVED,
     USED,
@@ -126,6 +127,8 @@ def test_diff_lists_the_rows_that_differ_between_two_runs(lake: Lake) -> None:
 
     with connect(lake.root) as connection, pytest.raises(UnknownId, match="0 runs: `evidence run BENCHMARK` makes one"):
         diff_runs(connection, "a", "b")
+    with connect(lake.root) as connection, pytest.raises(BadInput, match="fewer than two runs"):
+        diff_runs(connection)
     record("run-a", {"1": "verified", "2": "verified", "3": "absent"})
     record("run-b", {"2": "verified", "3": "verified", "4": "absent"})
     record("run-b", {"9": "verified"}, "other|0")
@@ -135,3 +138,4 @@ def test_diff_lists_the_rows_that_differ_between_two_runs(lake: Lake) -> None:
         assert diff.partitions == 1 and diff_runs(connection, "run-a", "run-a").rows == []
         with pytest.raises(UnknownId, match=r"nope' matches 0 of the .* runs.*run-b \(20"):
             diff_runs(connection, "nope", "run-a")
+        assert diff_runs(connection) == diff, "the last two runs by default"
