@@ -153,7 +153,8 @@ class ChunkStore:
                     entry = [status.st_mtime_ns, status.st_size, file_id(path)]
                 files[name] = entry
                 contents.append((name, entry[-1]))
-            keys.append(content_id("chunk file", CHUNKING_VERSION, model, limit, shards, contents))
+            reader = [group.reader_version] if group.reader_version else []
+            keys.append(content_id("chunk file", CHUNKING_VERSION, *reader, model, limit, shards, contents))
         return {"keys": keys, "files": files}
 
 

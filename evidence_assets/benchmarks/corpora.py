@@ -3,7 +3,9 @@
 - Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
 - JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and optionally ``title`` and ``url``.
 - ``.txt``, ``.md``, ``.html``, ``.pdf``: one document per file, whose id is its path. HTML and PDF need the extra
-  ``documents``.
+  ``documents``. Each row of a table in Markdown or HTML is a statement.
+
+CSV and TSV files are no documents: :mod:`.table_files` reads them.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.json_streams import parse_jsonl
 from evidence_assets.benchmarks.line_streams import Row, read_text
+from evidence_assets.benchmarks.page_tables import find_html_tables, state_markdown_tables
 from evidence_assets.benchmarks.records import Document, UniqueIds, require_items
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, shard_of
@@ -30,6 +33,12 @@ from evidence_assets.lake.input_files import require_file
 PAGE_SUFFIXES = (".html", ".htm", ".pdf")
 SHARD_SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
 TEXT_SUFFIXES = (".txt", ".md", ".markdown", *PAGE_SUFFIXES)
+DELIMITED_SUFFIXES = (".csv", ".tsv")
+"""Files that are tables."""
+TEXT_VERSION = "2"
+"""Raise it whenever the title or the text of the same text file may differ."""
+MAX_TITLE = 60
+"""Characters of a first line that is a title."""
 ROWS_PER_BATCH = 256
 ACCEPTED_SUFFIXES = ", ".join(SHARD_SUFFIXES + TEXT_SUFFIXES)
 PARQUET_COLUMNS = ["id", "title", "text"]
@@ -52,12 +61,14 @@ class FileGroup:
     folder: Path
     files: tuple[Path, ...]
     read: Callable[[], Iterator[Document]]
+    reader_version: str = ""
+    """Version of the reader of texts; empty for shards."""
 
 
 def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     """List the files of a corpus in reading order, without hidden ones (``.name``) and those of a lake in the folder.
 
-    ``others``: Collects the files that are empty or no documents; without it, they are an error.
+    ``others``: Collects the files that are empty or no documents; without it, they are an error, except tables.
 
     Shards and texts may not be mixed: otherwise a README among shards would be read as an article.
     """
@@ -66,10 +77,12 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
         raise BadInput(f"{problem} with {ACCEPTED_SUFFIXES} files", file=folder)
     files = []
     texts = []
-    for path in _list_files(folder):
+    for path in list_files(folder):
         name = path.name.lower()
         is_text = name.endswith(TEXT_SUFFIXES)
         is_document = is_text or name.endswith(SHARD_SUFFIXES)
+        if others is None and name.endswith(DELIMITED_SUFFIXES):
+            continue
         if others is None and not is_document:
             raise BadInput(f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away", file=path)
         if others is not None and (not is_document or (is_text and _is_blank(path))):
@@ -86,7 +99,7 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     return files
 
 
-def _list_files(folder: Path) -> list[Path]:
+def list_files(folder: Path) -> list[Path]:
     """All files below a folder by relative path, without hidden ones and those of a lake."""
     lakes = {path.parent for path in folder.rglob("format.json") if _is_lake(path)}
     paths = (path for path in folder.rglob("*") if path.is_file() and lakes.isdisjoint(path.parents))
@@ -110,7 +123,14 @@ def group_files(folder: Path, files: Sequence[Path] | None = None) -> list[FileG
         name = path.relative_to(folder).as_posix()
         is_text = name.lower().endswith(TEXT_SUFFIXES)
         bundles[f"texts {shard_of(content_id(name), MAX_BUNDLES)}" if is_text else name].append(path)
-    return [FileGroup(folder, tuple(paths), partial(_read_files, paths, folder)) for paths in bundles.values()]
+    return [_group_paths(folder, paths) for paths in bundles.values()]
+
+
+def _group_paths(folder: Path, paths: Sequence[Path]) -> FileGroup:
+    is_text = paths[0].name.lower().endswith(TEXT_SUFFIXES)
+    return FileGroup(
+        folder, tuple(paths), partial(_read_files, paths, folder), reader_version=TEXT_VERSION if is_text else ""
+    )
 
 
 def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
@@ -150,11 +170,20 @@ def _read_text_document(path: Path, source: str) -> DocumentsWithRows:
         yield Row({}, path), Document(source, *read_page(path), source)
         return
     text = read_text(path)
-    title = path.stem
-    first_line = text.lstrip().partition("\n")[0]
-    if not source.lower().endswith(".txt") and first_line.startswith("# "):
-        title = first_line[2:].strip().rstrip("#").strip() or path.stem
+    title = _find_title(text, is_plain=source.lower().endswith(".txt")) or path.stem
+    if not source.lower().endswith(".txt"):
+        text = state_markdown_tables(text)
     yield Row({}, path), Document(source, title, text, source)
+
+
+def _find_title(text: str, *, is_plain: bool) -> str:
+    """The heading on the first line; of plain text a short line above an empty one that ends no sentence."""
+    first_line, _, rest = text.lstrip().partition("\n")
+    if not is_plain:
+        return first_line[2:].strip().rstrip("#").strip() if first_line.startswith("# ") else ""
+    title = first_line.strip("#=-* \t")
+    is_apart = not rest.partition("\n")[0].strip("=-~ \t") and bool(rest.strip())
+    return title if is_apart and len(title) <= MAX_TITLE and not title.endswith((".", "!", "?", ",", ";")) else ""
 
 
 def _read_parquet(path: Path, source: str) -> DocumentsWithRows:
@@ -199,12 +228,22 @@ def _import_library(name: str, package: str, path: Path) -> Any:
         raise BadInput(f"needs the package {package}: pip install 'evidence-assets[documents]'", file=path) from error
 
 
+def parse_page(path: Path) -> Any:
+    """Parse an HTML page; raises BadInput if the library is missing."""
+    require_file(path)
+    return _import_library("bs4", "beautifulsoup4", path).BeautifulSoup(path.read_bytes(), "html.parser")
+
+
 def _read_html(path: Path) -> tuple[str, str]:
     """Read title and visible text of a page; empty lines separate blocks, so sentences end there."""
-    page = _import_library("bs4", "beautifulsoup4", path).BeautifulSoup(path.read_bytes(), "html.parser")
+    page = parse_page(path)
     title = page.title.get_text() if page.title else ""
     for tag in page.find_all(_HIDDEN_TAGS):
         tag.decompose()
+    for tag, table in find_html_tables(page):
+        caption = tag.find("caption")
+        lines = [*([caption.get_text(" ")] if caption else []), *table.statements]
+        tag.replace_with("\n\n" + "\n\n".join(lines) + "\n\n")
     for tag in page.find_all(lambda tag: _BLOCK_TAGS.fullmatch(tag.name)):
         tag.insert_before("\n\n")
         tag.insert_after("\n\n")

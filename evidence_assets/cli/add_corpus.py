@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from evidence_assets.benchmarks.corpora import corpus_files, group_files
+from evidence_assets.benchmarks.corpora import DELIMITED_SUFFIXES, corpus_files, group_files
 from evidence_assets.benchmarks.declared_benchmarks import (
     PACKAGE_DEFS,
     check_name,
@@ -51,10 +51,11 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     raw_folder = f"corpora/{name}"
     raw = lake.raw_path(raw_folder)
     is_declared = _is_declared(lake, name, raw_folder)
-    files = _find_documents(folder, log)
+    documents, tables = _find_files(folder, log)
+    files = documents | tables
     changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
     if changed or not open_chunks(lake, name).documents:
-        update_chunks(lake, name, group_files(folder, list(files.values())), log)
+        update_chunks(lake, name, group_files(folder, list(documents.values())), log)
     if changed:
         with replacing_folder(raw) as temporary:
             copy_files(files, temporary)
@@ -77,15 +78,19 @@ def _is_declared(lake: Lake, name: str, raw_folder: str) -> bool:
     return bool(declared)
 
 
-def _find_documents(folder: Path, log: LogFunction) -> dict[str, Path]:
-    """The files of documents by relative path; logs the other files."""
+def _find_files(folder: Path, log: LogFunction) -> tuple[dict[str, Path], dict[str, Path]]:
+    """The files of documents and those of tables, by relative path; logs the other files."""
     others: list[Path] = []
-    files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder, others)}
-    if others:
-        names = ", ".join(path.relative_to(folder).as_posix() for path in others[:MAX_NAMED_FILES])
-        hint = "`evidence ask QUESTION --table FILE` answers from a table"
-        log(f"skipped files, which are empty or no documents ({len(others)}): {names}; {hint}")
-    return files
+    documents = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder, others)}
+    tables = {path.relative_to(folder).as_posix(): path for path in others if _is_table(path)}
+    if skipped := [path for path in others if not _is_table(path)]:
+        names = ", ".join(path.relative_to(folder).as_posix() for path in skipped[:MAX_NAMED_FILES])
+        log(f"skipped files, which are empty or neither documents nor tables ({len(skipped)}): {names}")
+    return documents, tables
+
+
+def _is_table(path: Path) -> bool:
+    return path.name.lower().endswith(DELIMITED_SUFFIXES)
 
 
 def copy_files(files: Mapping[str, Path | str], folder: Path) -> None:
@@ -118,7 +123,9 @@ def describe_changed_files(lake: Lake, name: str) -> str:
     added_at = _source_file(lake, name).stat().st_mtime
     raw = lake.raw_path(f"corpora/{name}")
     try:
-        changed_at = {path.relative_to(folder): path.stat().st_mtime for path in corpus_files(folder, [])}
+        others: list[Path] = []
+        files = [*corpus_files(folder, others), *filter(_is_table, others)]
+        changed_at = {path.relative_to(folder): path.stat().st_mtime for path in files}
     except (OSError, BadInput):  # it has no documents any more
         return ""
     added = {path.relative_to(raw) for path in raw.rglob("*") if path.is_file()}

@@ -17,7 +17,7 @@ from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, declarations_of, user_folders
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.benchmarks.user_benchmark import read_table_file
+from evidence_assets.benchmarks.table_files import read_folder_tables, read_tables_of
 from evidence_assets.cli import STARTED
 from evidence_assets.cli.console import LakeOption, err, out, print_if_json, report_errors, strip_controls
 from evidence_assets.experiment.methods import used_model_kinds
@@ -32,6 +32,7 @@ from evidence_assets.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from evidence_assets.experiment.ad_hoc_questions import QuestionSource
+    from evidence_assets.experiment.asked_sources import AskedSource
     from evidence_assets.experiment.stored_rows import PredictionRow
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -53,6 +54,29 @@ class SystemChoice(NamedTuple):
     asks_why: bool
 
 
+class OpenedSources(NamedTuple):
+    """What the questions are put to. ``is_joint``: whether documents and graph are read jointly."""
+
+    lake: Lake
+    source: QuestionSource | None
+    tables: Sequence[Table]
+    is_joint: bool
+
+
+class SourceAnswer(NamedTuple):
+    """The answer of one source."""
+
+    asked: AskedSource
+    view: AnswerView
+
+    @property
+    def summary(self) -> str:
+        """What the source says, such as "prices.csv says 12 (probability 0.61)"."""
+        confidence = self.view.prediction["confidence"]
+        number = "" if confidence is None else f" ({self.view.confidence_name} {confidence:.2f})"
+        return f"{self.asked.statement_start} {self.view.answer_text.rstrip('.')}{number}"
+
+
 @commands.command()
 def ask(  # noqa: PLR0913 - one parameter per option
     texts: Annotated[
@@ -61,7 +85,9 @@ def ask(  # noqa: PLR0913 - one parameter per option
     ] = None,
     corpus: Annotated[str, typer.Option("--corpus", "--folder", help="Corpus, or a folder to add as one.")] = "",
     graph: Annotated[str, typer.Option(help="Graph, or a file of triples to add as one; alone or with --corpus.")] = "",
-    table: Annotated[Path | None, typer.Option(help="CSV, TSV or Parquet file of a table to answer from.")] = None,
+    table: Annotated[
+        list[Path] | None, typer.Option(help="File with tables: CSV, TSV, Parquet, Markdown or HTML; may be repeated.")
+    ] = None,
     system: SystemOption = "",
     model: ModelOption = "",
     why: Annotated[bool, typer.Option("--why", help="Let a language model explain each option; takes longer.")] = False,
@@ -69,32 +95,44 @@ def ask(  # noqa: PLR0913 - one parameter per option
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and question.")] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Answer a question from documents, a graph or a table.
+    """Answer a question from documents, tables and a graph.
 
-    Prints the answer with its evidence and what would change it, or that no answer was found with confidence.
+    Each source is asked; the most probable answer is printed with its evidence and what would change it, and what the
+    others say. Or that no answer was found with confidence.
     """
     with report_errors():
         choice = SystemChoice(*split_system(system, model), why)
-        question_table = _read_table(table) if table else None
-        opened_lake, source = _open_source(lake, corpus, graph, question_table)
+        sources = _open_sources(lake, corpus, graph, [read for file in table or [] for read in _read_tables(file)])
         questions, options = _split_texts(texts or [])
         for number, text in enumerate(questions):
             if number and not as_json:
                 out.print()
             start = time.monotonic() if number else STARTED  # the first answer waits for imports and the corpus
-            view = _answer(opened_lake, text, options, source, question_table, choice)
-            _print_answer(view, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
+            best, *others = _answer_all(sources, text, options, choice)
+            _print_answer(best, others, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
 
 
-def _read_table(file: Path) -> Table:
-    """The table of a file; prints a hint if columns have the same name."""
+def _read_tables(file: Path) -> list[Table]:
+    """The tables of a file; prints a hint if columns have the same name."""
     from evidence_assets.experiment.ad_hoc_questions import with_content_id
 
-    table = with_content_id(read_table_file(file))
-    for name, count in Counter(name.strip() for name in table.header).items():
-        if name and count > 1:
-            _print_hint(f"{count} columns are called {name!r}: an answer may come from any of them")
-    return table
+    tables = [with_content_id(table) for table in read_tables_of(file)]
+    for table in tables:
+        for name, count in Counter(name.strip() for name in table.header).items():
+            if name and count > 1:
+                _print_hint(f"{count} columns are called {name!r}: an answer may come from any of them")
+    return tables
+
+
+def _read_corpus_tables(lake: Lake, name: str) -> list[Table]:
+    """The tables of a corpus that users declared; prints which files cannot be read."""
+    from evidence_assets.experiment.ad_hoc_questions import with_content_id
+
+    return [
+        with_content_id(table)
+        for folder in _corpus_folders(lake, name)
+        for table in read_folder_tables(folder, lambda error: _print_hint(f"skipped: {error}"))
+    ]
 
 
 def _use_default_corpus(lake: Lake, corpus: str) -> None:
@@ -110,14 +148,14 @@ def _print_hint(text: str) -> None:
     err.print(strip_controls(text), style="dim")
 
 
-def _open_source(lake: Path | None, corpus: str, graph: str, table: Table | None) -> tuple[Lake, QuestionSource]:
+def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[Table]) -> OpenedSources:
     """Open the lake and what the questions are answered from; a folder, a file or a table creates the lake."""
     from evidence_assets.experiment import ad_hoc_questions
 
     is_folder = "/" in corpus or corpus.startswith(".") or (corpus != "" and Path(corpus).is_dir())
     is_graph_file = "/" in graph or "." in graph
     root = lake or find_lake()
-    if is_folder or is_graph_file or table or (root / "format.json").exists():
+    if is_folder or is_graph_file or tables or (root / "format.json").exists():
         shards = profiles.load().shards
         opened_lake = Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
     else:
@@ -128,10 +166,13 @@ def _open_source(lake: Path | None, corpus: str, graph: str, table: Table | None
         refresh_corpus(opened_lake, corpus)
     if is_graph_file:
         graph = add_graph_file(opened_lake, Path(graph))
-    source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, table.table_id if table else "")
+    if tables and not (corpus or graph):
+        return OpenedSources(opened_lake, None, tables, is_joint=False)
+    source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph)
     if source.corpus and not corpus:
         _use_default_corpus(opened_lake, source.corpus)
-    return opened_lake, source
+    tables = [*tables, *(_read_corpus_tables(opened_lake, source.corpus) if source.corpus else [])]
+    return OpenedSources(opened_lake, source, tables, is_joint=not graph)
 
 
 def _split_texts(texts: Sequence[str]) -> tuple[Iterable[str], Sequence[str]]:
@@ -198,12 +239,18 @@ def refresh_corpus(lake: Lake, name: str) -> None:
 
     if hint := describe_changed_files(lake, name):
         _print_hint(hint)
+    for raw in _corpus_folders(lake, name):
+        update_corpus(lake, name, raw)
+
+
+def _corpus_folders(lake: Lake, name: str) -> Iterator[Path]:
+    """The folder of the documents of a corpus that users declared, if it is there."""
     for declared in (d for place in user_folders(lake.root) for d in declarations_of("Corpus", place)):
         fields = declared.attributes
         if fields.get("name") == name and fields.get("documents", "folder") == "folder":
             raw = lake.raw_path(str(fields["folder"]))
             if raw.is_dir():
-                update_corpus(lake, name, raw)
+                yield raw
 
 
 def split_system(system: str, model: str) -> tuple[str, str]:
@@ -263,37 +310,102 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
     return [select_variant(family, source, system, model)]
 
 
+def _answer_all(
+    sources: OpenedSources, text: str, options: Sequence[str], choice: SystemChoice
+) -> list[SourceAnswer]:
+    """The answer of each source, the most probable one first; the others only if they answer."""
+    from evidence_assets.experiment import asked_sources
+
+    asked = _list_asked(sources, text, options, choice.variant)
+    answers = [SourceAnswer(each, _answer(sources.lake, text, options, each, choice)) for each in asked]
+    best = answers[asked_sources.choose_prediction([answer.view.prediction for answer in answers])]
+    others = [answer for answer in answers if answer is not best and answer.view.prediction["status"] == "answered"]
+    if len(asked) == 1:
+        _hint_at_claims(best, text)
+    return [best, *sorted(others, key=lambda answer: -(answer.view.prediction["confidence"] or 0.0))]
+
+
+def _list_asked(sources: OpenedSources, text: str, options: Sequence[str], variant: str) -> list[AskedSource]:
+    """The sources to ask: one table is always asked, of several those that may answer."""
+    from evidence_assets.experiment import asked_sources
+    from evidence_assets.experiment.ad_hoc_questions import QuestionSource
+
+    tables = sources.tables
+    if sources.source is None and len(tables) == 1:
+        return [asked_sources.AskedSource(QuestionSource(table=tables[0].table_id), tables[0])]
+    is_joint = sources.is_joint or bool(options)
+    listed = [] if sources.source is None else asked_sources.list_sources(sources.source, is_joint=is_joint)
+    listed += asked_sources.select_tables(tables, text, options)
+    if variant and len(listed) > 1:
+        families = {each.family for each in variants() if each.name == variant}
+        with_variant = [each for each in listed if _family(each, options) in families]
+        listed = with_variant or listed
+    if not listed:
+        raise BadInput("no table has all names and a word of the question: use words of its header and cells")
+    return listed
+
+
+def _family(asked: AskedSource, options: Sequence[str]) -> str:
+    """The family of variants that answer a question from a source."""
+    if asked.table is not None:
+        return "table"
+    return "mcqa" if options else "graph"
+
+
 def _answer(
-    lake: Lake, text: str, options: Sequence[str], source: QuestionSource, table: Table | None, choice: SystemChoice
+    lake: Lake, text: str, options: Sequence[str], asked: AskedSource, choice: SystemChoice
 ) -> AnswerView:
-    from evidence_assets.experiment import ad_hoc_questions, solvers
+    from evidence_assets.experiment import ad_hoc_questions
     from evidence_assets.experiment.stages import build_stages
 
-    question = ad_hoc_questions.build_question(text, options, source, table)
+    source = asked.source
+    question = ad_hoc_questions.build_question(text, options, source, asked.table)
     selected = select_variants(FAMILY_OF_TASK[question.task], source, choice.variant, choice.model)
     selected = [variant.model_copy(update={"asks_why": choice.asks_why}) for variant in selected]
-    if source.corpus and not table:
+    if source.corpus:
         ad_hoc_questions.check_corpus(lake, source.corpus)
-    ad_hoc_questions.store_question(lake, question, table)
+    ad_hoc_questions.store_question(lake, question, asked.table)
     answer = select_clearest(
         ad_hoc_questions.answer_question(
             lake, question.question_id, question.task, source, build_stages(systems.open_method(v)), _print_hint
         )
         for v in selected
     )
-    may_be_claim = question.task == "kgqa" and not text.rstrip().endswith("?") and not solvers.has_question_word(text)
-    if may_be_claim and answer["status"] != "answered":
-        _print_hint("this is answered as a question; --table FILE checks a statement as a claim")
     with connect(lake.root, lazy=True) as connection:
         return view_answer(connection, answer["prediction_id"])
 
 
-def _print_answer(view: AnswerView, seconds: float, with_options: bool, *, as_json: bool, show_all: bool) -> None:
-    """Print the answer as text or JSON, and the time that it took."""
+def _hint_at_claims(answer: SourceAnswer, text: str) -> None:
+    """Print how to check a statement that no source but documents or a graph was asked for."""
+    from evidence_assets.experiment import solvers
+
+    is_short = (answer.view.question or {}).get("task") == "kgqa"
+    may_be_claim = is_short and not text.rstrip().endswith("?") and not solvers.has_question_word(text)
+    if may_be_claim and answer.view.prediction["status"] != "answered":
+        _print_hint("this is answered as a question; --table FILE checks a statement as a claim")
+
+
+def _print_answer(
+    best: SourceAnswer,
+    others: Sequence[SourceAnswer],
+    seconds: float,
+    with_options: bool,
+    *,
+    as_json: bool,
+    show_all: bool,
+) -> None:
+    """Print the answer as text or JSON, what other sources say, and the time that it took."""
+    view = best.view
     if as_json:
-        print_if_json(True, view.as_dict() | {"seconds": round(seconds, 3)}, indent=None)
+        also = [
+            {"source": other.asked.name, "answer_text": other.view.answer_text}
+            | {name: other.view.prediction[name] for name in ("confidence", "confidence_basis", "prediction_id")}
+            for other in others
+        ]
+        print_if_json(True, view.as_dict() | {"also": also, "seconds": round(seconds, 3)}, indent=None)
         return
-    text = format_answer(view, options=with_options, everything=show_all)
+    summaries = [other.summary for other in others]
+    text = format_answer(view, options=with_options, everything=show_all, also=summaries)
     out.print(strip_controls(text), end="")
     if rest := (0 if show_all else len(view.other_evidence)):
         out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")

@@ -123,8 +123,6 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
     """
     corpora = list_corpora(lake)
     graphs = list_graphs(lake)
-    if table and (corpus or graph):
-        raise BadInput("a question on a table is answered from the table alone: remove --corpus, --folder and --graph")
     if graph and graph not in graphs:
         raise BadInput(f"there is no graph {graph!r} in this lake; there are: {', '.join(graphs) or 'none'}")
     if corpus and corpus not in corpora:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.answers import Row
@@ -14,17 +15,21 @@ PATH_HEADINGS = ("path", "sources")
 """Reasons for a path that are always printed; scores only with everything else."""
 
 
-def format_answer(view: AnswerView, *, options: bool = True, everything: bool = False) -> str:
+def format_answer(
+    view: AnswerView, *, options: bool = True, everything: bool = False, also: Sequence[str] = ()
+) -> str:
     """The answer with its confidence, why it was chosen, and the evidence behind it.
 
     ``options``: Whether to list them with their support. They may be cells that the user did not give.
     ``everything``: Whether to add the options, unused evidence, and the scores of paths and concepts.
+    ``also``: What other sources say.
     """
     template = template_environment(wrap=wrap_text).get_template("answer.txt")
     return template.render(
         a=view,
         options=options or everything,
         everything=everything,
+        also=also,
         other_evidence=view.other_evidence if everything else [],
         citations=_format_citations,
         reasons=lambda item: {h: lines for h, lines in item.reasons.items() if everything or h in PATH_HEADINGS},
