@@ -15,6 +15,7 @@ _MARKDOWN_RULE = re.compile(r"[ ]{0,3}\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?)?\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _HEADING = re.compile(r"[ ]{0,3}#{1,6}\s+(.*?)\s*#*\s*")
 _FENCE = re.compile(r"[ ]{0,3}(?:```|~~~)")
+_CELL_TAGS = ("td", "th")
 _HEADING_TAGS = re.compile("h[1-6]")
 
 
@@ -73,12 +74,12 @@ def _split_markdown(text: str) -> Iterator[str | PageTable]:
 
 def _starts_table(lines: Sequence[str], number: int) -> bool:
     """Whether a line is the header of a table: one with cells above a rule and a row."""
-    following = lines[number + 1 : number + 3]
+    lines_below = lines[number + 1 : number + 3]
     return (
-        len(following) == MIN_ROWS
+        len(lines_below) == MIN_ROWS
         and len(_split_markdown_row(lines[number])) >= MIN_ROWS
-        and _MARKDOWN_RULE.fullmatch(following[0]) is not None
-        and _CELL_END.search(following[1]) is not None
+        and _MARKDOWN_RULE.fullmatch(lines_below[0]) is not None
+        and _CELL_END.search(lines_below[1]) is not None
     )
 
 
@@ -129,9 +130,11 @@ def _read_grid(tag: Any) -> list[tuple[str, ...]]:
     for row_tag in tag.find_all("tr"):
         texts: list[str] = []
         below: dict[int, tuple[int, str]] = {}
-        for cell in row_tag.find_all(("td", "th")):
+        for cell in row_tag.find_all(_CELL_TAGS):
+            if cell.find_parent("tr") is not row_tag:
+                continue  # rows and cells without an end tag contain the next ones
             _fill_from_above(texts, pending, below)
-            text = " ".join(cell.get_text(" ").split())
+            text = " ".join(" ".join(s for s in cell.strings if s.find_parent(_CELL_TAGS) is cell).split())
             n_rows = _read_span(cell, "rowspan")
             for _ in range(_read_span(cell, "colspan")):
                 if n_rows > 1:
@@ -144,9 +147,7 @@ def _read_grid(tag: Any) -> list[tuple[str, ...]]:
     return rows
 
 
-def _fill_from_above(
-    texts: list[str], pending: dict[int, tuple[int, str]], below: dict[int, tuple[int, str]]
-) -> None:
+def _fill_from_above(texts: list[str], pending: dict[int, tuple[int, str]], below: dict[int, tuple[int, str]]) -> None:
     """Append the cells of rows above that fill the next columns."""
     while len(texts) in pending:
         n_rows, text = pending.pop(len(texts))

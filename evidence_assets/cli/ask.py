@@ -66,15 +66,23 @@ class OpenedSources(NamedTuple):
 class SourceAnswer(NamedTuple):
     """The answer of one source."""
 
-    asked: AskedSource
+    source: AskedSource
     view: AnswerView
+
+    @property
+    def status(self) -> str:
+        return str(self.view.prediction["status"])
+
+    @property
+    def confidence(self) -> float | None:
+        value: float | None = self.view.prediction["confidence"]
+        return value
 
     @property
     def summary(self) -> str:
         """What the source says, such as "prices.csv says 12 (probability 0.61)"."""
-        confidence = self.view.prediction["confidence"]
-        number = "" if confidence is None else f" ({self.view.confidence_name} {confidence:.2f})"
-        return f"{self.asked.statement_start} {self.view.answer_text.rstrip('.')}{number}"
+        number = "" if self.confidence is None else f" ({self.view.confidence_name} {self.confidence:.2f})"
+        return f"{self.source.statement_start} {self.view.answer_text.rstrip('.')}{number}"
 
 
 @commands.command()
@@ -310,19 +318,17 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
     return [select_variant(family, source, system, model)]
 
 
-def _answer_all(
-    sources: OpenedSources, text: str, options: Sequence[str], choice: SystemChoice
-) -> list[SourceAnswer]:
+def _answer_all(sources: OpenedSources, text: str, options: Sequence[str], choice: SystemChoice) -> list[SourceAnswer]:
     """The answer of each source, the most probable one first; the others only if they answer."""
     from evidence_assets.experiment import asked_sources
 
-    asked = _list_asked(sources, text, options, choice.variant)
-    answers = [SourceAnswer(each, _answer(sources.lake, text, options, each, choice)) for each in asked]
-    best = answers[asked_sources.choose_prediction([answer.view.prediction for answer in answers])]
-    others = [answer for answer in answers if answer is not best and answer.view.prediction["status"] == "answered"]
-    if len(asked) == 1:
+    listed = _list_asked(sources, text, options, choice.variant)
+    answers = [SourceAnswer(each, _answer(sources.lake, text, options, each, choice)) for each in listed]
+    best = answers[asked_sources.choose_answer([(answer.status, answer.confidence) for answer in answers])]
+    others = [answer for answer in answers if answer is not best and answer.status == "answered"]
+    if len(answers) == 1:
         _hint_at_claims(best, text)
-    return [best, *sorted(others, key=lambda answer: -(answer.view.prediction["confidence"] or 0.0))]
+    return [best, *sorted(others, key=lambda answer: -(answer.confidence or 0.0))]
 
 
 def _list_asked(sources: OpenedSources, text: str, options: Sequence[str], variant: str) -> list[AskedSource]:
@@ -345,26 +351,26 @@ def _list_asked(sources: OpenedSources, text: str, options: Sequence[str], varia
     return listed
 
 
-def _family(asked: AskedSource, options: Sequence[str]) -> str:
+def _family(asked_source: AskedSource, options: Sequence[str]) -> str:
     """The family of variants that answer a question from a source."""
-    if asked.table is not None:
+    if asked_source.table is not None:
         return "table"
     return "mcqa" if options else "graph"
 
 
 def _answer(
-    lake: Lake, text: str, options: Sequence[str], asked: AskedSource, choice: SystemChoice
+    lake: Lake, text: str, options: Sequence[str], asked_source: AskedSource, choice: SystemChoice
 ) -> AnswerView:
     from evidence_assets.experiment import ad_hoc_questions
     from evidence_assets.experiment.stages import build_stages
 
-    source = asked.source
-    question = ad_hoc_questions.build_question(text, options, source, asked.table)
+    source = asked_source.source
+    question = ad_hoc_questions.build_question(text, options, source, asked_source.table)
     selected = select_variants(FAMILY_OF_TASK[question.task], source, choice.variant, choice.model)
     selected = [variant.model_copy(update={"asks_why": choice.asks_why}) for variant in selected]
     if source.corpus:
         ad_hoc_questions.check_corpus(lake, source.corpus)
-    ad_hoc_questions.store_question(lake, question, asked.table)
+    ad_hoc_questions.store_question(lake, question, asked_source.table)
     answer = select_clearest(
         ad_hoc_questions.answer_question(
             lake, question.question_id, question.task, source, build_stages(systems.open_method(v)), _print_hint
@@ -381,7 +387,7 @@ def _hint_at_claims(answer: SourceAnswer, text: str) -> None:
 
     is_short = (answer.view.question or {}).get("task") == "kgqa"
     may_be_claim = is_short and not text.rstrip().endswith("?") and not solvers.has_question_word(text)
-    if may_be_claim and answer.view.prediction["status"] != "answered":
+    if may_be_claim and answer.status != "answered":
         _print_hint("this is answered as a question; --table FILE checks a statement as a claim")
 
 
@@ -398,7 +404,7 @@ def _print_answer(
     view = best.view
     if as_json:
         also = [
-            {"source": other.asked.name, "answer_text": other.view.answer_text}
+            {"source": other.source.name, "answer_text": other.view.answer_text}
             | {name: other.view.prediction[name] for name in ("confidence", "confidence_basis", "prediction_id")}
             for other in others
         ]

@@ -15,9 +15,7 @@ PATH_HEADINGS = ("path", "sources")
 """Reasons for a path that are always printed; scores only with everything else."""
 
 
-def format_answer(
-    view: AnswerView, *, options: bool = True, everything: bool = False, also: Sequence[str] = ()
-) -> str:
+def format_answer(view: AnswerView, *, options: bool = True, everything: bool = False, also: Sequence[str] = ()) -> str:
     """The answer with its confidence, why it was chosen, and the evidence behind it.
 
     ``options``: Whether to list them with their support. They may be cells that the user did not give.

@@ -57,6 +57,34 @@ def test_texts_and_markdown_below_folders(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Minutes of May\n\nThe board met. It elected nobody.", "Minutes of May"),
+        ("\n= Minutes =\n=====\nThe board met.", "Minutes"),
+        ("The board met.\n\nIt elected nobody.", "a"),
+        ("The board met in May and\nelected nobody.", "a"),
+        ("Minutes of May", "a"),
+        (f"{'Minutes ' * 9}\n\nThe board met.", "a"),
+    ],
+)
+def test_the_title_of_a_plain_text_is_a_short_line_that_stands_apart(tmp_path: Path, text: str, title: str) -> None:
+    (tmp_path / "a.txt").write_text(text)
+    assert [(d.title, d.text) for d in read_documents(tmp_path)] == [(title, text)]
+
+
+def test_rows_of_tables_are_statements_of_a_document(tmp_path: Path) -> None:
+    pytest.importorskip("bs4", reason="HTML is read by the extra documents")
+    rows = "Boat: Pike; Seats: 1.\n\nBoat: Swan; Seats: 8."
+    (tmp_path / "a.md").write_text("# Boats\n\n| Boat | Seats |\n|---|--:|\n| Pike | 1 |\n| Swan | 8 |\n\nAll float.")
+    cells = "<tr><th>Boat<th>Seats<tr><td>Pike<td>1<tr><td>Swan<td>8"
+    (tmp_path / "b.html").write_text(f"<h1>Boats</h1><table>{cells}</table><p>All float.")
+    (tmp_path / "prices.csv").write_text("boat,price\n")
+    texts = [document.text for document in read_documents(tmp_path)]
+    assert texts == [f"# Boats\n\n{rows}\n\nAll float.", f"Boats\n\n{rows}\n\nAll float."]
+    assert [texts[0][a:b] for a, b in sentence_spans(texts[0])][1:3] == rows.split("\n\n")
+
+
 def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("".join(f'{{"doc_id": "{i}", "text": "t"}}\n' for i in range(7_000)))
     (tmp_path / "b.jsonl").write_text('{"doc_id": "x", "text": "t"}\n{"doc_id": "5", "text": "t"}\n')

@@ -116,13 +116,15 @@ def test_one_error_names_all_bad_files_and_lines(folder: Path, lake: Lake) -> No
     assert places == ["b.jsonl:1", "b.jsonl:3", "c.jsonl:1"]
 
 
-def test_files_that_are_no_documents_are_named_and_not_copied(folder: Path, lake: Lake) -> None:
+def test_tables_are_copied_and_other_files_that_are_no_documents_are_named(folder: Path, lake: Lake) -> None:
     (folder / "rooms.csv").write_text("Room,Seats\n")
     (folder / "empty.txt").touch()
+    (folder / "logo.png").touch()
     messages: list[str] = []
     added = add_corpus(lake, "bees", folder, messages.append)
-    assert messages[0].startswith("skipped files, which are empty or no documents (2): empty.txt, rooms.csv; `evidence")
-    assert not (added / "rooms.csv").exists() and (added / "a.parquet").exists()
+    expected = "skipped files, which are empty or neither documents nor tables (2): empty.txt, logo.png"
+    assert messages[0] == expected
+    assert {path.name for path in added.iterdir()} == {"a.parquet", "deep", "rooms.csv"}
 
 
 @pytest.mark.usefixtures("_forgets_declarations")

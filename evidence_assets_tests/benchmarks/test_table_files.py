@@ -1,0 +1,80 @@
+"""Tables of files: each with its caption, header and rows, and what cannot be read with its file and line."""
+
+from pathlib import Path
+
+import pytest
+
+from evidence_assets.benchmarks.page_tables import find_markdown_tables
+from evidence_assets.benchmarks.table_files import read_folder_tables, read_tables_of
+from evidence_assets.lake.errors import BadInput
+
+MARKDOWN = r"""# Club
+
+## Fees ##
+
+Member | Fee
+:--|--:
+[Adult](a.html) | **240** \| 250
+Child |
+
+```
+| no | table |
+|----|-------|
+| of | code |
+```
+
+One | line above --- is no table
+---
+
+| only |
+|------|
+| one |
+
+## Boats
+| Boat | Seats |
+|------|-------|
+| `Pike` | 1 |
+| Swan | 8 | extra |
+"""
+PAGE = """<h2>Stages</h2><table><tr><td><table><tr><th>Day</th><th colspan=2>Way</th></tr>
+<tr><td rowspan=2>Sunday</td><td>Bregenz</td><td>Hard</td></tr><tr><td>Hard</td><td>Lindau</td></tr></table></td></tr>
+</table><table><caption>Logo</caption><tr><td>a</td><td>b</td></tr></table>"""
+
+
+def test_markdown_has_a_table_below_each_rule_outside_code() -> None:
+    fees, boats = find_markdown_tables(MARKDOWN)
+    assert (fees.caption, fees.header, fees.line) == ("Fees", ("Member", "Fee"), 5)
+    assert fees.rows == (("Adult", "240 | 250"), ("Child",))
+    assert fees.statements == ["Member: Adult; Fee: 240 | 250.", "Member: Child."]
+    assert boats.rows == (("Pike", "1"), ("Swan", "8", "extra"))
+
+
+def test_a_page_has_its_innermost_tables_and_spanning_cells_are_repeated(tmp_path: Path) -> None:
+    pytest.importorskip("bs4", reason="HTML is read by the extra documents")
+    (tmp_path / "trip.html").write_text(PAGE)
+    [table] = read_tables_of(tmp_path / "trip.html")
+    assert (table.table_id, table.caption, table.header) == ("trip.html", "Stages", ("Day", "Way", "Way"))
+    assert table.rows == (("Sunday", "Bregenz", "Hard"), ("Sunday", "Hard", "Lindau"))
+
+
+def test_of_a_folder_all_tables_are_read_and_bad_files_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "club.md").write_text(MARKDOWN)
+    (tmp_path / "deep" / "prices.tsv").write_text("item\tprice\nrope\t12\n")
+    (tmp_path / "bad.csv").write_text('a,b\n1,2\n3,"4\n')
+    (tmp_path / "coded.tsv").write_bytes(b"a\tb\n1\t\xe4\n")
+    (tmp_path / "note.txt").write_text("| a | b |\n|---|---|\n| no | Markdown |\n")
+    errors: list[BadInput] = []
+    tables = list(read_folder_tables(tmp_path, errors.append))
+    assert [table.table_id for table in tables] == ["club.md, table 1", "club.md, table 2", "deep/prices.tsv"]
+    assert tables[2].rows == (("rope", "12"),)
+    assert [str(error).removeprefix(f"{tmp_path}/").split(" (")[0] for error in errors] == [
+        "bad.csv:3: a quote is opened in this row and never closed",
+        "coded.tsv:2: byte 3 of the line",
+    ]
+
+
+def test_a_document_without_a_table_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# No table\n\nText.")
+    with pytest.raises(BadInput, match=r"a\.md: has no table: it needs a header"):
+        read_tables_of(tmp_path / "a.md")

@@ -1,0 +1,105 @@
+"""One question over documents, tables and a graph: who is asked, and whose answer is printed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from evidence_assets.benchmarks.records import Table
+from evidence_assets.cli import app
+from evidence_assets.experiment.asked_sources import MAX_TABLES, choose_answer, select_tables
+from evidence_assets.lake.store import Lake
+
+PRICES = Table("own", "prices.csv@1", "", ("item", "price"), (("oar", "85"), ("boat hook", "19"), ("rope", "12")))
+BOATS = Table("own", "club.md, table 2@2", "Boats", ("Boat", "Seats"), (("Pike", "1"), ("Swan", "8")))
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What is the price of an oar?", ["prices.csv"]),
+        ("Which boat has the most seats?", ["club.md, table 2"]),
+        ("Which boat is the cheapest?", ["club.md, table 2"]),
+        ("How many seats does Eagle have?", []),
+        ("What was the price of rope in 2019?", []),
+        ("Why is rope at that price?", []),
+        ("Is an oar more expensive than a rope?", ["prices.csv"]),
+        ("Who repaired the jetty that the boat hit?", []),
+    ],
+)
+def test_a_table_is_asked_if_it_has_the_words_names_and_kind_of_the_question(
+    question: str, expected: list[str]
+) -> None:
+    assert [source.name for source in select_tables([PRICES, BOATS], question, [])] == expected
+
+
+def test_of_many_tables_those_with_most_words_are_asked() -> None:
+    others = [Table("own", f"{i}.csv@{i}", "", ("item", "size"), (("oar", "1"), ("bell", "2"))) for i in range(9)]
+    selected = select_tables([*others, PRICES], "What is the price of an oar?", [])
+    assert len(selected) == MAX_TABLES and selected[0].name == "prices.csv"
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([("answered", 0.6), ("insufficient", 0.9), ("answered", 0.7)], 2),
+        ([("answered", 0.6), ("answered", 0.6), ("answered", None)], 0),
+        ([("insufficient", 0.9), ("ambiguous", 0.2), ("insufficient", None)], 1),
+        ([("insufficient", None), ("failed", None)], 0),
+    ],
+)
+def test_the_most_probable_answer_is_chosen_and_a_source_that_refuses_does_not_answer(
+    answers: list[tuple[str, float | None]], expected: int
+) -> None:
+    assert choose_answer(answers) == expected
+
+
+@pytest.fixture
+def club(tmp_path: Path) -> Path:
+    folder = tmp_path / "club"
+    folder.mkdir()
+    table = "| Boat | Seats |\n|---|---|\n| Pike | 1 |\n| Heron | 4 |\n| Swan | 8 |\n"
+    (folder / "rules.md").write_text(f"# Rules\n\nThe club was founded by Clara Huber in 1921.\n\n## Boats\n\n{table}")
+    (folder / "prices.csv").write_text("item,price\noar,85\nrope,12\nvarnish,24\n")
+    (folder / "bad.csv").write_text('item,price\n"oar,85\n')
+    (tmp_path / "family.tsv").write_text("Ida Roth\tborn in\tKonstanz\nIda Roth\tplays\tclarinet\n")
+    return folder
+
+
+def ask(club: Path, *arguments: str, questions: str = "") -> Result:
+    lake = ["--lake", str(club.parent / "lake")]
+    return CliRunner().invoke(app, ["ask", *arguments, *lake], input=questions)
+
+
+def test_one_question_is_put_to_documents_tables_and_a_graph(club: Path) -> None:
+    questions = {
+        "Who founded the club?": "Clara Huber",
+        "What is the price of varnish?": "24",
+        "How many seats does Swan have?": "8",
+        "Where was Ida Roth born?": "Konstanz",
+    }
+    sources = ["--folder", str(club), "--graph", str(club.parent / "family.tsv")]
+    result = ask(club, *sources, "--json", questions="\n".join(questions))
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [answer["answer_text"] for answer in answers] == list(questions.values())
+    assert f"skipped: {club.parent}/lake/raw/corpora/club/bad.csv:2: a quote" in result.stderr
+    for answer in answers:
+        assert answer["counterfactual"] and any(row["used"] for row in answer["evidence"])
+    assert Lake(club.parent / "lake").read("predictions").height > len(questions), "each source's answer is stored"
+
+
+def test_what_others_say_is_printed_below_the_answer(club: Path) -> None:
+    (club.parent / "prices_lindau.csv").write_text("item,price\noar,79\nbell,33\n")
+    tables = [word for name in ("club/prices.csv", "prices_lindau.csv") for word in ("--table", club.parent / name)]
+    result = ask(club, "What is the price of an oar?", *map(str, tables))
+    lines = result.stdout.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("answer: 85 (answered, probability 0."))
+    assert lines[start + 1].startswith("also: prices_lindau.csv says 79 (probability 0.")
+    unknown = ask(club, "Who conducts the Harbour Band?", *map(str, tables))
+    assert unknown.exit_code == 1 and "no table has all names and a word of the question" in unknown.output
+
+
+def test_the_tables_of_a_markdown_file_are_asked_without_its_text(club: Path) -> None:
+    result = ask(club, "Which boat has the most seats?", "--table", str(club / "rules.md"))
+    assert "answer: Swan (answered, probability" in result.stdout and "table rules.md@" in result.stdout
