@@ -48,7 +48,8 @@ def measure(
         from evidence_assets.cli.materialize import print_report
         from evidence_assets.cli.runner import run_all
 
-        report = run_all(select_assets(load_definitions().resolve_asset_graph(), declared, variants))
+        selection = select_assets(load_definitions().resolve_asset_graph(), declared, variants)
+        report = run_all(selection, hides_reused=True)
         rows = BenchmarkRows.read(declared, variants)
         if rows.tables:
             print_measurements(rows, half, with_baselines)

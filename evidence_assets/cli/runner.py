@@ -143,16 +143,25 @@ class UnitResult(NamedTuple):
 
 
 class UnitRunner:
-    """Runs units in this process, with a line for each materialization to print or to return."""
+    """Runs units in this process, with a line for each materialization to print or to return.
+
+    ``hides_reused``: Whether the line of a materialization is empty if it computed no row and changed no file.
+    """
 
     def __init__(
-        self, definitions: dg.Definitions, tags: dict[str, str], print_line: Callable[[str], None] | None = None
+        self,
+        definitions: dg.Definitions,
+        tags: dict[str, str],
+        print_line: Callable[[str], None] | None = None,
+        *,
+        hides_reused: bool = False,
     ) -> None:
         for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
             logging.getLogger(name).setLevel(logging.ERROR)
         speed_up_databases()
         self._tags = tags
         self._print_line = print_line
+        self._hides_reused = hides_reused
         self._job = definitions.resolve_implicit_global_asset_job_def()
         self._instance = open_uncaptured_instance(dagster_home())
         self._graph = definitions.resolve_asset_graph()
@@ -165,7 +174,7 @@ class UnitRunner:
         def on_event(entry: Any) -> None:
             event = entry.dagster_event
             if event is not None and event.is_step_materialization:
-                report_line(_describe_materialization(event))
+                report_line("" if self._hides_reused and _is_reused(event) else _describe_materialization(event))
 
         pools = {pool for key in unit.keys for pool in self._graph.get(key).pools or ()}
         wait_for_slots(self._instance, dagster_home(), pools, self._tags, _print_message)
@@ -245,9 +254,10 @@ def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor
         pool.shutdown()
 
 
-def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
+def run_all(selection: RunSelection = EVERYTHING, processes: int = 1, *, hides_reused: bool = False) -> Report:
     """Materialize every selected asset in every partition; rows whose inputs are unchanged are reused.
 
+    ``hides_reused``: Whether to print no line for what was reused as a whole; for one process only.
     Failures are reported, assets downstream of them are skipped, and all others are materialized.
     """
     start = time.monotonic()
@@ -267,7 +277,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
             if pool:
                 run_queue.work(lambda unit: pool.submit(_run_in_child, unit, *tags.items()), processes)
             else:
-                unit_runner = UnitRunner(definitions, tags, run_queue.print_progress)
+                unit_runner = UnitRunner(definitions, tags, run_queue.print_progress, hides_reused=hides_reused)
                 run_queue.work(unit_runner.run_now, 1)
     run_queue.report.seconds = time.monotonic() - start
     run_queue.report.run_id = tags[PARENT_TAG]
@@ -364,8 +374,10 @@ class RunQueue:
         return keys
 
     def print_progress(self, text: str) -> None:
-        """Print a materialization with the progress and the estimated time left."""
+        """Print a materialization, unless its line is empty, with the progress and the estimated time left."""
         self._n_done += 1
+        if not text:
+            return
         # recounted each time: reading the seed files adds partitions
         numbers = range(len(self._batches))
         total = sum(len(keys) for number in numbers for keys in self._keys_by_partition(number).values())
@@ -381,6 +393,12 @@ _print_message = partial(err.print, style="yellow")
 def _metadata(event: Any) -> dict[str, Any]:
     values = event.step_materialization_data.materialization.metadata
     return {name: value.value for name, value in values.items() if hasattr(value, "value")}
+
+
+def _is_reused(event: Any) -> bool:
+    """Whether a materialization computed no row and is not known to have changed a file."""
+    metadata = _metadata(event)
+    return not metadata.get("rows_computed") and not metadata.get("file_changed")
 
 
 def _describe_materialization(event: Any) -> str:

@@ -19,6 +19,7 @@ from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.confidence import RAW_SHARE
 from evidence_assets.reasoning.questions import option_labels
 from evidence_assets.reasoning.statements import TEXT_KINDS
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 
 MAX_ALTERNATIVES = 5
 """Maximum further supported answers that are listed."""
@@ -30,6 +31,19 @@ NO_CELL = f"{NO_ANSWER}: no column or cell answers it. Use words of the table's 
 SEVERAL_CELLS = "Several cells match the question"
 _HEADING = re.compile(r"#.*|\D*[^\W\d]", re.DOTALL)
 """A line that begins with "#", or has neither a digit nor a final mark: "Fish cake 9 euros" states something."""
+YES_OR_NO = {"SUPPORTS": "Yes", "REFUTES": "No", NOT_ENOUGH_INFORMATION: "not known"}
+"""Verdicts on a claim, as answers to a question."""
+MAX_LISTED = 20
+"""Maximum further answers of a question for several."""
+MIN_DECIMALS = 2
+"""Decimals that a computed number keeps."""
+_LONG_NUMBER = re.compile(r"-?[1-9]\d*\.\d{3,}")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
+_ASKS_FOR_SEVERAL = re.compile(
+    r"(?:who|what|which) (?:are|were)\b|(?:what|which) (?!(?:does|was)\b)\w\w+[^\Wsui]s\b|(?:list|name) (?:all|the)\b",
+    re.IGNORECASE,
+)
 NO_ANSWER_STATUSES = ("insufficient", "failed")
 
 
@@ -59,14 +73,33 @@ class AnswerView(AnswerRows):
 
     @property
     def confidence_name(self) -> str:
-        """``probability`` if the confidence is calibrated, else ``share``."""
-        return "share" if self.prediction.get("confidence_basis") in (None, RAW_SHARE) else "probability"
+        """``probability`` if the confidence is fitted, ``similarity`` if it is a cosine, else ``share``."""
+        if self.prediction.get("confidence_basis") not in (None, RAW_SHARE):
+            return "probability"
+        if (self.prediction.get("reasoner"), (self.question or {}).get("task")) != ("extractive", "kgqa"):
+            return "share"
+        is_text = {item.row["kind"] in TEXT_KINDS for item in self.items if item.is_used}
+        return "similarity" if len(is_text) > 1 else "probability"
 
     @property
     def _is_open(self) -> bool:
         """Whether the question has no options of its own; those of an ad hoc table are its cells."""
         question = self.question or {"options": []}
-        return not question["options"] or (question["source_id"][:6], question["task"]) == ("table=", "table_qa")
+        if not question["options"] or self._asks_yes_or_no:
+            return True
+        return (question["source_id"][:6], question["task"]) == ("table=", "table_qa")
+
+    @property
+    def _asks_yes_or_no(self) -> bool:
+        """Whether the question is put to a table and answered with yes or no, which a claim is not."""
+        question = self.question
+        if question is None or (question["source_id"][:6], question["task"]) != ("table=", "verification"):
+            return False
+        return question["text"].endswith("?") or _YES_NO.match(question["text"]) is not None
+
+    @property
+    def _option_texts(self) -> dict[str, str]:
+        return YES_OR_NO if self._asks_yes_or_no else option_texts(self.question)
 
     @property
     def answer_text(self) -> str:
@@ -77,15 +110,23 @@ class AnswerView(AnswerRows):
             return f"No answer: {row['error']}"
         if question is None or not question["options"]:
             return self._short_answer()
-        text = option_texts(question).get(row["answer"], row["answer"] or "none")
+        text = self._option_texts.get(row["answer"], row["answer"] or "none")
         if self._is_open:
             if row["status"] == "ambiguous":
                 labels = (row["supported_answers"] or ())[: MAX_ALTERNATIVES + 1]
                 return f"{SEVERAL_CELLS}: {'; '.join(option_texts(question).get(label, label) for label in labels)}"
-            return text if row["status"] == "answered" else NO_CELL
+            return self._round_computed(text) if row["status"] == "answered" else NO_CELL
         text = text if text == row["answer"] else f"{row['answer']}. {text}"
         is_guess = row["answer"] and row["status"] == "insufficient"
         return f"No option has enough support. Guess: {text}" if is_guess else text
+
+    def _round_computed(self, text: str) -> str:
+        """A computed number from 1 with the decimals of the cells that it is computed from, and at least two."""
+        cells = [str(item.row["text"]) for item in self.items if item.row["kind"] == "cell"]
+        if text in cells or not _LONG_NUMBER.fullmatch(text):
+            return text
+        decimals = (len(cell.partition(".")[2]) for cell in cells if _NUMBER.fullmatch(cell))
+        return f"{round(float(text), max(MIN_DECIMALS, *decimals, 0)):.15g}"
 
     def _short_answer(self) -> str:
         row = self.prediction
@@ -95,8 +136,11 @@ class AnswerView(AnswerRows):
             if (item := self.closest_statement) is None:
                 return f"{NO_ANSWER}."
             return f"{NO_ANSWER}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
-        others = [other for other in row["supported_answers"] or () if other != answer]
+        others = _list_others(answer, row["supported_answers"] or ())
         text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
+        if others and _ASKS_FOR_SEVERAL.match((self.question or {}).get("text", "")):
+            more = f"; and {len(others) - MAX_LISTED} more" if len(others) > MAX_LISTED else ""
+            text = "; ".join([answer, *others[:MAX_LISTED]]) + more
         return f"The evidence does not decide. Closest answer: {text}" if status == "ambiguous" else text
 
     @property
@@ -138,7 +182,7 @@ class AnswerView(AnswerRows):
             return ""
         if row["necessary"] is None:
             return "The answer cites no evidence that could be removed."
-        texts = option_texts(self.question)
+        texts = self._option_texts
         without, only = (texts.get(row[name], row[name]) for name in ("without_cited", "only_cited"))
         first = "there would be no answer" if without in NO_ANSWER_STATUSES else f"the answer would be “{without}”"
         second = "no answer" if only in NO_ANSWER_STATUSES else f"“{str(only).rstrip('.')}”"
@@ -290,6 +334,12 @@ def option_texts(question: Mapping[str, Any] | None) -> dict[str, str]:
     if question is None:
         return {}
     return dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
+
+
+def _list_others(answer: str, supported: Iterable[str]) -> list[str]:
+    """The other supported answers; those that differ in case only are the same."""
+    texts = {text.casefold(): text for text in reversed([answer, *supported])}
+    return [text for text in reversed(texts.values()) if text != answer]
 
 
 def describe_answer(question: Mapping[str, Any] | None, answer: str | None) -> str:

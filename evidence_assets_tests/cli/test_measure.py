@@ -5,12 +5,14 @@ import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import dagster as dg
 import pytest
 
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.cli.measure import BenchmarkRows
+from evidence_assets.cli.runner import _is_reused
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
@@ -48,6 +50,19 @@ def test_sigterm_ends_a_measurement_that_the_next_call_finishes(world: World) ->
     second = world.invoke(*MEASURE, "--half", "second")
     assert second.exit_code == 0 and "sample_mcqa, second half, n = 2 questions" in second.stdout
     assert "baseline" not in second.stdout
+    assert not [line for line in second.stdout.splitlines() if line.endswith(" reused)")], "reused rows are not listed"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [({"rows_computed": 0}, True), ({"rows_computed": 3}, False), ({"file_changed": True}, False), ({}, True)],
+)
+def test_a_materialization_without_computed_rows_or_a_changed_file_is_reused(
+    metadata: dict[str, int | bool], expected: bool
+) -> None:
+    materialization = dg.AssetMaterialization("a", metadata=metadata)
+    event = SimpleNamespace(step_materialization_data=SimpleNamespace(materialization=materialization))
+    assert _is_reused(event) == expected
 
 
 def test_rows_of_a_retrieval_benchmark_have_no_predictions(lake: Lake, other_settings: pytest.MonkeyPatch) -> None:

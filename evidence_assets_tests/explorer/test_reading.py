@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import AnswerView, view_answer, view_answers
 from evidence_assets.lake import connect
@@ -187,6 +188,7 @@ def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(
     [
         ("answered", "No Country for Old Men", [], "No Country for Old Men"),
         ("answered", "a", ["b", "c"], "a (also supported: b, c)"),
+        ("answered", "Gout", ["gout", "GOUT", "b", "B"], "Gout (also supported: b)"),
         ("ambiguous", "a", ["b"], "The evidence does not decide. Closest answer: a (also supported: b)"),
         ("insufficient", "a", ["b"], "No answer found with confidence."),
     ],
@@ -197,3 +199,36 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
     view = AnswerView(row, None, [], [], [], None)
     assert view.answer_text == expected and view.headline.startswith("answer: ") == (status == "answered")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Who are the children of Marta?", "a; b"),
+        ("Which instruments does Marta play?", "a; b"),
+        ("List the children of Marta.", "a; b"),
+        ("What does Marta play?", "a (also supported: b)"),
+        ("Which bus goes to Lindau?", "a (also supported: b)"),
+    ],
+)
+def test_a_question_for_several_is_answered_with_a_list(text: str, expected: str) -> None:
+    row = prediction(1, answer="a", status="answered", supported_answers=["a", "b"])
+    assert AnswerView(row, question(1, text=text, options=[]), [], [], [], None).answer_text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("Is Rome larger than Oslo?", "SUPPORTS", "Yes"),
+        ("Is Rome larger than Oslo", "REFUTES", "No"),
+        ("Rome is larger than Oslo.", "SUPPORTS", "SUPPORTS"),
+    ],
+)
+def test_a_question_about_a_table_is_answered_with_yes_or_no_and_a_claim_with_a_verdict(
+    text: str, answer: str, expected: str
+) -> None:
+    asked_claim = question(1, task="verification", text=text, options=list(CLAIM_LABELS), source_id="table=t")
+    row = prediction(1, answer=answer, status="answered")
+    without_evidence = {"without_cited": "insufficient", "only_cited": answer, "necessary": True}
+    view = AnswerView(row, asked_claim, [], [], [], without_evidence)
+    assert view.answer_text == expected and f"with only that evidence, “{expected}”." in view.counterfactual_text
