@@ -32,9 +32,9 @@ import dagster as dg
 import yaml
 
 from evidence_assets.assets.automation import request_stale_assets
+from evidence_assets.assets.change_sensors import request_input_runs
 from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.run_liveness import FOLLOW_JOB, PARENT_TAG, UNFINISHED_STATUSES
-from evidence_assets.assets.seeds import request_seed_runs
 from evidence_assets.lake.store import Lake
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -186,7 +186,7 @@ def is_settled(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
     if instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES), limit=1):
         return False
     return (
-        not request_seed_runs(repository, instance, lake)[0]
+        not request_input_runs(repository, instance, lake)[0]
         and not request_stale_assets(repository, instance, None).run_requests
     )
 
@@ -218,8 +218,6 @@ def restart_daemon(console: Console, project: Path) -> None:
             n_propagated = count_propagated()
             with (project / "data_lake/raw/corpora/library/history.md").open("a", encoding="utf-8") as file:
                 file.write(MOVED_NOTE)
-            dagster = f"env DAGSTER_HOME={home} python -m dagster"
-            console.run(f"{dagster} asset materialize {' '.join(MODULE)} --select raw/corpora/library", project)
             seconds = wait_until(lambda: count_propagated() > n_propagated)
             print(f"The first assets are remade {seconds:.1f} s later; the daemon receives SIGTERM.", flush=True)
         assert not is_settled(repository, instance, lake), "the signal came after the change had been propagated"

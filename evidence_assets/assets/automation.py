@@ -16,7 +16,13 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.command_plans import read_plans
-from evidence_assets.assets.run_liveness import PREVIOUS_KILLS_TAG, UNFINISHED_STATUSES, awaits_retry, count_kills
+from evidence_assets.assets.run_liveness import (
+    PREVIOUS_KILLS_TAG,
+    UNFINISHED_STATUSES,
+    awaits_retry,
+    count_kills,
+    is_interrupted,
+)
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
@@ -27,7 +33,10 @@ MODEL_POOL = "llm"
 """Pool of the assets that call a language model."""
 MAX_KILLED_RUNS = 3
 """Consecutive killed runs after which a partition is not retried: it may cause the kills."""
+MAX_ATTEMPTS = 3
+"""Maximum run requests for the same content of an input."""
 RECORDS_PER_FETCH = 500
+_CHANGE_TAG = "evidence/input_change"
 
 
 class AssetPartition(NamedTuple):
@@ -45,6 +54,35 @@ def find_planned(graph: Any, instance: dg.DagsterInstance) -> Callable[[AssetPar
     backfilled = {AssetPartition(*asset) for target in targets for asset in target.iterate_asset_partitions()}
     commanded = {key for plan in read_plans(instance).values() for key in plan.keys}
     return lambda asset: asset in backfilled or asset.key.to_user_string() in commanded
+
+
+def request_input_run(
+    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str
+) -> list[dg.RunRequest]:
+    """A run request for a changed input, unless a run for it is unfinished or MAX_ATTEMPTS runs failed.
+
+    ``change`` identifies the content and the event before it, so that restored content is requested again.
+    """
+    tags = {_CHANGE_TAG: f"{key.path[0]}:{partition or ''}:{change}"}
+    runs = instance.get_runs(dg.RunsFilter(tags=tags))
+    failed = [run for run in runs if run.is_finished and not run.is_success and not is_interrupted(run)]
+    if len(failed) >= MAX_ATTEMPTS or any(not run.is_finished for run in runs):
+        return []
+    return [dg.RunRequest(partition_key=partition, asset_selection=[key], tags=tags)]
+
+
+def last_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
+    """Data version and event id of the latest materialization; ("", 0) if there is none."""
+    last, event = last_materialization(instance, key, partition)
+    return (last.tags or {}).get(DATA_VERSION, "") if last else "", event
+
+
+def last_materialization(
+    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None
+) -> tuple[dg.AssetMaterialization | None, int]:
+    """The latest materialization and the id of its event; (None, 0) if there is none."""
+    record = instance.get_latest_data_version_record(key, partition_key=partition)
+    return (record.asset_materialization, record.storage_id) if record else (None, 0)
 
 
 class InstanceRecords:

@@ -11,6 +11,7 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.automation import request_stale_assets
+from evidence_assets.assets.raw_files import raw_paths_by_asset, request_raw_runs, stamp_raw_files
 from evidence_assets.assets.resources import LakeResource, set_pool_limits
 from evidence_assets.assets.run_liveness import (
     FOLLOW_JOB,
@@ -31,6 +32,14 @@ def _home(instance: dg.DagsterInstance) -> Path:
     return Path(os.environ.get("DAGSTER_HOME") or instance.root_directory)
 
 
+def request_input_runs(
+    repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, lake: Lake
+) -> tuple[list[dg.RunRequest], list[str]]:
+    """Run requests for changed seed files and raw files, and partitions of relations to add."""
+    requests, new_partitions = request_seed_runs(repository, instance, lake)
+    return [*requests, *request_raw_runs(repository, instance, lake)], new_partitions
+
+
 def materialize_changes(
     repository: dg.RepositoryDefinition,
     instance: dg.DagsterInstance,
@@ -46,7 +55,7 @@ def materialize_changes(
     failed: list[str] = []
     cursor: str | None = None
     while True:
-        requests, new_partitions = request_seed_runs(repository, instance, lake)
+        requests, new_partitions = request_input_runs(repository, instance, lake)
         instance.add_dynamic_partitions(str(RELATIONS.name), new_partitions)
         if not requests:
             result = request_stale_assets(repository, instance, cursor, profiles.load().automation)
@@ -93,12 +102,15 @@ def follow_changes() -> None:
     materialize_stale_assets()
 
 
-def _last_change(instance: dg.DagsterInstance, lake: Lake) -> float:
-    """Time of the latest materialization or edit of a seed file, in seconds since the epoch; 0 if there is none."""
+def _last_change(repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, lake: Lake) -> float:
+    """Time of the latest materialization or edit of a seed or raw file, in seconds since the epoch; 0 if none."""
     events = (record.asset_entry.last_materialization_record for record in instance.get_asset_records())
     folder = lake.raw_path("seeds")
     files = [folder, *list_seed_files(folder)] if folder.exists() else []
-    return max([*(event.timestamp for event in events if event), *(path.stat().st_ctime for path in files)], default=0)
+    raw_paths = [path for paths in raw_paths_by_asset(repository).values() for path in paths]
+    edits = [modified / 1e9 for modified, _ in stamp_raw_files(lake, raw_paths).values()]
+    edits += [path.stat().st_ctime for path in files]
+    return max([*(event.timestamp for event in events if event), *edits], default=0)
 
 
 _instances: dict[str, dg.DagsterInstance] = {}
@@ -127,7 +139,7 @@ def _runs_on_this_machine(instance: dg.DagsterInstance) -> bool:
     job=follow_changes,
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=5,
-    description="Re-materializes, in one run, assets whose seeds or inputs have changed.",
+    description="Re-materializes, in one run, assets whose seeds, raw files or inputs have changed.",
 )
 def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance
@@ -140,7 +152,8 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
             return dg.SkipReason("a follow_changes run is in progress")
         if last_run.dagster_run.status is dg.DagsterRunStatus.CANCELED:
             cancelled_at = last_run.end_time or last_run.update_timestamp.timestamp()
-            if _last_change(instance, lake.open()) <= cancelled_at:
+            assert context.repository_def is not None
+            if _last_change(context.repository_def, instance, lake.open()) <= cancelled_at:
                 return dg.SkipReason("a user cancelled the last follow_changes run, and nothing has changed since")
     result = _request_changes(context, instance, lake.open())
     # No retries: the next tick requests what this run leaves stale.
@@ -149,9 +162,9 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
 
 
 def _request_changes(context: dg.SensorEvaluationContext, instance: dg.DagsterInstance, lake: Lake) -> dg.SensorResult:
-    """Separate run requests for changed seeds and stale assets."""
+    """Separate run requests for changed inputs and stale assets."""
     assert context.repository_def is not None
-    requests, new_partitions = request_seed_runs(context.repository_def, instance, lake)
+    requests, new_partitions = request_input_runs(context.repository_def, instance, lake)
     result = request_stale_assets(context.repository_def, instance, context.cursor, profiles.load().automation)
     requests += result.run_requests or ()
     return dg.SensorResult(

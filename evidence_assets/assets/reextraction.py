@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import AssetPartition, InstanceRecords
+from evidence_assets.assets.automation import AssetPartition, InstanceRecords, last_version
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.seeds import RELATIONS, SEEDS, last_version, read_seeds
+from evidence_assets.assets.seeds import RELATIONS, SEEDS, read_seeds
 from evidence_assets.lake.store import Lake
 
 SCHEDULE = "reextract_triples"

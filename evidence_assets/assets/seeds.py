@@ -15,10 +15,16 @@ from typing import Any, cast
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import DATA_VERSION, AssetPartition, find_planned
+from evidence_assets.assets.automation import (
+    DATA_VERSION,
+    AssetPartition,
+    find_planned,
+    last_materialization,
+    last_version,
+    request_input_run,
+)
 from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.run_liveness import is_interrupted
 from evidence_assets.assets.table_asset import OWNER, check_result, table_asset, table_check
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.experiment.variants import variants_of
@@ -42,12 +48,9 @@ SEEDS = dg.AssetKey(["knowledge", "seeds"])
 SEED_FOLDER = dg.AssetKey(["raw", "seeds"])
 MAX_RELATIONS = 64
 """Maximum relations per lake: merged assets read all, and Dagster tracks staleness only below 100 partitions."""
-MAX_ATTEMPTS = 3
-"""Maximum run requests for the same content."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _COPIED_NAMES_FILE = ".placed.json"
-_CHANGE = "evidence/seed_change"
 _RELATION_TABLES = ("relation_seeds", "prompts")
 """Tables that are partitioned by relation."""
 
@@ -155,42 +158,17 @@ def request_seed_runs(
     for partition, relation in sorted(files.relations.items()):
         version, event = last_version(instance, SEEDS, partition)
         if version != relation.seed_hash and not is_planned(AssetPartition(SEEDS, partition)):
-            run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
-    last, event = _last_materialization(instance, SEED_FOLDER)
+            run_requests += request_input_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
+    last, event = last_materialization(instance, SEED_FOLDER)
     if (files.present or event) and not is_planned(AssetPartition(SEED_FOLDER, None)):
         retired = find_retired_partitions(files, lake, instance)
         state = last.metadata.get("state") if last else None
         if retired or state is None or state.value != files.state:
-            run_requests += _request_run(instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired)}:{event}")
+            run_requests += request_input_run(
+                instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired)}:{event}"
+            )
     existing_partitions = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
     return run_requests, sorted(set(files.relations) - existing_partitions)
-
-
-def _request_run(instance: dg.DagsterInstance, key: dg.AssetKey, name: str | None, change: str) -> list[dg.RunRequest]:
-    """A run request for a change, unless a run for it is unfinished or MAX_ATTEMPTS runs failed.
-
-    ``change`` identifies the content and the event before it, so that restored content is requested again.
-    """
-    tags = {_CHANGE: f"{key.path[0]}:{name or ''}:{change}"}
-    runs = instance.get_runs(dg.RunsFilter(tags=tags))
-    failed = [run for run in runs if run.is_finished and not run.is_success and not is_interrupted(run)]
-    if len(failed) >= MAX_ATTEMPTS or any(not run.is_finished for run in runs):
-        return []
-    return [dg.RunRequest(partition_key=name, asset_selection=[key], tags=tags)]
-
-
-def last_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
-    """Data version and event id of the latest materialization; ("", 0) if there is none."""
-    last, event = _last_materialization(instance, key, partition)
-    return (last.tags or {}).get(DATA_VERSION, "") if last else "", event
-
-
-def _last_materialization(
-    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None
-) -> tuple[dg.AssetMaterialization | None, int]:
-    """The latest materialization and the id of its event; (None, 0) if there is none."""
-    record = instance.get_latest_data_version_record(key, partition_key=partition)
-    return (record.asset_materialization, record.storage_id) if record else (None, 0)
 
 
 @dg.asset(

@@ -195,15 +195,18 @@ def _describe_output(output: StageOutput, rows: pa.Table, seconds: float) -> dic
 
 
 def files_asset(
-    key: str, make: Callable[[Lake, LogFunction], tuple[str, Mapping[str, Any]]], **options: Unpack[AssetOptions]
+    key: str,
+    make: Callable[[Lake, LogFunction], tuple[str, Mapping[str, Any]]],
+    metadata: Mapping[str, Any] | None = None,
+    **options: Unpack[AssetOptions],
 ) -> dg.AssetsDefinition:
-    """An asset of files, not rows: ``make`` returns its data version and metadata."""
+    """An asset of files, not rows: ``make`` returns the data version and metadata of a materialization."""
 
-    @_asset(key, options)
+    @_asset(key, options, metadata=metadata)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         with raise_interruptions():
-            version, metadata = make(lake.open(), context.log.info)
-        return dg.MaterializeResult(data_version=dg.DataVersion(version), metadata=metadata)
+            version, facts = make(lake.open(), context.log.info)
+        return dg.MaterializeResult(data_version=dg.DataVersion(version), metadata=facts)
 
     return materialize
 

@@ -10,8 +10,8 @@ import polars as pl
 import yaml
 from dagster._core.execution.backfill import PartitionBackfill  # no public function creates one without a server
 
-from evidence_assets.assets import seeds
 from evidence_assets.assets.automation import InstanceRecords, request_stale_assets
+from evidence_assets.assets.change_sensors import request_input_runs
 from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.lake.store import Lake
 
@@ -89,8 +89,8 @@ class SensorWorld:
     # The daemon -------------------------------------------------------------------------------------------------------
 
     def tick(self) -> list[Asset]:
-        """A tick over seed files and materializations; runs are queued, except those of the graph of the sample."""
-        requests, new_partitions = seeds.request_seed_runs(self.repository, self.instance, self.lake)
+        """A tick over input files and materializations; runs are queued, except those of the graph of the sample."""
+        requests, new_partitions = request_input_runs(self.repository, self.instance, self.lake)
         self.instance.add_dynamic_partitions("relations", new_partitions)
         result = request_stale_assets(self.repository, self.instance, self.cursor)
         self.cursor = result.cursor
