@@ -231,18 +231,20 @@ def explore(
     max_pages: Annotated[int, typer.Option(help="Maximum pages to export.", min=1)] = MAX_EXPORTED_PAGES,
     lake: LakeOption = None,
 ) -> None:
-    """Browse answers, evidence and sources in a web browser.
+    """Browse answers, evidence and sources, and ask, in a web browser.
 
-    The server is read-only. By default it is reachable only from this machine.
+    The server never changes the lake. By default it is reachable only from this machine; on another --host, or with
+    --export, nothing can be asked.
     """
     with report_errors():
         root = Lake(lake or find_lake()).root
         if folder is not None:
             _export(root, folder, max_pages)
             return
+        from evidence_assets.cli.browser_answers import answer_in_lake
         from evidence_assets.explorer.site import serve
 
-        serve(root, host=host, port=port)
+        serve(root, host=host, port=port, answer=answer_in_lake)
 
 
 def _export(root: Path, folder: Path, max_pages: int) -> None:

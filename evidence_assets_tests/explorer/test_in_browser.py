@@ -256,3 +256,37 @@ def test_no_table_scrolls_sideways(show: Callable[[str], Any], path: str) -> Non
     page = show(path)
     assert page.evaluate(SCROLLING) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+# The box to ask
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_question_is_asked_and_its_citations_are_shown_and_opened(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/")
+    page.get_by_role("link", name="Ask", exact=True).click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_label("Question").fill("Which animal buzzes when it flies?")
+    page.get_by_label("Options").fill("Bee\nCat")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator("#answer").wait_for(timeout=240_000)
+    assert "Bee" in page.locator(".result").text_content()
+    assert not page.locator(".progress").is_visible(), "the answer replaces the progress"
+    citation = page.locator("#answer .cite").first
+    tooltip = citation.get_by_role("tooltip", include_hidden=True)
+    assert not tooltip.is_visible()
+    citation.hover()
+    tooltip.wait_for()
+    assert "Bees buzz when they fly." in tooltip.text_content()
+    box = tooltip.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    citation.get_by_role("link").click()
+    assert re.search(r"#a1-e\d+$", page.url)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(
+        "[...document.querySelectorAll('svg.layers')].every(s => s.getBoundingClientRect().right <= innerWidth)"
+    )
+    page.get_by_role("link", name="Link to this answer").click()
+    page.wait_for_url("**/asked/*")
+    assert page.locator("#answer").is_visible()
