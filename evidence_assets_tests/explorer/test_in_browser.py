@@ -267,7 +267,7 @@ def test_a_question_is_asked_and_its_citations_are_shown_and_opened(page: Any, w
     page.goto("/")
     page.get_by_role("link", name="Ask", exact=True).click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.get_by_label("Question").fill("Which animal buzzes when it flies?")
+    page.get_by_role("textbox", name="Question").fill("Which animal buzzes when it flies?")
     page.get_by_label("Options").fill("Bee\nCat")
     page.get_by_role("button", name="Ask", exact=True).click()
     page.locator("#answer").wait_for(timeout=240_000)
