@@ -33,6 +33,7 @@ from evidence_assets.text.spelling import did_you_mean
 if TYPE_CHECKING:
     from evidence_assets.experiment.ad_hoc_questions import QuestionSource
     from evidence_assets.experiment.asked_sources import AskedSource
+    from evidence_assets.experiment.stage import LogFunction, Stage
     from evidence_assets.experiment.stored_rows import PredictionRow
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -361,6 +362,21 @@ def _family(asked_source: AskedSource, options: Sequence[str]) -> str:
 def _answer(
     lake: Lake, text: str, options: Sequence[str], asked_source: AskedSource, choice: SystemChoice
 ) -> AnswerView:
+    prediction = answer_in_lake(lake, text, options, asked_source, choice, _print_hint)
+    with connect(lake.root, lazy=True) as connection:
+        return view_answer(connection, prediction["prediction_id"])
+
+
+def answer_in_lake(
+    lake: Lake,
+    text: str,
+    options: Sequence[str],
+    asked_source: AskedSource,
+    choice: SystemChoice,
+    inform: LogFunction,
+    wrap_stages: Callable[[Iterable[Stage]], Iterable[Stage]] = list,
+) -> PredictionRow:
+    """Answer a question from one source; its rows are written to the lake."""
     from evidence_assets.experiment import ad_hoc_questions
     from evidence_assets.experiment.stages import build_stages
 
@@ -371,14 +387,17 @@ def _answer(
     if source.corpus:
         ad_hoc_questions.check_corpus(lake, source.corpus)
     ad_hoc_questions.store_question(lake, question, asked_source.table)
-    answer = select_clearest(
+    return select_clearest(
         ad_hoc_questions.answer_question(
-            lake, question.question_id, question.task, source, build_stages(systems.open_method(v)), _print_hint
+            lake,
+            question.question_id,
+            question.task,
+            source,
+            wrap_stages(build_stages(systems.open_method(variant))),
+            inform,
         )
-        for v in selected
+        for variant in selected
     )
-    with connect(lake.root, lazy=True) as connection:
-        return view_answer(connection, answer["prediction_id"])
 
 
 def _hint_at_claims(answer: SourceAnswer, text: str) -> None:

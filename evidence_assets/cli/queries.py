@@ -241,10 +241,10 @@ def explore(
         if folder is not None:
             _export(root, folder, max_pages)
             return
-        from evidence_assets.cli.browser_answers import answer_in_lake
+        from evidence_assets.cli.browser_answers import answer_in_browser
         from evidence_assets.explorer.site import serve
 
-        serve(root, host=host, port=port, answer=answer_in_lake)
+        serve(root, host=host, port=port, answer=answer_in_browser)
 
 
 def _export(root: Path, folder: Path, max_pages: int) -> None:

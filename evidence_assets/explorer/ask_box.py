@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK, MAX_OPTIONS, Table
+from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.scratch_lake import open_scratch_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
 if TYPE_CHECKING:
-    from evidence_assets.experiment.ad_hoc_questions import QuestionSource
+    from evidence_assets.experiment.asked_sources import AskedSource
     from evidence_assets.experiment.stage import LogFunction
 
 MAX_QUESTION = 500
@@ -53,16 +55,10 @@ class Answered(NamedTuple):
 
 
 class AnswerFunction(Protocol):
-    """Answers a question in a lake; raises BadInput if it cannot be asked."""
+    """Answers a question in a lake from the best of some sources; raises BadInput if it cannot be asked."""
 
     def __call__(
-        self,
-        lake: Lake,
-        text: str,
-        options: Sequence[str],
-        source: QuestionSource,
-        table: Table | None,
-        inform: LogFunction,
+        self, lake: Lake, text: str, options: Sequence[str], sources: Sequence[AskedSource], inform: LogFunction
     ) -> Answered: ...
 
 
@@ -116,7 +112,7 @@ class AskBox:
         """Reader of the scratch lake."""
         self.token = secrets.token_urlsafe(32)
         """Secret that every form of this process carries."""
-        self.asked: dict[str, str] = {}
+        self.questions: dict[str, AskForm] = {}
         """Questions that were answered, by id, newest last."""
 
     def close(self) -> None:
@@ -138,7 +134,7 @@ class AskBox:
         return AskForm(fields.get("text", ""), fields.get("options", ""), fields.get("source", ""))
 
     def list_sources(self) -> list[SourceChoice]:
-        """What the lake can answer from: corpora, graphs, and the first tables of its benchmarks."""
+        """What the lake can answer from: corpora, graphs, and the first tables of its benchmarks, together or each."""
         from evidence_assets.experiment.ad_hoc_questions import list_corpora, list_graphs
 
         corpora = [SourceChoice("Documents", f"corpus:{name}", name) for name in list_corpora(self._lake)]
@@ -153,22 +149,30 @@ class AskBox:
 
         rows = pl.scan_parquet(files).filter(pl.col("benchmark") != ASKED_BENCHMARK)
         tables = rows.select("benchmark", "table_id", "caption").sort("benchmark", "table_id").head(MAX_TABLES)
-        return [
-            SourceChoice(f"Tables of {benchmark}", f"table:{table_id}", caption or table_id)
-            for benchmark, table_id, caption in tables.collect().iter_rows()
+        listed = list(tables.collect().iter_rows())
+        counts = Counter(benchmark for benchmark, _, _ in listed)
+        joint_choices = [
+            SourceChoice("Tables", f"tables:{name}", f"{name}: its {n} tables")
+            for name, n in counts.items()
+            if n > 1 and len(listed) < MAX_TABLES
         ]
+        single_choices = [
+            SourceChoice(f"One table of {benchmark}", f"table:{table_id}", caption or table_id)
+            for benchmark, table_id, caption in listed
+        ]
+        return joint_choices + single_choices
 
     def ask(self, form: AskForm) -> Iterator[str | Outcome]:
         """Start to answer; yields progress and, last, the outcome. Raises BadInput or BoxBusy before it starts."""
         options = form.checked_options()
-        source, table = self._resolve_source(form.source)
+        sources = self._resolve_sources(form, options)
         if not self._busy.acquire(blocking=False):
             raise BoxBusy("Another question is being answered: ask again when it is done.")
         messages: queue.SimpleQueue[str | Outcome] = queue.SimpleQueue()
 
         def run() -> None:
             try:
-                outcome = self._run(form.text, options, source, table, messages.put)
+                outcome = self._run(form, options, sources, messages.put)
             finally:
                 self._busy.release()
             messages.put(outcome)
@@ -185,41 +189,55 @@ class AskBox:
                 return
 
     def _run(
-        self, text: str, options: Sequence[str], source: QuestionSource, table: Table | None, inform: LogFunction
+        self, form: AskForm, options: Sequence[str], sources: Sequence[AskedSource], inform: LogFunction
     ) -> Outcome:
         try:
             scratch = open_scratch_lake(self._lake, Path(self._folder.name))
-            answered = self._answer(scratch, text, options, source, table, inform)
+            answered = self._answer(scratch, form.text, options, sources, inform)
         except BadInput as error:
             return Outcome(error=str(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)  # the page shows one line; the terminal has the rest
             return Outcome(error=f"{type(error).__name__}: {error}")
-        self.asked.pop(answered.question_id, None)
-        self.asked[answered.question_id] = " ".join(text.split())
+        self.questions.pop(answered.question_id, None)
+        self.questions[answered.question_id] = form
         return Outcome(answered.question_id)
 
-    def _resolve_source(self, value: str) -> tuple[QuestionSource, Table | None]:
-        """The source of the form's value; raises BadInput if the lake does not have it."""
-        from evidence_assets.experiment.ad_hoc_questions import QuestionSource, resolve_source, with_content_id
+    def _resolve_sources(self, form: AskForm, options: Sequence[str]) -> list[AskedSource]:
+        """The sources of the form's value; raises BadInput if the lake does not have them."""
+        from evidence_assets.experiment.ad_hoc_questions import QuestionSource, resolve_source
+        from evidence_assets.experiment.asked_sources import AskedSource, select_tables
 
-        kind, _, name = value.partition(":")
-        if kind == "table":
-            table = with_content_id(self._read_table(name))
-            return QuestionSource(table=table.table_id), table
-        if kind not in ("corpus", "graph") or not name:
+        kind, _, name = form.source.partition(":")
+        if not name or kind not in ("corpus", "graph", "table", "tables"):
             raise BadInput("choose what the question is answered from")
-        return resolve_source(self._lake, name if kind == "corpus" else "", name if kind == "graph" else ""), None
+        if kind == "tables":
+            selected = select_tables(self._read_tables("benchmark", name), form.text, options)
+            if not selected:
+                raise BadInput(f"no table of {name} has the words of the question: use those of a header and of cells")
+            return selected
+        if kind == "table":
+            [table] = self._read_tables("table_id", name)[:1]
+            return [AskedSource(QuestionSource(table=table.table_id), table)]
+        source = resolve_source(self._lake, name if kind == "corpus" else "", name if kind == "graph" else "")
+        return [AskedSource(source)]
 
-    def _read_table(self, table_id: str) -> Table:
+    def _read_tables(self, column: str, value: str) -> list[Table]:
+        """The tables of the lake with this value; raises BadInput if there is none."""
         import polars as pl
 
+        from evidence_assets.experiment.ad_hoc_questions import with_content_id
+
         files = self._lake.files("tables")
-        rows = pl.scan_parquet(files).filter(pl.col("table_id") == table_id).head(1).collect() if files else None
+        rows = pl.scan_parquet(files).filter(pl.col(column) == value).head(MAX_TABLES).collect() if files else None
         if rows is None or rows.is_empty():
-            raise BadInput(f"the lake has no table {table_id!r}")
-        row = rows.row(0, named=True)
-        texts = {(cell["row"], cell["column"]): cell["text"] for cell in row["cells"]}
-        header = tuple(row["header"])
-        body = [tuple(texts.get((n, c), "") for c in range(len(header))) for n in range(row["n_rows"])]
-        return Table(row["benchmark"], table_id, row["caption"] or "", header, tuple(body))
+            raise BadInput(f"the lake has no table {value!r}")
+        return [with_content_id(_read_table(row)) for row in rows.iter_rows(named=True)]
+
+
+def _read_table(row: Row) -> Table:
+    """The table of a row of ``tables``."""
+    texts = {(cell["row"], cell["column"]): cell["text"] for cell in row["cells"]}
+    header = tuple(row["header"])
+    body = [tuple(texts.get((n, column), "") for column in range(len(header))) for n in range(row["n_rows"])]
+    return Table(row["benchmark"], row["table_id"], row["caption"] or "", header, tuple(body))

@@ -151,12 +151,20 @@ def application(root: Path, answer: AnswerFunction | None = None) -> Starlette:
         if box:
             box.close()
 
-    asking = [Route("/ask", partial(_ask, site, box), methods=["POST"])] if box else []
+    ask_routes = [Route("/ask", partial(_ask, site, box), methods=["POST"])] if box else []
     return Starlette(
-        routes=[Mount("/static", StaticFiles(directory=STATIC)), *asking, Route("/{path:path}", page, methods=["GET"])],
+        routes=[
+            Mount("/static", StaticFiles(directory=STATIC)),
+            *ask_routes,
+            Route("/{path:path}", page, methods=["GET"]),
+        ],
         lifespan=closing_box,
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOCALHOST, "localhost"])],
     )
+
+
+REFUSALS = {Refused: 403, BoxBusy: 409}
+"""Status of the reply to a question that is not answered; others have 400."""
 
 
 async def _ask(site: Site, box: AskBox, request: Request) -> Response:
@@ -165,15 +173,10 @@ async def _ask(site: Site, box: AskBox, request: Request) -> Response:
     try:
         form = box.read_form(request.headers, await _read_body(request))
         messages = await run_in_threadpool(box.ask, form)
-    except Refused as error:
-        status, message = 403, str(error)
-    except BoxBusy as error:
-        status, message = 409, str(error)
-    except BadInput as error:
-        status, message = 400, str(error)
-    else:
-        return StreamingResponse(site.stream(box, form, messages), 200, HEADERS, "text/html")
-    return HTMLResponse(await run_in_threadpool(site.ask_again, box, form, message), status, HEADERS)
+    except (Refused, BoxBusy, BadInput) as error:
+        html = await run_in_threadpool(site.ask_again, box, form, str(error))
+        return HTMLResponse(html, REFUSALS.get(type(error), 400), HEADERS)
+    return StreamingResponse(site.stream(box, form, messages), 200, HEADERS, "text/html")
 
 
 async def _read_body(request: Request) -> bytes:

@@ -10,9 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from evidence_assets.benchmarks.corpora import group_files
-from evidence_assets.benchmarks.records import MAX_OPTIONS, Table
-from evidence_assets.cli.browser_answers import answer_in_lake
-from evidence_assets.experiment.ad_hoc_questions import QuestionSource
+from evidence_assets.benchmarks.records import MAX_OPTIONS, Table, table_rows
+from evidence_assets.cli.browser_answers import answer_in_browser
+from evidence_assets.experiment.asked_sources import AskedSource
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.experiment.stage import LogFunction
 from evidence_assets.explorer import site
@@ -40,6 +40,11 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     (folder / "notes" / "cats.txt").write_text("Cats purr when they are content. Cats sleep for sixteen hours a day.")
     lake = Lake.create(folder / "data_lake", question_shards=1, corpus_shards=1)
     build_corpus(lake, "notes", group_files(folder / "notes"), lambda text: None)
+    tables = [
+        Table("fleet", "boats", "Boats of the club", ("Boat", "Length (m)"), (("Heron", "7"), ("Swan", "9"))),
+        Table("fleet", "keys", "Keys", ("Key", "Room"), (("1", "kitchen"), ("2", "cellar"))),
+    ]
+    lake.write("tables", "fleet", {"tables": table_rows(tables)})
     return lake
 
 
@@ -51,13 +56,7 @@ class Answerer:
         self.texts: list[str] = []
 
     def __call__(
-        self,
-        lake: Lake,
-        text: str,
-        options: Sequence[str],
-        source: QuestionSource,
-        table: Table | None,
-        inform: LogFunction,
+        self, lake: Lake, text: str, options: Sequence[str], sources: Sequence[AskedSource], inform: LogFunction
     ) -> Answered:
         self.texts.append(text)
         inform("Started <b>")
@@ -177,14 +176,14 @@ def test_without_an_answerer_there_is_no_box(lake: Lake, tmp_path: Path, monkeyp
     monkeypatch.setattr("uvicorn.Server.__init__", lambda self, config: None)
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: sockets[0].close())
     for host in ("127.0.0.1", "0.0.0.0"):
-        site.serve(lake.root, host=host, port=0, answer=answer_in_lake)
-    assert answers == [answer_in_lake, None], "only this machine may ask"
+        site.serve(lake.root, host=host, port=0, answer=answer_in_browser)
+    assert answers == [answer_in_browser, None], "only this machine may ask"
 
 
 @pytest.mark.slow
 def test_an_answer_has_its_evidence_and_changes_nothing_in_the_lake(lake: Lake) -> None:
     before = file_hashes(lake.root)
-    with TestClient(application(lake.root, answer_in_lake), base_url="http://127.0.0.1") as client:
+    with TestClient(application(lake.root, answer_in_browser), base_url="http://127.0.0.1") as client:
         data = {**FORM, "token": token(client), "options": "cats\nbees"}
         reply = client.post("/ask", data=data, headers=HERE)
         assert reply.status_code == 200
@@ -207,6 +206,20 @@ def test_an_answer_has_its_evidence_and_changes_nothing_in_the_lake(lake: Lake) 
         source = re.findall(r'href="(/source/chunk/[^"]+)"', reply.text)[0]
         assert client.get(source).status_code == 200
     assert file_hashes(lake.root) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["tables:fleet", "table:boats"])
+def test_tables_of_a_benchmark_are_asked(lake: Lake, source: str) -> None:
+    with TestClient(application(lake.root, answer_in_browser), base_url="http://127.0.0.1") as client:
+        assert f'value="{source}"' in client.get("/ask").text
+        data = {"text": "Which boat has a length of 9?", "source": source, "token": token(client)}
+        reply = client.post("/ask", data=data, headers=HERE)
+        assert re.findall(r'<p class="result">(.*?)</p>', reply.text) == ["Swan"]
+        assert f'href="/ask?source={source.replace(":", "%3A")}"' in reply.text, "the next question has the same source"
+        data["text"] = "Who wrote Faust?"
+        reply = client.post("/ask", data=data, headers=HERE)
+        assert (reply.status_code == 400) == (source == "tables:fleet"), "none of several has its words"
 
 
 def test_the_scratch_lake_ends_with_the_server(lake: Lake, answerer: Answerer) -> None:

@@ -26,7 +26,7 @@ def ask_page(box: AskBox, form: AskForm, error: str = "") -> Page:
         "groups": groups,
         "listed": any(choice.value == form.source for choices in groups.values() for choice in choices),
         "token": box.token,
-        "asked": list(box.asked.items())[::-1],
+        "questions": [(question_id, typed.text) for question_id, typed in reversed(box.questions.items())],
         "max_question": MAX_QUESTION,
         "max_option": MAX_OPTION,
     }
@@ -36,7 +36,7 @@ def ask_page(box: AskBox, form: AskForm, error: str = "") -> Page:
 def asking_page(form: AskForm) -> Page:
     """A question before its answer, with two markers: for its progress, and for the outcome."""
     text = " ".join(form.text.replace(MARKER, " ").split())
-    return Page("asking.html", text, {"text": text, "marker": MARKER})
+    return Page("asking.html", text, {"text": text, "source": form.source, "marker": MARKER})
 
 
 def outcome_page(reader: LakeReader, box: AskBox, outcome: Outcome) -> Page:
@@ -48,10 +48,11 @@ def outcome_page(reader: LakeReader, box: AskBox, outcome: Outcome) -> Page:
 
 def asked_page(reader: LakeReader, box: AskBox, question_id: str) -> Page:
     """The answer to a question of this process."""
-    if question_id not in box.asked:
+    if question_id not in box.questions:
         raise NotFound("This question was not asked since the explorer was started.")
-    values = _read_answer(reader, box, question_id)
-    return Page("asked.html", box.asked[question_id], values | {"text": box.asked[question_id]})
+    form = box.questions[question_id]
+    values = {"text": form.text, "source": form.source}
+    return Page("asked.html", form.text, values | _read_answer(reader, box, question_id))
 
 
 def _read_answer(reader: LakeReader, box: AskBox, question_id: str) -> dict[str, Any]:
