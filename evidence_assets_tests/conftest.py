@@ -84,6 +84,24 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return True
 
 
+def _settings() -> dict[str, str]:
+    """The environment variables that settings are read from."""
+    return {name: value for name, value in os.environ.items() if name.startswith("EVIDENCE_")}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Forget what was loaded with the settings of a test, so that later tests do not see its profile or presets."""
+    while_running = _settings()
+    yield
+    if while_running != _settings() and "evidence_assets.benchmarks.declared_benchmarks" in sys.modules:
+        from evidence_assets_tests.assets.small_worlds import (
+            clear_profile_caches,
+        )  # here, as most tests need no Dagster
+
+        clear_profile_caches()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
     """Do not sync lakes to disk; another test counts the syncs."""

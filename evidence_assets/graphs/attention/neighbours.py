@@ -19,8 +19,8 @@ from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.protocols import FloatArray
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    torch.sparse_csr_tensor([0, 0], [], [], (1, 1))  # torch warns once in a process that this format is in beta
+    warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+    torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)  # torch warns once in a process
 
 
 @dataclass(frozen=True)
