@@ -99,6 +99,13 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     return files
 
 
+def has_documents(folder: Path) -> bool:
+    """Whether a folder has files other than tables that may be documents, or no tables at all."""
+    names = [path.name.lower() for path in list_files(folder)]
+    has_tables = any(name.endswith(DELIMITED_SUFFIXES) for name in names)
+    return not has_tables or any(name.endswith(TEXT_SUFFIXES + SHARD_SUFFIXES) for name in names)
+
+
 def list_files(folder: Path) -> list[Path]:
     """All files below a folder by relative path, without hidden ones and those of a lake."""
     lakes = {path.parent for path in folder.rglob("format.json") if _is_lake(path)}

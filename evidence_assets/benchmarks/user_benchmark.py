@@ -184,10 +184,10 @@ def read_table_file(path: Path, benchmark: str = "own") -> Table:
 
 
 def _detect_delimiter(path: Path) -> str:
-    if path.suffix.lower() == ".tsv":
-        return "\t"
     with open_bytes(path) as stream:
         sample = stream.read(8192).decode("utf-8-sig", errors="replace")
+    if path.suffix.lower() == ".tsv" and "\t" in sample:
+        return "\t"
     try:
         return csv.Sniffer().sniff(sample, delimiters=",;\t|").delimiter
     except csv.Error:

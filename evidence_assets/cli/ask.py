@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.corpora import group_files
+from evidence_assets.benchmarks.corpora import group_files, has_documents
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, declarations_of, user_folders
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.table_files import read_folder_tables, read_tables_of
@@ -134,14 +134,16 @@ def _read_tables(file: Path) -> list[Table]:
 
 
 def _read_corpus_tables(lake: Lake, name: str) -> list[Table]:
-    """The tables of a corpus that users declared; prints which files cannot be read."""
+    """The tables of a corpus that users declared."""
+    return [table for folder in _corpus_folders(lake, name) for table in _read_tables_below(folder)]
+
+
+def _read_tables_below(folder: Path) -> list[Table]:
+    """The tables of a folder; prints which files cannot be read."""
     from evidence_assets.experiment.ad_hoc_questions import with_content_id
 
-    return [
-        with_content_id(table)
-        for folder in _corpus_folders(lake, name)
-        for table in read_folder_tables(folder, lambda error: _print_hint(f"skipped: {error}"))
-    ]
+    tables = read_folder_tables(folder, lambda error: _print_hint(f"skipped: {error}"))
+    return [with_content_id(table) for table in tables]
 
 
 def _use_default_corpus(lake: Lake, corpus: str) -> None:
@@ -169,7 +171,10 @@ def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[T
         opened_lake = Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
     else:
         opened_lake = Lake(root)
-    if is_folder:
+    if is_folder and Path(corpus).is_dir() and not has_documents(Path(corpus)):
+        tables = [*tables, *_read_tables_below(Path(corpus))]
+        corpus = ""
+    elif is_folder:
         corpus = add_folder(opened_lake, Path(corpus))
     elif corpus:
         refresh_corpus(opened_lake, corpus)
@@ -326,7 +331,7 @@ def _answer_all(sources: OpenedSources, text: str, options: Sequence[str], choic
     listed = _list_asked(sources, text, options, choice.variant)
     answers = [SourceAnswer(each, _answer(sources.lake, text, options, each, choice)) for each in listed]
     best = answers[asked_sources.choose_answer([(answer.status, answer.confidence) for answer in answers])]
-    others = [answer for answer in answers if answer is not best and answer.status == "answered"]
+    others = [answer for answer in answers if answer is not best and asked_sources.is_answer(answer.status)]
     if len(answers) == 1:
         _hint_at_claims(best, text)
     return [best, *sorted(others, key=lambda answer: -(answer.confidence or 0.0))]

@@ -91,12 +91,17 @@ def _has_options(table: Table, question: str, options: Sequence[str]) -> bool:
     return len(TABLE_SOLVER.list_options(parse_table(table), question)) > 1
 
 
+def is_answer(status: str) -> bool:
+    """Whether a source answers; one that refuses, fails or does not decide does not."""
+    return status not in ("insufficient", "failed", "ambiguous")
+
+
 def choose_answer(answers: Sequence[tuple[str, float | None]]) -> int:
     """The position of the best of some answers, given by status and confidence.
 
-    It is the answered one with the highest confidence, else the first ambiguous one, else the first.
+    It is the one that answers with the highest confidence, else the first ambiguous one, else the first.
     """
-    answered = [position for position, (status, _) in enumerate(answers) if status == "answered"]
+    answered = [position for position, (status, _) in enumerate(answers) if is_answer(status)]
     if answered:
         return max(answered, key=lambda position: answers[position][1] or 0.0)
     return next((position for position, (status, _) in enumerate(answers) if status == "ambiguous"), 0)

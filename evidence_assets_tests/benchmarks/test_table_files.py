@@ -61,13 +61,15 @@ def test_of_a_folder_all_tables_are_read_and_bad_files_are_reported(tmp_path: Pa
     (tmp_path / "deep").mkdir()
     (tmp_path / "club.md").write_text(MARKDOWN)
     (tmp_path / "deep" / "prices.tsv").write_text("item\tprice\nrope\t12\n")
+    (tmp_path / "deep" / "sizes.tsv").write_text("item,size\nrope,30\nbell,4\n")  # no tab, whatever its name
     (tmp_path / "bad.csv").write_text('a,b\n1,2\n3,"4\n')
     (tmp_path / "coded.tsv").write_bytes(b"a\tb\n1\t\xe4\n")
     (tmp_path / "note.txt").write_text("| a | b |\n|---|---|\n| no | Markdown |\n")
     errors: list[BadInput] = []
     tables = list(read_folder_tables(tmp_path, errors.append))
-    assert [table.table_id for table in tables] == ["club.md, table 1", "club.md, table 2", "deep/prices.tsv"]
-    assert tables[2].rows == (("rope", "12"),)
+    names = ["club.md, table 1", "club.md, table 2", "deep/prices.tsv", "deep/sizes.tsv"]
+    assert [table.table_id for table in tables] == names
+    assert tables[2].rows == (("rope", "12"),) and tables[3].header == ("item", "size")
     assert [str(error).removeprefix(f"{tmp_path}/").split(" (")[0] for error in errors] == [
         "bad.csv:3: a quote is opened in this row and never closed",
         "coded.tsv:2: byte 3 of the line",

@@ -47,6 +47,7 @@ def test_of_many_tables_those_with_most_words_are_asked() -> None:
         ([("answered", 0.6), ("answered", 0.6), ("answered", None)], 0),
         ([("insufficient", 0.9), ("ambiguous", 0.2), ("insufficient", None)], 1),
         ([("insufficient", None), ("failed", None)], 0),
+        ([("ambiguous", 0.9), ("stated", 0.4)], 1),
     ],
 )
 def test_the_most_probable_answer_is_chosen_and_a_source_that_refuses_does_not_answer(
@@ -103,3 +104,9 @@ def test_what_others_say_is_printed_below_the_answer(club: Path) -> None:
 def test_the_tables_of_a_markdown_file_are_asked_without_its_text(club: Path) -> None:
     result = ask(club, "Which boat has the most seats?", "--table", str(club / "rules.md"))
     assert "answer: Swan (answered, probability" in result.stdout and "table rules.md@" in result.stdout
+
+
+def test_a_folder_of_tables_alone_needs_no_documents(club: Path) -> None:
+    (club / "rules.md").unlink()
+    result = ask(club, "What is the price of varnish?", "--folder", str(club))
+    assert result.stdout.splitlines()[2].startswith("answer: 24 (answered") and "bad.csv:2: a quote" in result.stderr
