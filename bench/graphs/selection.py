@@ -141,7 +141,9 @@ def build_graph(triples: list[tuple[str, str, str]], encoder: WordVectors) -> Kn
     def no_files() -> PassageFiles:
         raise NotImplementedError("no selector of this benchmark reads passages from files")
 
-    vectors = GraphVectors(encoder.encode_sentences, forms, cache(names_index), passages, no_files)
+    vectors = GraphVectors(
+        encoder.encode_sentences, forms, cache(names_index), lambda: [passages()], no_files, Path(mkdtemp())
+    )
     structure = GraphStructure(arrays, tuple(relations))
     graph = KnowledgeGraph("bench", "1", lambda: structure, nodes.get_column, edges.get_column, vectors)
     return graph

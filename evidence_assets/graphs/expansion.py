@@ -16,6 +16,8 @@ from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.vectors import Array, softmax, unit_rows
 
+NODES_PER_BLOCK = 8192
+
 
 def _split_heads(vectors: FloatArray, heads: int) -> Array:
     """Split unit vectors into ``heads`` slices: heads × n × d/heads; ``heads`` must divide d."""
@@ -29,7 +31,11 @@ def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> 
 
 
 def _attention_by_head(q: Array, k: Array) -> Array:
-    return softmax(q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2]))
+    return softmax(_scaled_products(q, k))
+
+
+def _scaled_products(q: Array, k: Array) -> Array:
+    return np.asarray(q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2]))
 
 
 def self_attention(vectors: FloatArray, heads: int = 4) -> Array:
@@ -88,7 +94,7 @@ def expand(
         new_nodes = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
         if not len(new_nodes):
             continue
-        alpha = _attend_to_nodes(phrase, np.asarray(node_vectors[new_nodes]), settings)
+        alpha = _attend_to_nodes(phrase, node_vectors, new_nodes, settings)
         best = np.sort(np.argsort(-alpha, kind="stable")[: settings.max_neighbours])
         max_distance = max(max_distance, distance + 1)
         weights = alpha - settings.penalty * (distance + 1)
@@ -98,10 +104,16 @@ def expand(
     return scores
 
 
-def _attend_to_nodes(phrase: FloatArray, keys: FloatArray, settings: ExpansionSettings) -> Array:
-    if settings.score == "softmax":
-        return attention_weights(phrase[None, :], keys, settings.heads).ravel()
-    return head_cosine(phrase, keys, settings.heads)
+def _attend_to_nodes(
+    phrase: FloatArray, node_vectors: FloatArray, nodes: IntArray, settings: ExpansionSettings
+) -> Array:
+    """α of nodes, whose vectors are read in blocks: a hub may have a hundred thousand neighbours."""
+    blocks = (node_vectors[nodes[start : start + NODES_PER_BLOCK]] for start in range(0, len(nodes), NODES_PER_BLOCK))
+    if settings.score == "cosine":
+        return np.concatenate([head_cosine(phrase, keys, settings.heads) for keys in blocks])
+    query = _split_heads(phrase[None, :], settings.heads)
+    scores = np.concatenate([_scaled_products(query, _split_heads(keys, settings.heads)) for keys in blocks], axis=2)
+    return np.asarray(softmax(scores).mean(axis=0)).ravel()
 
 
 def node_attention(

@@ -46,6 +46,7 @@ NAME_VECTORS_FORMAT = 3
 MAPPED_COLUMNS_FORMAT = 1
 """Version of the memory-mapped columns."""
 EDGES_PER_BATCH = 1 << 20
+FIRST_PASSAGE_COLUMNS = ["owner_kind", "owner_id", "ordinal", "vector"]
 ReportProgress = Callable[[int, int], None]
 
 
@@ -123,18 +124,12 @@ def build_passage_files(
     """Write the node passages of one encoder into files; see ``passage_files``."""
     prefix = f"knowledge/{name}"
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        asset = key_for_model(f"{prefix}/passages", encoder_name)
-        for shard in sorted_shards(lake, "kg_passages", asset):
-            with pq.ParquetFile(lake.path("kg_passages", asset, shard)) as file:
-                yield from file.iter_batches(TEXTS_PER_BLOCK, columns=PASSAGE_COLUMNS)
-
     node_ids = lake.read("kg_nodes", f"{prefix}/nodes", columns=["node_id"])["node_id"].set_sorted()
     with replacing_folder(lake.index_folder(key_for_model(f"{prefix}/passage_index", encoder_name))) as temporary:
         return write_passage_files(
             temporary,
             node_ids,
-            batches(),
+            _read_passage_batches(lake, key_for_model(f"{prefix}/passages", encoder_name), PASSAGE_COLUMNS),
             encoder.dimensions,
             built_from=passages_version(lake, name, encoder_name),
             model_id=model_id,
@@ -168,8 +163,9 @@ def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp
         partial(encode_texts, encoder),
         cache(files.open_form_vectors),
         lambda: files.names,
-        cache(files.read_passages),
+        files.read_passages,
         cache(files.open_passage_files),
+        files.lake.root,
     )
     return KnowledgeGraph(
         name,
@@ -245,12 +241,19 @@ class _GraphFiles:
         version = passages_version(self.lake, self.name, self.encoder_name)
         return PassageFiles(self._index_folder("passage_index"), self._open_index("passage_index", version))
 
-    def read_passages(self) -> pl.DataFrame:
+    def read_passages(self) -> Iterator[pl.DataFrame]:
         asset = key_for_model(f"knowledge/{self.name}/passages", self.encoder_name)
         shards = sorted_shards(self.lake, "kg_passages", asset)
         if not shards:
             raise StaleInput(f"{asset} is missing; materialize it first")
-        return pl.concat([self.lake.read("kg_passages", asset, shard) for shard in shards])
+        for batch in _read_passage_batches(self.lake, asset, FIRST_PASSAGE_COLUMNS):
+            yield pl.DataFrame(batch)
+
+
+def _read_passage_batches(lake: Lake, asset: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    for shard in sorted_shards(lake, "kg_passages", asset):
+        with pq.ParquetFile(lake.path("kg_passages", asset, shard)) as file:
+            yield from file.iter_batches(TEXTS_PER_BLOCK, columns=columns)
 
 
 def encode_texts(encoder: Encoder, texts: Sequence[str]) -> FloatArray:

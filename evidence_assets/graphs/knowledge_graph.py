@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from evidence_assets.graphs.arrays import GraphArrays, IntArray, TypedGraph, fin
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
 from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import PassageFiles
+from evidence_assets.lake.atomic import temporary_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
@@ -51,14 +53,16 @@ class GraphVectors:
     """Vectors of a graph's names and passages, opened lazily.
 
     ``encode`` encodes texts of any length; ``forms`` returns a vector per surface form, ``names`` their index,
-    ``passages`` rows of ``kg_passages``, ``passage_files`` the passages of nodes in files.
+    ``passages`` blocks of rows of ``kg_passages``, ``passage_files`` the passages of nodes in files.
+    Mapped files are made in ``folder``.
     """
 
     encode: Encode
     forms: Callable[[], FloatArray]
     names: Callable[[], VectorIndex]
-    passages: Callable[[], pl.DataFrame]
+    passages: Callable[[], Iterable[pl.DataFrame]]
     passage_files: Callable[[], PassageFiles]
+    folder: Path
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,18 +211,50 @@ class KnowledgeGraph:
 
         return cosine
 
-    def passage_vectors(self, kind: str) -> FloatArray:
-        """Vector of the first passage of each ``node`` or ``edge``."""
-        ids = self.node_ids if kind == "node" else self.edge_ids
-        rows = (
-            self.vectors.passages().filter((pl.col("owner_kind") == kind) & (pl.col("ordinal") == 0)).sort("owner_id")
-        )
-        if not rows["owner_id"].equals(ids):
+    @cached_property
+    def node_passage_vectors(self) -> FloatArray:
+        """Vector of the first passage of each node, memory-mapped."""
+        return self._map_first_passages("node", self.node_ids)
+
+    @cached_property
+    def edge_passage_vectors(self) -> FloatArray:
+        """Vector of the first passage of each edge, memory-mapped."""
+        return self._map_first_passages("edge", self.edge_ids)
+
+    def _map_first_passages(self, kind: str, ids: pl.Series) -> FloatArray:
+        if not len(ids):
+            return self.vectors.encode([])
+        is_first = (pl.col("owner_kind") == kind) & (pl.col("ordinal") == 0)
+        blocks = (block.filter(is_first) for block in self.vectors.passages())
+        vectors = map_rows_by_id(blocks, ids, self.vectors.folder)
+        if vectors is None:
             raise StaleInput(
                 f"some {kind}s of {self.name} have no vectors: knowledge/{self.name}/passages is older than the graph; "
                 "materialize it again"
             )
-        return vector_matrix(rows["vector"].to_arrow()) if len(ids) else self.vectors.encode([])
+        return vectors
+
+
+def map_rows_by_id(blocks: Iterable[pl.DataFrame], ids: pl.Series, folder: Path) -> FloatArray | None:
+    """The vectors of rows by ``owner_id`` in the order of ``ids``, ascending, in a memory-mapped file without a name.
+
+    None if an id has no row, or a row's id is not among them. Memory: one block, and a byte for each id.
+    """
+    is_filled = np.zeros(len(ids), np.bool_)
+    vectors: FloatArray | None = None
+    with temporary_folder(folder) as temporary:
+        for block in blocks:
+            rows = find_positions(ids, block["owner_id"])
+            if (rows < 0).any():
+                return None
+            matrix = vector_matrix(block["vector"].to_arrow())
+            if vectors is None and len(rows):
+                shape = (len(ids), matrix.shape[1])
+                vectors = np.asarray(np.memmap(temporary / "vectors", np.float32, "w+", shape=shape))
+            if vectors is not None:
+                vectors[rows] = matrix
+            is_filled[rows] = True
+    return vectors if is_filled.all() else None
 
 
 def encode_categories(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:

@@ -103,7 +103,7 @@ def vectors_of(graph: KnowledgeGraph, encode: Encode, rows: Callable[[], pl.Data
         return PassageFiles(folder / "passages", VectorIndex(folder / "passages", expected=""))
 
     folder = Path(mkdtemp(dir=_FOLDER.name))
-    return GraphVectors(encode, cache(forms), cache(names), cache(rows), cache(passages))
+    return GraphVectors(encode, cache(forms), cache(names), lambda: [rows()], cache(passages), folder)
 
 
 def graph_of(

@@ -173,7 +173,7 @@ def test_opening_returns_the_same_object_until_a_file_changes(tmp_path: Path) ->
     with pytest.raises(StaleInput, match=r"node_vectors.*is missing"):
         _ = rerun.node_vectors
     with pytest.raises(StaleInput, match="passages is missing"):
-        rerun.passage_vectors("node")
+        _ = rerun.node_passage_vectors
 
 
 def test_an_edge_without_its_node_is_an_error_with_a_remedy() -> None:
@@ -200,10 +200,10 @@ def test_definitions_are_first_sentences_by_name_and_alias() -> None:
 def test_vectors_are_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
     graph, encoder = small_graph(tmp_path), WordEncoder()
     names = encoder.encode_sentences(graph.names.to_list())
-    for vectors in (graph.node_vectors, graph.passage_vectors("node")):
+    for vectors in (graph.node_vectors, graph.node_passage_vectors):
         np.testing.assert_allclose(vectors, names, atol=1e-6)
     sentences = [graph.sentence(edge) for edge in range(graph.arrays.n_edges)]
-    np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.encode_sentences(sentences), atol=1e-6)
+    np.testing.assert_allclose(graph.edge_passage_vectors, encoder.encode_sentences(sentences), atol=1e-6)
     with pytest.raises(StaleInput, match="open it with an encoder"):
         _ = graph_of_rows("plain", *merged(tmp_path)).node_vectors
 

@@ -73,7 +73,7 @@ class LinkedPaths:
     def __init__(self, graph: KnowledgeGraph, encoder: Encoder, settings: PathSettings | None = None) -> None:
         self._graph = graph
         self._encoder = encoder
-        self._vectors = graph.passage_vectors("edge")
+        self._vectors = graph.edge_passage_vectors
         self._settings = settings or PathSettings()
         self.version = content_id(
             "linked_paths", VERSION, asdict(self._settings), graph.version, encoder.model_id, encoder.revision

@@ -28,6 +28,7 @@ from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.expansion import ExpansionSettings
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.nearest_rows import find_candidates, inner_products
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
@@ -38,6 +39,7 @@ from evidence_assets.systems.a2q.word_vectors import TextVectors
 from evidence_assets.text.words import is_filler, words_with_offsets
 
 Vectors = NDArray[np.float32]
+CANDIDATES_PER_TRIPLE = 8
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ class A2Q:
         nodes: Vectors | None = None,
     ) -> None:
         self._graph = graph
-        self._nodes = graph.passage_vectors("node") if nodes is None else nodes
+        self._nodes = graph.node_passage_vectors if nodes is None else nodes
         self._encoder = encoder
         self._reranker = reranker
         self._settings = settings or A2QSettings()
@@ -333,23 +335,43 @@ class NearestTriples:
         """The nearest triples of each question; empty if they must be linked and no node is."""
         if not questions:
             return
-        vectors = self._graph.passage_vectors("edge")
         use_options = self._settings.options
         texts = [f"{q.text} {', '.join(q.options)}" if use_options and q.options else q.text for q in questions]
-        for question, text, query in zip(questions, texts, self._encoder.encode_sentences(texts), strict=True):
-            edges = self._find_edges(question, text)
-            edge_vectors = vectors if len(edges) == len(vectors) else vectors[edges]
-            scores = np.round(np.asarray(edge_vectors, dtype=np.float64) @ query, 9)
-            order = np.lexsort((edges, -scores))
-            items = (edge_evidence(self._graph, int(edges[index]), scores[index]) for index in order)
-            yield distinct_by_text(items, self._settings.top_n)
+        queries = self._encoder.encode_sentences(texts)
+        for numbers in batches(range(len(questions)), QUESTIONS_PER_GROUP):
+            group = slice(numbers[0], numbers[-1] + 1)
+            if self._searches_all:
+                yield from self._search_all(queries[group])
+                continue
+            for question, text, query in zip(questions[group], texts[group], queries[group], strict=True):
+                yield self._rank(self._find_edges(question, text), query)
+
+    @property
+    def _searches_all(self) -> bool:
+        return not (self._settings.linked or self._settings.topics or self._settings.links)
+
+    def _search_all(self, queries: Vectors) -> Iterator[list[SelectedEvidence]]:
+        """The nearest triples of the whole graph; several edges may have the same text."""
+        count = CANDIDATES_PER_TRIPLE * self._settings.top_n
+        for query, edges in zip(
+            queries, find_candidates(self._graph.edge_passage_vectors, queries, count), strict=True
+        ):
+            evidence = self._rank(edges, query)
+            if len(evidence) < self._settings.top_n and len(edges) < self._graph.arrays.n_edges:
+                evidence = self._rank(np.arange(self._graph.arrays.n_edges), query)
+            yield evidence
+
+    def _rank(self, edges: IntArray, query: Vectors) -> list[SelectedEvidence]:
+        """The nearest of some edges, with different texts."""
+        scores = inner_products(self._graph.edge_passage_vectors, edges, query)
+        order = np.lexsort((edges, -scores))
+        items = (edge_evidence(self._graph, int(edges[index]), scores[index]) for index in order)
+        return distinct_by_text(items, self._settings.top_n)
 
     def _find_edges(self, question: Question, text: str) -> IntArray:
-        """The edges to search: all, or those at the nodes of the question."""
+        """The edges at the nodes of the question."""
         graph = self._graph
         if self._settings.linked:
             return graph.arrays.edges_at(link_text(text, graph.linker))
-        if self._settings.topics or self._settings.links:
-            topics = graph.linker.link_many(question.topic_entities)
-            return graph.arrays.edges_at(np.array([node for link in topics for node in link.nodes], dtype=np.int64))
-        return np.arange(graph.arrays.n_edges)
+        topics = graph.linker.link_many(question.topic_entities)
+        return graph.arrays.edges_at(np.array([node for link in topics for node in link.nodes], dtype=np.int64))

@@ -62,7 +62,7 @@ class Attention2Query(SelectionMethod[A2QSettings]):
             vectors, nodes = _open_vectors(context, graph, kind)
         if joined_kind:
             joined_vectors, joined_nodes = _open_vectors(context, graph, joined_kind)
-            nodes = join_vectors(np.asarray(graph.passage_vectors("node")), joined_nodes)
+            nodes = join_vectors(np.asarray(graph.node_passage_vectors), joined_nodes)
             vectors = JoinedVectors(vectors, joined_vectors)
         definitions = self._read_definitions(context, graph) if settings.taxonomy else None
         return A2Q(graph, vectors, self._open_classifier(context), settings, definitions, nodes)

@@ -79,7 +79,7 @@ def test_each_ablation_selects_without_what_it_leaves_out(csqa_lake: Lake, monke
     words = WordVectors(csqa_lake.raw_path(numberbatch_path()))
     word_nodes = np.array(list(NUMBERBATCH.values()), np.float32)
     both = JoinedVectors(encoder, words)
-    both_nodes = np.hstack([graph.passage_vectors("node"), word_nodes]) / np.sqrt(2)
+    both_nodes = np.hstack([graph.node_passage_vectors, word_nodes]) / np.sqrt(2)
     expected_parts = {
         "a2q": (encoder, untuned, DEFINITIONS, None),
         "a2q_full": (both, tuned, DEFINITIONS, both_nodes),

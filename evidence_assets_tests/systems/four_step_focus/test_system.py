@@ -339,7 +339,7 @@ def test_an_empty_base_has_no_answer() -> None:
 @pytest.mark.parametrize("method", ["vector", "multi_vector"])
 def test_search_equals_brute_force(method: Literal["vector", "multi_vector"]) -> None:
     base = make_base(tokens=9)
-    rows, query = base.vectors.passages(), WordEncoder().encode_sentences(["blood and willow"])[0]
+    rows, query = pl.concat(base.vectors.passages()), WordEncoder().encode_sentences(["blood and willow"])[0]
     expected = []
     for node in base.node_ids:
         node_vectors = vector_matrix(rows.filter(pl.col("owner_id") == node)["vector"].to_arrow())
