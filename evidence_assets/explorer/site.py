@@ -28,6 +28,7 @@ from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.layers import draw_answer
 from evidence_assets.explorer.pages import STATIC, NotFound, Page, Query, link, template_environment
 from evidence_assets.explorer.pages.asked import MARKER, ask_page, asked_page, asking_page, outcome_page
+from evidence_assets.explorer.pages.documents import documents
 from evidence_assets.explorer.pages.home import home, scores
 from evidence_assets.explorer.pages.questions import question, questions, search
 from evidence_assets.explorer.pages.relation import relation
@@ -46,6 +47,7 @@ PAGES: dict[str, Callable[[LakeReader, Query], Page]] = {
     "": home,
     "scores": scores,
     "questions": questions,
+    "documents": documents,
     "runs": runs,
     "compare": compare,
     "search": search,

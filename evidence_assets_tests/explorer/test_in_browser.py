@@ -144,7 +144,15 @@ def test_every_kind_of_page_fits_the_screen(page: Any, width: int, root: Path) -
     page.set_viewport_size({"width": width, "height": 800})
     lake = Lake(root)
     chunk_id, question_id = lake.read("chunks")["chunk_id"][0], lake.read("questions")["question_id"][0]
-    kinds = ["/", "/scores", "/questions", f"/question/{question_id}", f"/source/chunk/{chunk_id}", "/search?q=cats"]
+    kinds = [
+        "/",
+        "/scores",
+        "/questions",
+        "/documents",
+        f"/question/{question_id}",
+        f"/source/chunk/{chunk_id}",
+        "/search?q=cats",
+    ]
     for kind in kinds:
         page.goto(kind)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, kind

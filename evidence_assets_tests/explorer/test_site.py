@@ -102,6 +102,8 @@ def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) ->
     assert marks == ["wrong", "right", "right", "right"]
     assert "1 predictions" in Page(client.get("/questions?right=wrong").text).text
     assert "1 predictions" in Page(client.get("/questions?variant=mcqa/s&differs=mcqa/t").text).text
+    listed = re.findall(r'<li>\s*<a href="/question/(q\d)', client.get("/questions").text)
+    assert len(listed) == len(set(listed)) > 1, "one entry per question"
     assert "No prediction matches the filters." in client.get("/questions?benchmark=%27%20OR%20true%20--").text
     assert client.get("/questions?page=999999999999999&status=answered").status_code == 200
 

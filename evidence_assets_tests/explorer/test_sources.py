@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from evidence_assets.explorer.evidence_view import read_cell
 from evidence_assets.explorer.origins import MAX_ORIGINS
+from evidence_assets.explorer.pages.source import _mark_passages
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.hostile_lake import ATTACK, NAMES, Page, words_of
@@ -162,3 +163,25 @@ def test_long_lists_of_documents_and_origins_are_bounded_and_paged(client: TestC
 def test_cells_columns_and_captions_are_read() -> None:
     locators = ("r0c1", "r1c0", "c1", "caption", "r2c0", "r1", "c9", "r1c1 ", "")
     assert [read_cell(TABLE, locator) for locator in locators] == ["legs", "bee", "legs\n6", "Insects", *[None] * 5]
+
+
+def test_corpora_and_documents_are_listed_and_cited_passages_marked(lake: Lake, client: TestClient) -> None:
+    chunks = [chunk(1, "Bees have six legs. <b>Cats</b> have four.", source=FILE), chunk(2, "Dogs bark.", doc_id="d2")]
+    lake.write("corpus/c/chunks", "0", {"chunks": chunks})
+    lake.write("corpus/other/chunks", "0", {"chunks": [chunk(3, "Owls hoot.", doc_id="d3")]})
+    page = client.get("/documents").text
+    assert "/documents?corpus=c" in page and "/documents?corpus=other" in page and "source/document" not in page
+    page = client.get("/documents?corpus=c").text
+    assert "cited for 1 question" in page and "/source/document/d2" in page and "d3" not in page
+    assert client.get("/documents?corpus=none").status_code == 404
+    document = client.get(f"/source/chunk/{chunks[0]['chunk_id']}").text
+    marked = (
+        '<a class="passage" href="/question/q1"><mark>Bees have six legs.</mark></a> &lt;b&gt;Cats&lt;/b&gt; have four.'
+    )
+    assert marked in document
+    assert document.index("<mark>") < document.index("<dt>") < document.index("<h2>Evidence from"), "the text first"
+
+
+def test_passages_that_overlap_are_marked_once() -> None:
+    parts = _mark_passages("abcdefgh", [(4, 6, "q2"), (1, 5, "q1"), (2, 3, "q3"), (7, 99, "q4")])
+    assert parts == [("a", ""), ("bcde", "q1"), ("f", "q2"), ("gh", "")]

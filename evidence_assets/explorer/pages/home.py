@@ -10,6 +10,7 @@ from evidence_assets.experiment.scores.scoreboard import SCORES_QUERY, is_headli
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import Page, Query
+from evidence_assets.explorer.pages.documents import read_corpora
 from evidence_assets.explorer.scores import CHANGED_QUERY, format_difference, mark_stale
 
 MAX_NOTABLE = 5
@@ -81,10 +82,7 @@ def read_overview(reader: LakeReader) -> dict[str, Any]:
         if is_headline(row) and row["scope_kind"] == "benchmark" and row["value"] is not None:
             best.setdefault(row["scope_id"], row)
     return {
-        "corpora": reader.rows(
-            "SELECT regexp_extract(asset, '^corpus/(.+)/chunks$', 1) AS name, count(DISTINCT doc_id) AS documents, "
-            "count(*) AS chunks FROM chunks GROUP BY name ORDER BY name"
-        ),
+        "corpora": read_corpora(reader),
         "graphs": reader.rows(GRAPHS),
         "tables": reader.rows(
             "SELECT benchmark, count(DISTINCT table_id) AS n, min(table_id) AS id FROM tables GROUP BY 1 ORDER BY 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,22 @@ FILTERS = {
 STATUSES = ("answered", "ambiguous", "insufficient", "failed")
 MATCHES_PER_KIND = 20
 """Maximum search results of each kind."""
-MAX_ANSWERS = 2_000
-"""Maximum predictions in a paged list."""
+MAX_QUESTIONS = 2_000
+"""Maximum questions in a paged list."""
+ORDER = "coalesce(is_right, true), confidence DESC NULLS LAST, prediction_id"
+"""Confident wrong predictions first."""
+MATCHES = f"""
+    WITH matches AS (
+        SELECT *, row_number() OVER (PARTITION BY question_id ORDER BY {ORDER}) AS place
+        FROM all_answers a WHERE {{condition}}
+    ), listed AS (
+        SELECT question_id, row_number() OVER (ORDER BY {ORDER}) AS position FROM matches WHERE place = 1
+        ORDER BY position LIMIT {{limit}} OFFSET {{offset}}
+    )
+    SELECT m.*, q.text, q.task, q.options, q.gold FROM listed l JOIN matches m USING (question_id)
+    LEFT JOIN all_questions q USING (question_id) ORDER BY l.position, m.place
+"""
+"""The matching predictions of the questions of one page."""
 SEARCHES = {
     "Questions": ("question", "SELECT question_id, text, benchmark FROM all_questions", "text"),
     "Documents": (
@@ -65,17 +80,17 @@ def question(reader: LakeReader, query: Query, question_id: str) -> Page:
 
 
 def questions(reader: LakeReader, query: Query) -> Page:
-    """Predictions that match the filters, confident wrong ones first."""
+    """Questions with predictions that match the filters, those with confident wrong ones first."""
     filters = {name: query.get(name, "") for name in FILTERS}
     parameters = {name: value for name, value in filters.items() if value}
     condition = " AND ".join(["true", *(FILTERS[name] for name in parameters)])
-    [count] = reader.rows(f"SELECT count(*) AS n FROM all_answers a WHERE {condition}", **parameters)
-    pager = Pager.of(query.get("page", ""), min(count["n"], MAX_ANSWERS))
-    rows = reader.rows(
-        f"SELECT * FROM answers a WHERE {condition} ORDER BY coalesce(is_right, true), confidence DESC NULLS LAST, "
-        f"prediction_id LIMIT {PER_PAGE} OFFSET {pager.offset}",
+    [count] = reader.rows(
+        f"SELECT count(*) AS n, count(DISTINCT question_id) AS questions FROM all_answers a WHERE {condition}",
         **parameters,
     )
+    pager = Pager.of(query.get("page", ""), min(count["questions"], MAX_QUESTIONS))
+    rows = reader.rows(MATCHES.format(condition=condition, limit=PER_PAGE, offset=pager.offset), **parameters)
+    groups = [list(matches) for _, matches in groupby(rows, key=lambda row: row["question_id"])]
     names = reader.rows("SELECT DISTINCT benchmark, variant, model_id FROM all_answers ORDER BY ALL")
     variants = sorted({row["variant"] for row in names})
     choices = {
@@ -86,7 +101,7 @@ def questions(reader: LakeReader, query: Query) -> Page:
         "right": ("right", "wrong", "unknown"),
         "differs": variants,
     }
-    values = {"rows": rows, "pager": pager, "total": count["n"], "max_answers": MAX_ANSWERS}
+    values = {"groups": groups, "pager": pager, "count": count, "max_questions": MAX_QUESTIONS}
     return Page("questions.html", "Questions", values | {"filters": filters, "choices": choices})
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import PER_PAGE, Page, Pager, Query
 from evidence_assets.explorer.pages.source_kinds import MAX_ROWS, Source, read_source
 
+_SPAN = re.compile(r"(\d+):(\d+)")
 MAX_ANSWERS = 3
 """Maximum answers that are listed for a row of evidence, which several models may have received."""
 EVIDENCE = f"""
@@ -36,17 +39,50 @@ DEPENDENT_ANSWERS = """
 
 def source(reader: LakeReader, query: Query, kind: str, identifier: str) -> Page:
     content = read_source(reader, kind, identifier)
+    evidence = _read_evidence(reader, query, content)
     related = Pager.of(query.get("related", ""), len(content.related))
     values = {
         "kind": kind,
         "facts": content.facts,
-        "texts": content.texts,
+        "texts": [
+            (chunk_id, _mark_passages(text, evidence["passages"].get(chunk_id, ()))) for chunk_id, text in content.texts
+        ],
         "grid": content.grid,
         "related": content.related[related.offset : related.offset + PER_PAGE],
         "related_pager": related,
         "max_rows": MAX_ROWS,
     }
-    return Page("source.html", content.title, values | _read_evidence(reader, query, content))
+    return Page("source.html", content.title, values | evidence)
+
+
+class Passage(NamedTuple):
+    """A part of a text; ``question_id`` is that of an answer that cites it, empty for none."""
+
+    text: str
+    question_id: str = ""
+
+
+def _mark_passages(text: str, cited: Sequence[tuple[int, int, str]]) -> list[Passage]:
+    """A text in parts: those that answers cite, each once, and those between them."""
+    parts: list[Passage] = []
+    position = 0
+    for start, end, question_id in sorted(cited):
+        start = max(start, position)
+        if start < end <= len(text):
+            parts += [Passage(text[position:start]), Passage(text[start:end], question_id)]
+            position = end
+    parts.append(Passage(text[position:]))
+    return [part for part in parts if part.text]
+
+
+def _find_passages(evidence: Sequence[Row]) -> dict[str, list[tuple[int, int, str]]]:
+    """Start, end and question of the cited passages within each chunk."""
+    passages: dict[str, list[tuple[int, int, str]]] = {}
+    for row in evidence:
+        span = _SPAN.fullmatch(row["locator"] or "")
+        if row["cited"] and row["source_kind"] == "chunk" and span:
+            passages.setdefault(row["source_id"], []).append((int(span[1]), int(span[2]), row["question_id"]))
+    return passages
 
 
 def _read_evidence(reader: LakeReader, query: Query, content: Source) -> dict[str, Any]:
@@ -64,6 +100,7 @@ def _read_evidence(reader: LakeReader, query: Query, content: Source) -> dict[st
     facts = sorted({row["content_hash"] for row in evidence})
     return {
         "has_more": has_more,
+        "passages": _find_passages(evidence),
         "pager": pager,
         "rows": _add_answers(reader, evidence[pager.offset : pager.offset + PER_PAGE]),
         "dependent": reader.rows(DEPENDENT_ANSWERS, questions=questions, facts=facts) if evidence else [],
