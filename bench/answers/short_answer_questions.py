@@ -44,6 +44,8 @@ class AnswerableQuestion:
     kind: str
     """``squad``, ``hotpot``, ``page``, ``held-out page``, or ``other`` for a question on another article."""
     half: int
+    verdict: str = ""
+    """``yes`` or ``no`` if the question asks for it."""
 
 
 Documents = list[dict[str, str]] | Path
@@ -76,8 +78,9 @@ def read_pages() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
         kind = "held-out page" if name == PAGE_SETS[-1] else "page"
         for line in (PAGES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
-            golds = () if case["answers"] in (["yes"], ["no"]) else tuple(case["answers"])
-            questions.append(AnswerableQuestion(case["question"], golds, f"pages_{name}", kind, 1))
+            verdict = case["answers"][0] if case["answers"] in (["yes"], ["no"]) else ""
+            golds = () if verdict else tuple(case["answers"])
+            questions.append(AnswerableQuestion(case["question"], golds, f"pages_{name}", kind, 1, verdict))
     return {f"pages_{name}": PAGES / name for name in PAGE_SETS}, questions
 
 

@@ -28,6 +28,7 @@ from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles.model_source import MODEL_VARIABLE, is_model_source
+from evidence_assets.reasoning.tasks import STATED_STATUS
 from evidence_assets.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
@@ -411,7 +412,7 @@ def _hint_at_claims(answer: SourceAnswer, text: str) -> None:
 
     is_short = (answer.view.question or {}).get("task") == "kgqa"
     may_be_claim = is_short and not text.rstrip().endswith("?") and not solvers.has_question_word(text)
-    if may_be_claim and answer.status != "answered":
+    if may_be_claim and answer.status not in ("answered", STATED_STATUS):
         _print_hint("this is answered as a question; --table FILE checks a statement as a claim")
 
 
@@ -443,10 +444,10 @@ def _print_answer(
 
 
 def select_clearest(answers: Iterable[PredictionRow]) -> PredictionRow:
-    """The first prediction with status answered; else the first ambiguous one, else the last, which read the texts."""
+    """The first answered prediction; else the first stated or ambiguous one, else the last, which read the texts."""
     other_answers = []
     for answer in answers:
         if answer["status"] == "answered":
             return answer
         other_answers.append(answer)
-    return next((a for a in other_answers if a["status"] == "ambiguous"), other_answers[-1])
+    return next((a for a in other_answers if a["status"] in (STATED_STATUS, "ambiguous")), other_answers[-1])

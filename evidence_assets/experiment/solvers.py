@@ -11,6 +11,7 @@ from evidence_assets.extractive.options import TOP_SCORE_VERSION, ExtractiveSolv
 from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
 from evidence_assets.extractive.spans.choice import load_span_weights
 from evidence_assets.extractive.spans.questions import analyze_question
+from evidence_assets.extractive.spans.statements import load_statement_weights
 from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -92,11 +93,12 @@ def solver_version(
     """Version of the solver of a task family, for the code version of chains and predictions."""
     settings = profile.generator
     scoring = f"{load_span_weights().version[:8]}:{encoder_version(profile)}"
+    statements = load_statement_weights().version[:8]
     if reader:
         return f"{SPAN_VERSION}:{profile.reader.name}@{profile.reader.revision}" if profile.reader else ""
     if family == "graph":
         version = prompts_version(settings, SHORT_ANSWER, prompts=prompts)
-        return f"{SHORT_VERSION}:{version or scoring}"
+        return f"{SHORT_VERSION}:{version or f'{statements}:{scoring}'}"
     if family in ("mcqa", "table") and (version := prompts_version(settings, *style.tasks, prompts=prompts)):
         return f"{PROMPTED_VERSION}:{version}"
     if family == "table":

@@ -19,7 +19,8 @@ from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.confidence import RAW_SHARE
 from evidence_assets.reasoning.questions import option_labels
 from evidence_assets.reasoning.statements import TEXT_KINDS
-from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
+from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION, STATED_STATUS
+from evidence_assets.text.words import stems
 
 MAX_ALTERNATIVES = 5
 """Maximum further supported answers that are listed."""
@@ -27,6 +28,9 @@ MAX_CITES = 10
 """Maximum citations of a step that are listed."""
 TABLE_KINDS = ("cell", "column", "caption")
 NO_ANSWER = "No answer found with confidence"
+NOTHING = "Nothing in the documents answers this"
+MIN_SHARED_WORDS = 0.5
+"""Minimum share of the question's content words in a statement that is shown as a near miss."""
 NO_CELL = f"{NO_ANSWER}: no column or cell answers it. Use words of the table's header and cells, or give options."
 SEVERAL_CELLS = "Several cells match the question"
 _HEADING = re.compile(r"#.*|\D*[^\W\d]", re.DOTALL)
@@ -134,8 +138,11 @@ class AnswerView(AnswerRows):
         status = row["status"]
         if not answer or status == "insufficient":
             if (item := self.closest_statement) is None:
-                return f"{NO_ANSWER}."
-            return f"{NO_ANSWER}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
+                return f"{NOTHING if self._reads_documents else NO_ANSWER}."
+            return f"{NOTHING}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
+        if status == STATED_STATUS:
+            used = next((item for item in self.items if item.is_used), None)
+            return f"The text says: “{answer}”{f' ({used.location})' if used else ''}"
         others = _list_others(answer, row["supported_answers"] or ())
         text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
         if others and _ASKS_FOR_SEVERAL.match((self.question or {}).get("text", "")):
@@ -146,13 +153,24 @@ class AnswerView(AnswerRows):
     @property
     def has_answer(self) -> bool:
         """Whether ``answer_text`` is an answer, and not a sentence about its absence."""
-        statuses = ("answered",) if self._is_open else ("answered", "ambiguous")
+        statuses = ("answered", STATED_STATUS) if self._is_open else ("answered", "ambiguous")
         return bool(self.name or (self.prediction["answer"] and self.prediction["status"] in statuses))
 
     @property
+    def _reads_documents(self) -> bool:
+        """Whether the question was put to texts alone."""
+        return all(item.row["kind"] in TEXT_KINDS for item in self.items)
+
+    @property
     def closest_statement(self) -> EvidenceView | None:
-        """The best sentence of the evidence, which an abstention without options quotes."""
-        texts = [item for item in self.items if item.row["kind"] in TEXT_KINDS]
+        """The best sentence of the evidence, which an abstention without options quotes; None if all are unrelated."""
+        words = set(stems(self.question["text"])) if self.question else set[str]()
+        texts = [
+            item
+            for item in self.items
+            if item.row["kind"] in TEXT_KINDS
+            and len(words.intersection(stems(item.text))) >= MIN_SHARED_WORDS * len(words)
+        ]
         return min(texts, key=lambda item: _HEADING.fullmatch(item.text) is not None, default=None)
 
     @property
@@ -161,6 +179,8 @@ class AnswerView(AnswerRows):
         row = self.prediction
         text = self.answer_text
         confidence = [] if row["confidence"] is None else [f"{self.confidence_name} {row['confidence']:.2f}"]
+        if row["status"] == STATED_STATUS:
+            return f"{text} ({confidence[0]})" if confidence else text
         if self.has_answer:
             name = f"{self.name}, {row['answer']}" if self.name else text
             return f"answer: {name} ({', '.join([row['status'], *confidence])})"

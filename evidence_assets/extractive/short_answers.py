@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from evidence_assets.extractive.readings import FactPath, find_readings, load_reading_weights
 from evidence_assets.extractive.spans.choice import find_answer, load_span_weights
-from evidence_assets.extractive.spans.passages import split_passages
+from evidence_assets.extractive.spans.features import find_spans
+from evidence_assets.extractive.spans.frequent_questions import find_text_below
+from evidence_assets.extractive.spans.passages import Passage, split_passages
+from evidence_assets.extractive.spans.statements import describe_statements, find_statement, load_statement_weights
+from evidence_assets.extractive.spans.yes_no import asks_yes_or_no, find_verdict
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder
@@ -17,7 +22,7 @@ from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.short_answers import NO_ANSWER, VERSION, ShortAnswer, ShortTask
 from evidence_assets.reasoning.statements import split_statements
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import STATED_STATUS, Failure
 from evidence_assets.text.negation import is_denial
 
 THRESHOLDS_FILE = Path(__file__).with_suffix(".yaml")
@@ -32,6 +37,8 @@ class ShortAnswerThresholds:
 
     min_text_cosine: float
     """Minimum cosine of a text's statement that confirms a fact."""
+    yes_no_confidence: float
+    """Share of answers yes and no that are right; the text below an equal question is trusted as much."""
 
 
 THRESHOLDS = ShortAnswerThresholds(**read_yaml_mapping(THRESHOLDS_FILE)["values"])
@@ -49,9 +56,13 @@ class ExtractiveShortAnswers:
     probability.
 
     With texts and facts, the statement most similar to the question must reach ``min_text_cosine``; the answer is
-    the first end of the best reading that this statement names. With texts alone, the answer is a span of a sentence
-    (:mod:`.spans.choice`), and the confidence its expected F1. Negated questions get no answer, because a fact says
+    the first end of the best reading that this statement names. Negated questions get no answer, because a fact says
     nothing about its negation.
+
+    With texts alone, the answer is the first of these: the text below the question, if a text has it
+    (:mod:`.spans.frequent_questions`); yes or no (:mod:`.spans.yes_no`); a span of a sentence (:mod:`.spans.choice`),
+    with its expected F1 as confidence. Otherwise a statement that answers the question as a whole
+    (:mod:`.spans.statements`) has the status ``stated``.
     """
 
     name = "extractive"
@@ -60,8 +71,9 @@ class ExtractiveShortAnswers:
         self._encoder = encoder
         self.model_id = f"extractive+{encoder.model_id}"
         self._weights = load_span_weights()
+        self._statement_weights = load_statement_weights()
         self._reading_weights = load_reading_weights()
-        fitted = (self._weights.version, self._reading_weights.version)
+        fitted = (self._weights.version, self._statement_weights.version, self._reading_weights.version)
         self.version = content_id("short_answers", VERSION, encoder.model_id, encoder.revision, *fitted)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
@@ -69,20 +81,31 @@ class ExtractiveShortAnswers:
         return [self._answer(task) for task in tasks]
 
     def _answer(self, task: ShortTask) -> ShortAnswer:
-        if is_denial(_FAILURE.sub("", task.question.text)):
-            return NO_ANSWER
         if not any(fact.sourced for fact in task.facts):
-            return self._answer_by_span(task) if task.texts else NO_ANSWER
+            return self._answer_by_texts(task) if task.texts else NO_ANSWER
+        if _is_negated(task.question.text):
+            return NO_ANSWER
         answer = self._answer_by_facts(task)
         return self._confirm_by_text(task, answer) if task.texts and answer.supported else answer
 
-    def _answer_by_span(self, task: ShortTask) -> ShortAnswer:
-        choice = find_answer(task.question.text, split_passages(task.texts), self._encoder, self._weights)
-        if choice is None:
+    def _answer_by_texts(self, task: ShortTask) -> ShortAnswer:
+        question = task.question.text
+        below = find_text_below(question, task.texts)
+        if below is not None:
+            return ShortAnswer(below.text, "answered", (below.text,), below.evidence_ids, THRESHOLDS.yes_no_confidence)
+        passages = tuple(split_passages(task.texts))
+        if asks_yes_or_no(question):
+            return _answer_yes_or_no(question, passages)
+        if _is_negated(question):
             return NO_ANSWER
-        answer = choice.candidate.text
-        evidence_ids = (choice.candidate.passage.item.evidence_id,)
-        return ShortAnswer(answer, "answered", (answer,), evidence_ids, choice.confidence)
+        finder = cache(partial(find_spans, encoder=self._encoder))
+        choice = find_answer(question, passages, finder, self._weights)
+        if choice is not None:
+            answer = choice.candidate.text
+            return ShortAnswer(answer, "answered", (answer,), _cite(choice.candidate.passage), choice.confidence)
+        described = describe_statements(question, passages, self._encoder, finder, self._weights)
+        statement = find_statement(described, question, self._statement_weights)
+        return NO_ANSWER if statement is None else _state(statement.passage, statement.probability)
 
     def _answer_by_facts(self, task: ShortTask) -> ShortAnswer:
         weights = self._reading_weights
@@ -112,6 +135,30 @@ class ExtractiveShortAnswers:
         evidence_ids = (nearest.evidence_id, *fact_answer.evidence_ids)
         confidence = round(min(1.0, cosines[nearest]), 6)
         return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
+
+
+def _is_negated(question: str) -> bool:
+    return is_denial(_FAILURE.sub("", question))
+
+
+def _answer_yes_or_no(question: str, passages: Sequence[Passage]) -> ShortAnswer:
+    """Yes or no, or the statement that has all words of the question but does not settle it."""
+    verdict = find_verdict(question, passages)
+    if verdict is None:
+        return NO_ANSWER
+    if verdict.answer is None:
+        return _state(verdict.passage)
+    confidence = THRESHOLDS.yes_no_confidence
+    return ShortAnswer(verdict.answer, "answered", (verdict.answer,), _cite(verdict.passage), confidence)
+
+
+def _state(passage: Passage, probability: float | None = None) -> ShortAnswer:
+    text = " ".join(passage.text.split())
+    return ShortAnswer(text, STATED_STATUS, (text,), _cite(passage), probability)
+
+
+def _cite(passage: Passage) -> tuple[str, ...]:
+    return (passage.item.evidence_id,)
 
 
 def _has_all_names(path: FactPath, question: str) -> bool:

@@ -17,6 +17,8 @@ from evidence_assets.reasoning.questions import Question
 
 NOT_ENOUGH_INFORMATION = "NOT ENOUGH INFORMATION"
 """Label of a claim that the evidence does not settle."""
+STATED_STATUS = "stated"
+"""Status of an answer that is a whole statement: the text answers the question, but no part of it is sure."""
 TABLE_CELL_KINDS = ("cell", "row", "column")
 """Kinds of evidence that are parts of a table's grid."""
 CAPTION = "caption"

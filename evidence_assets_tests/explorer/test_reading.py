@@ -190,7 +190,8 @@ def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(
         ("answered", "a", ["b", "c"], "a (also supported: b, c)"),
         ("answered", "Gout", ["gout", "GOUT", "b", "B"], "Gout (also supported: b)"),
         ("ambiguous", "a", ["b"], "The evidence does not decide. Closest answer: a (also supported: b)"),
-        ("insufficient", "a", ["b"], "No answer found with confidence."),
+        ("insufficient", "a", ["b"], "Nothing in the documents answers this."),
+        ("stated", "Bees hum.", [], "The text says: “Bees hum.”"),
     ],
 )
 def test_an_answer_without_options_names_all_that_its_reading_leads_to(

@@ -26,11 +26,11 @@ from evidence_assets.reasoning.confidence import (
     packaged_fits,
 )
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.tasks import EvidenceItem, Omission, Reasoner, ReplyCost
+from evidence_assets.reasoning.tasks import STATED_STATUS, EvidenceItem, Omission, Reasoner, ReplyCost
 
 AnswerAgain = Callable[[Mapping[str, frozenset[str]]], Mapping[str, str]]
 """Answers each question from only these facts (content hashes of evidence rows); the status if there is no answer."""
-ANSWERED_STATUSES = ("answered", "ambiguous")
+ANSWERED_STATUSES = ("answered", "ambiguous", STATED_STATUS)
 """Statuses of answers that evidence supports."""
 
 

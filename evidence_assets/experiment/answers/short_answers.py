@@ -16,7 +16,7 @@ from evidence_assets.reasoning.model_calls import find_cut
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortFact, ShortTask
 from evidence_assets.reasoning.statements import TEXT_KINDS
-from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Omission
+from evidence_assets.reasoning.tasks import STATED_STATUS, EvidenceItem, Failure, Omission
 
 
 def build_short_task(question: Question, evidence: Sequence[EvidenceItem]) -> ShortTask:
@@ -31,7 +31,12 @@ def build_short_task(question: Question, evidence: Sequence[EvidenceItem]) -> Sh
 
 
 def _signals(answer: ShortAnswer, task: ShortTask) -> dict[str, float]:
-    """Signals of a short answer; the share of a path of facts is ``path_share``, as its scale is another."""
+    """Signals of a short answer; the share of a path of facts is ``path_share``, as its scale is another.
+
+    None of a statement, whose confidence is a fitted probability.
+    """
+    if answer.status == STATED_STATUS:
+        return {}
     is_fact = any(fact.sourced and fact.evidence_id in answer.evidence_ids for fact in task.facts)
     signals = {"answered": float(answer.status == "answered")}
     if answer.confidence is not None:

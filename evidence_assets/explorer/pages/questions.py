@@ -22,7 +22,7 @@ FILTERS = {
     "AND o.answer IS DISTINCT FROM a.answer)",
 }
 """Conditions of the filters, by their name in the query string."""
-STATUSES = ("answered", "ambiguous", "insufficient", "failed")
+STATUSES = ("answered", "stated", "ambiguous", "insufficient", "failed")
 MATCHES_PER_KIND = 20
 """Maximum search results of each kind."""
 MAX_QUESTIONS = 2_000

@@ -6,24 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from evidence_assets.extractive.choice_probabilities import choice_probabilities
-from evidence_assets.extractive.spans.features import (
-    MISSING_NAMES,
-    OTHER_THING,
-    UNKNOWN_WORDS,
-    SpanCandidate,
-    find_spans,
-)
+from evidence_assets.extractive.spans.features import MISSING_NAMES, OTHER_THING, UNKNOWN_WORDS, SpanCandidate
 from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import analyze_question
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import read_yaml_mapping
-from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.protocols import FloatArray
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.yaml")
 MAX_COMPARED = 25
@@ -65,21 +59,21 @@ class SpanChoice:
     confidence: float
 
 
-SpanFinder = Callable[[str, Sequence[Passage]], list[SpanCandidate]]
+SpanFinder = Callable[[str, tuple[Passage, ...]], list[SpanCandidate]]
 """Finds the spans of passages that may answer a question."""
 
 
 def find_answer(
-    question: str, passages: Sequence[Passage], encoder: Encoder, weights: SpanWeights
+    question: str, passages: tuple[Passage, ...], finder: SpanFinder, weights: SpanWeights
 ) -> SpanChoice | None:
     """The span that answers the question; None if its confidence is below the threshold of the question's kind."""
-    best = find_best_span(question, passages, partial(find_spans, encoder=encoder), weights)
+    best = find_best_span(question, passages, finder, weights)
     threshold = weights.thresholds[analyze_question(question).kind]
     return best if best is not None and best.confidence >= threshold else None
 
 
 def find_best_span(
-    question: str, passages: Sequence[Passage], finder: SpanFinder, weights: SpanWeights
+    question: str, passages: tuple[Passage, ...], finder: SpanFinder, weights: SpanWeights
 ) -> SpanChoice | None:
     """The best span of all passages that is also the best of its own evidence alone; None if they differ.
 

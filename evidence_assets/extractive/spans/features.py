@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.extractive.spans.candidates import candidate_kind, find_candidates
-from evidence_assets.extractive.spans.passages import Passage
+from evidence_assets.extractive.spans.passages import Passage, is_heading
 from evidence_assets.extractive.spans.questions import QuestionFocus, analyze_question, can_be_answer
 from evidence_assets.models.protocols import Encoder, FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
@@ -33,6 +33,13 @@ OTHER_VALUE = "other value"
 Such a number is no candidate."""
 UNKNOWN_WORDS = "unknown words"
 """Feature: no word of the question, apart from what it asks for, is in the source."""
+DISSIMILAR = 0.5
+"""Cosine with the best word of a sentence below which the sentence does not speak of a word of the question."""
+LACKS_KIND = "lacks kind"
+"""Feature of a sentence without a span of the kind that the question asks for, such as a reason for "why"."""
+TYPED_KINDS = ("person", "place", "time", "count", "amount", "reason")
+NEW_WORDS = 8
+"""Words beside those of the question from which on a sentence is no longer."""
 OTHER_THING = "other thing"
 """Feature: the question is about a thing ("the bridge") that only other sentences of the source name."""
 
@@ -70,16 +77,33 @@ class _Sentence:
 
 def find_spans(question: str, passages: Sequence[Passage], encoder: Encoder) -> list[SpanCandidate]:
     """All spans of the passages that may answer the question, with their features."""
+    query = _read_query(question, passages, encoder)
+    if query is None:
+        return []
+    return [candidate for sentence in query.sentences for candidate in _find_in_sentence(query, sentence)]
+
+
+def describe_passages(
+    question: str, passages: Sequence[Passage], encoder: Encoder
+) -> list[tuple[Passage, Mapping[str, float]]]:
+    """The passages that the encoder reads completely, with the features of whole sentences as answers."""
+    query = _read_query(question, passages, encoder)
+    if query is None:
+        return []
+    return [(each.passage, _statement_features(_match_words(query, each))) for each in query.sentences]
+
+
+def _read_query(question: str, passages: Sequence[Passage], encoder: Encoder) -> _Query | None:
+    """The question and the passages, encoded; None without passages or if the question is too long."""
     texts = list(dict.fromkeys([question, *(text for p in passages for text in (p.text, p.referent) if text)]))
     counts = encoder.count_tokens(texts)
     short = [text for text, count in zip(texts, counts, strict=True) if 0 < count <= encoder.max_tokens]
     if question not in short or not passages:
-        return []
+        return None
     tokens = dict(zip(short, encoder.encode_tokens(short), strict=True))
     question_vector = unit_rows(tokens[question].vectors.mean(axis=0))
     sentences = list(_encode_sentences(passages, tokens, question_vector))
-    query = _Query(analyze_question(question), tokens[question], question_vector, sentences)
-    return [candidate for sentence in sentences for candidate in _find_in_sentence(query, sentence)]
+    return _Query(analyze_question(question), tokens[question], question_vector, sentences)
 
 
 def _encode_sentences(
@@ -141,6 +165,7 @@ class _Query:
         content = list(focus.content)
         vectors = _word_vectors(focus.words, tokens)
         self.focus = focus
+        self.sentences = sentences
         self.vector = vector
         self.stems = [focus.words[n].stem for n in content]
         self.vectors = vectors[content]
@@ -234,6 +259,36 @@ def _coverage_features(match: _Match) -> dict[str, float]:
         "complete": float(has.all()),
         "complete in context": float(in_either.all() and is_matched),
     }
+
+
+def _statement_features(match: _Match) -> dict[str, float]:
+    """Features of a whole sentence as an answer: what it says of the question, and whether it has what is asked for."""
+    focus = match.query.focus
+    words = match.sentence.words
+    shared = _sentence_features(match)
+    kind = focus.kind
+    has_kind = any(can_be_answer(words, *span, focus) for span in find_candidates(words))
+    new_words = sum(word.is_content and word.stem not in focus.stems for word in words)
+    best = match.similar.max(axis=1, initial=0.0)
+    features = {
+        **shared,
+        f"{kind}: cosine": shared["sentence cosine"],
+        f"{kind}: matched": shared["matched"],
+        f"{kind}: has kind": has_kind,
+        LACKS_KIND: kind in TYPED_KINDS and not has_kind,
+        "unmatched words": (match.equal.max(axis=1, initial=0.0) == 0).sum() / 5,
+        "dissimilar words": float((best < DISSIMILAR).sum()),
+        "new words": min(new_words, NEW_WORDS) / NEW_WORDS,
+        "head": _has_head(match),
+        "verb": _has_last_verb(match),
+        "heading": is_heading(match.sentence.passage.text),
+    }
+    return {name: round(float(value), 6) for name, value in features.items() if value}
+
+
+def _has_last_verb(match: _Match) -> float:
+    """Similarity of the question's last content word, often its verb, and the sentence."""
+    return float(match.similar[-1].max(initial=0.0)) if len(match.similar) else 0.0
 
 
 def _has_head(match: _Match) -> bool:

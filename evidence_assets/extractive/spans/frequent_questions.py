@@ -1,0 +1,96 @@
+"""Questions in a text, such as those of a FAQ, with the text below them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from evidence_assets.extractive.spans.questions import analyze_question
+from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets.text.negation import is_denial
+from evidence_assets.text.tokens import split_tokens
+
+_QUESTION_LINE = re.compile(
+    r"^[ \t]*+(?:#+ |[-*•>] |\d+[.)] )?[*_]*(?:Q(?:uestion)?: ?)?[*_]*(?P<text>[^\n?]+\?)[*_ \t]*$"
+)
+_ANSWER_LABEL = re.compile(r"^[*_]*(?:A|Answer)[*_]*:[*_]* *")
+MAX_GAP = 4
+"""Maximum characters between a row of evidence and the next one below it."""
+MIN_SHARED_WORDS = 2
+"""Minimum content words of a question that is asked in other words than those of the text."""
+
+
+@dataclass(frozen=True)
+class TextBelow:
+    """The text below a question, and the evidence that has both."""
+
+    text: str
+    evidence_ids: tuple[str, ...]
+
+
+def find_text_below(question: str, items: Sequence[EvidenceItem]) -> TextBelow | None:
+    """The text below the question, if the question or one with the same content words is a line of the evidence."""
+    by_place = sorted(items, key=lambda item: (item.source_id, _start(item)))
+    for number, item in enumerate(by_place):
+        lines = item.text.split("\n")
+        for line_number, line in enumerate(lines):
+            match = _QUESTION_LINE.match(line)
+            if match is None or not is_same_question(question, match["text"]):
+                continue
+            below = list(_rows_below(lines[line_number + 1 :], by_place[number:]))
+            text = _ANSWER_LABEL.sub("", " ".join(" ".join(text for text, _ in below).split()))
+            if text:
+                return TextBelow(text, tuple(dict.fromkeys([item.evidence_id, *(each for _, each in below)])))
+    return None
+
+
+def _rows_below(lines: Sequence[str], items: Sequence[EvidenceItem]) -> Iterator[tuple[str, str]]:
+    """The lines below a question to the next question or heading, with their evidence, while rows adjoin."""
+    end = _start(items[0])
+    for number, item in enumerate(items):
+        if item.source_id != items[0].source_id or _start(item) - end > MAX_GAP:
+            return
+        for line in lines if number == 0 else item.text.split("\n"):
+            if _QUESTION_LINE.match(line) or line.startswith("#"):
+                return
+            if line.strip():
+                yield line, item.evidence_id
+        end = _start(item) + len(item.text)
+
+
+def _start(item: EvidenceItem) -> int:
+    """Position of a row in its source; 0 for a whole chunk."""
+    start = item.locator.partition(":")[0]
+    return int(start) if start.isdecimal() else 0
+
+
+def is_same_question(a: str, b: str) -> bool:
+    """Whether two questions have the same words, or the same content words, kind and polarity.
+
+    >>> is_same_question("Can I renew my card?", "can I renew a card?"), is_same_question("Who cooks?", "When is it?")
+    (True, False)
+    """
+    if _words(a) == _words(b):
+        return True
+    content = _content(a)
+    return (
+        len(content) >= MIN_SHARED_WORDS
+        and content == _content(b)
+        and _kind(a) == _kind(b)
+        and is_denial(a) == is_denial(b)
+    )
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower for word in split_tokens(text) if not word.is_mark]
+
+
+def _content(text: str) -> list[str]:
+    return [word.stem for word in split_tokens(text) if word.is_content]
+
+
+def _kind(text: str) -> tuple[str, str]:
+    """What a question asks for, and its question word if it has one."""
+    focus = analyze_question(text)
+    return focus.kind, focus.words[focus.wh].lower if focus.wh >= 0 else ""

@@ -1,0 +1,99 @@
+"""Statements that answer a question as a whole, for questions that no span answers with confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from evidence_assets.extractive.choice_probabilities import choice_probabilities
+from evidence_assets.extractive.spans.choice import SpanFinder, SpanWeights
+from evidence_assets.extractive.spans.features import (
+    LACKS_KIND,
+    MISSING_NAMES,
+    OTHER_THING,
+    UNKNOWN_WORDS,
+    describe_passages,
+)
+from evidence_assets.extractive.spans.passages import Passage
+from evidence_assets.extractive.spans.questions import analyze_question
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.input_files import read_yaml_mapping
+from evidence_assets.models.protocols import Encoder
+
+SPAN = "span"
+WEIGHTS_FILE = Path(__file__).with_suffix(".yaml")
+
+
+@dataclass(frozen=True)
+class StatementWeights:
+    """Weights of the features of a statement; fitted by ``bench/answers/fit_statements.py``.
+
+    ``thresholds``: Minimum probability of a statement by kind of question (``QuestionFocus.kind``).
+    """
+
+    bias: float
+    weights: Mapping[str, float]
+    thresholds: Mapping[str, float]
+
+    @property
+    def version(self) -> str:
+        return content_id("statements", self.bias, sorted(self.weights.items()), sorted(self.thresholds.items()))
+
+
+@lru_cache
+def load_statement_weights() -> StatementWeights:
+    """The packaged weights."""
+    return StatementWeights(**read_yaml_mapping(WEIGHTS_FILE)["values"])
+
+
+@dataclass(frozen=True)
+class StatementChoice:
+    """The statement that most probably answers a question."""
+
+    passage: Passage
+    probability: float
+
+
+DescribedPassages = Sequence[tuple[Passage, Mapping[str, float]]]
+
+
+def find_statement(described: DescribedPassages, question: str, weights: StatementWeights) -> StatementChoice | None:
+    """The statement that answers the question; None below the threshold of the kind of question."""
+    best = choose_statement(described, weights)
+    if best is None or best.probability < weights.thresholds[analyze_question(question).kind]:
+        return None
+    return best
+
+
+def describe_statements(
+    question: str, passages: tuple[Passage, ...], encoder: Encoder, finder: SpanFinder, span_weights: SpanWeights
+) -> list[tuple[Passage, Mapping[str, float]]]:
+    """The passages with their features; ``span`` is the probability of the best span in a passage."""
+    candidates = finder(question, passages)
+    best_spans = dict[str, float]()
+    for candidate, probability in zip(candidates, span_weights.probabilities(candidates), strict=True):
+        text = candidate.passage.text
+        best_spans[text] = max(best_spans.get(text, 0.0), float(probability))
+    described = describe_passages(question, passages, encoder)
+    return [(passage, {**features, SPAN: best_spans.get(passage.text, 0.0)}) for passage, features in described]
+
+
+def choose_statement(described: DescribedPassages, weights: StatementWeights) -> StatementChoice | None:
+    """The most probable statement, whether or not it reaches the threshold.
+
+    It has what the question asks for, such as a reason. Names and numbers of the question must be in its source, and at
+    least one word of the question: a text on something else answers nothing.
+    """
+    if not described:
+        return None
+    features_of = [features for _, features in described]
+    probabilities = np.asarray(choice_probabilities(weights.bias, weights.weights, features_of))
+    best = int(probabilities.argmax())
+    passage, features = described[best]
+    if any(features.get(name) for name in (MISSING_NAMES, UNKNOWN_WORDS, OTHER_THING, LACKS_KIND)):
+        return None
+    return StatementChoice(passage, round(float(probabilities[best]), 6))
