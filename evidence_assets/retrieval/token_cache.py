@@ -166,14 +166,18 @@ class TokenCache:
             return [texts[name] for name in names]
 
     def _encode(self, missing: dict[bytes, int], read_texts: ReadTexts) -> dict[bytes, CachedText]:
-        """Encode and cache the texts at these positions, segment by segment."""
+        """Encode and cache the texts at these positions, segment by segment.
+
+        Texts of about as many tokens are in one segment, because the encoder encodes those of equally many at once.
+        """
         encoded: dict[bytes, CachedText] = {}
         keys = list(missing)
-        positions = np.array(list(missing.values()), np.int64)
+        texts = read_texts(np.array(list(missing.values()), np.int64)) if missing else ()
+        by_length = np.argsort(self._encoder.count_tokens(texts), kind="stable")
         for start in range(0, len(keys), TEXTS_PER_SEGMENT):
-            segment_keys = keys[start : start + TEXTS_PER_SEGMENT]
-            texts = read_texts(positions[start : start + TEXTS_PER_SEGMENT])
-            encoded |= self._write(segment_keys, self._encoder.encode_tokens(texts))
+            segment = by_length[start : start + TEXTS_PER_SEGMENT].tolist()
+            vectors = self._encoder.encode_tokens([texts[number] for number in segment])
+            encoded |= self._write([keys[number] for number in segment], vectors)
         return encoded
 
     def add(self, keys: Sequence[bytes], texts: Sequence[TokenVectors]) -> None:

@@ -117,6 +117,14 @@ def test_each_text_is_encoded_once_in_any_order_of_requests(
     assert Counter(encoder.encoded_texts) == Counter(dict.fromkeys((t for texts in requests for t in texts), 1))
 
 
+def test_texts_of_equally_many_tokens_are_encoded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_cache, "TEXTS_PER_SEGMENT", 2)
+    encoder = PieceEncoder()
+    cached = read_tokens(cache_at(tmp_path, encoder), ["one", "two more bees", "six", "now three bees"])
+    assert encoder.encoded_texts == ["one", "six", "two more bees", "now three bees"]
+    assert [len(text) for text in cached] == encoder.count_tokens(["one", "two more bees", "six", "now three bees"])
+
+
 def test_the_disk_is_bounded_by_evicting_the_least_recently_used(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     size = sum(p.stat().st_size for p in [*_filled(cache_at(tmp_path / "one", encoder), ["Bees fly."])])
