@@ -45,6 +45,7 @@ def child_processes(folder: Path) -> Iterator[Start]:
                 process.wait(5)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def wait_for_reply(address: str, process: subprocess.Popen[bytes], log: Path, data: bytes | None = None) -> str:
