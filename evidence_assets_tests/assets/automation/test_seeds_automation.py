@@ -190,11 +190,22 @@ def scheduled_runs(address: str) -> list[tuple[str, str, list[str]]]:
     return [(run["status"], partition, n) for run, partition, n in zip(runs, partitions, names, strict=True)]
 
 
+def wait_for_runs(address: str) -> None:
+    """Wait until no run is unfinished: one that a sensor started before it was turned off would take a later edit."""
+    unfinished = "filter: {statuses: [QUEUED, NOT_STARTED, STARTING, STARTED]}"
+    query = f"{{ runsOrError({unfinished}) {{ ... on Runs {{ results {{ id }} }} }} }}"
+    deadline = time.monotonic() + 300
+    while query_dagster(address, query)["runsOrError"]["results"]:
+        assert time.monotonic() < deadline
+        time.sleep(1)
+
+
 def test_dagsters_scheduler_harvests_the_edited_relation_and_nothing_else(
     copy: Path, sensor_world: SensorWorld, dagster_server: str
 ) -> None:
     selector = turn_on_the_schedule_alone(dagster_server)
     wait_for_ticks(dagster_server, selector, "SKIPPED")
+    wait_for_runs(dagster_server)
     assert scheduled_runs(dagster_server) == [], "nothing has changed"
     harvested = {path: path.read_bytes() for path in (copy / "data_lake/triples").rglob("*.parquet")}
     sensor_world.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
