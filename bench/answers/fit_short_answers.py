@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bench.answers.fitted_values import fit_choice, write_values
+from bench.answers.fitted_values import fit_choice, write_choice
 from bench.answers.short_answer_questions import (
     AnswerableQuestion,
     Outcome,
@@ -123,13 +123,9 @@ def print_all(title: str, outcomes: Sequence[Outcome]) -> dict[str, str]:
 def write_weights(weights: SpanWeights, items: Sequence[Item], score: dict[str, str]) -> None:
     """Write the packaged file."""
     answerable = sum(bool(item.question.golds) for item in items)
-    write_values(
+    write_choice(
         choice.WEIGHTS_FILE,
-        {
-            "bias": weights.bias,
-            "thresholds": dict(weights.thresholds),
-            "weights": dict(sorted(weights.weights.items())),
-        },
+        weights,
         command="python -m bench.answers.fit_short_answers --write",
         data="SQuAD 2.0, development set: Normans, Computational complexity theory, Southern California; "
         "HotpotQA, 100 questions (both CC BY-SA 4.0); bench/answers/pages, six sets written for this project: "

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.answers.fitted_values import fit_choice, write_values
+from bench.answers.fitted_values import fit_choice, write_choice
 from bench.answers.short_answer_questions import (
     PAGE_SETS,
     AnswerableQuestion,
@@ -135,13 +135,9 @@ def print_counts(title: str, items: Sequence[Item], weights: StatementWeights) -
 
 def write_weights(weights: StatementWeights, score: dict[str, str]) -> None:
     """Write the packaged file."""
-    write_values(
+    write_choice(
         statements.WEIGHTS_FILE,
-        {
-            "bias": weights.bias,
-            "thresholds": dict(weights.thresholds),
-            "weights": dict(sorted(weights.weights.items())),
-        },
+        weights,
         command="python -m bench.answers.fit_statements --write",
         data="SQuAD 2.0, development set, three articles (CC BY-SA 4.0); bench/answers/pages",
         halves="score: weights and thresholds of half 1, questions of half 2 without a span; weights written: all",

@@ -13,7 +13,7 @@ import yaml
 from scipy.optimize import minimize
 from sklearn.feature_extraction import DictVectorizer
 
-from evidence_assets.extractive.choice_probabilities import MAX_LOGIT
+from evidence_assets.extractive.choice_probabilities import MAX_LOGIT, ChoiceWeights
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,3 +57,13 @@ def write_values(file: Path, values: Mapping[str, Any], command: str, **provenan
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
     file.write_text(f"# Output of `{command}`.\n{text}", encoding="utf-8")
     print(f"wrote {file}; if values changed, raise VERSION of the code that reads them")
+
+
+def write_choice(file: Path, weights: ChoiceWeights, command: str, **provenance: Any) -> None:
+    """Write the fitted weights of a choice and their thresholds."""
+    values = {
+        "bias": weights.bias,
+        "thresholds": dict(weights.thresholds),
+        "weights": dict(sorted(weights.weights.items())),
+    }
+    write_values(file, values, command, **provenance)

@@ -112,14 +112,22 @@ def ask(  # noqa: PLR0913 - one parameter per option
     """
     with report_errors():
         choice = SystemChoice(*split_system(system, model), why)
-        sources = _open_sources(lake, corpus, graph, [read for file in table or [] for read in _read_tables(file)])
-        questions, options = _split_texts(texts or [])
-        for number, text in enumerate(questions):
-            if number and not as_json:
-                out.print()
-            start = time.monotonic() if number else STARTED  # the first answer waits for imports and the corpus
-            best, *others = _answer_all(sources, text, options, choice)
-            _print_answer(best, others, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
+        tables = [read for file in table or [] for read in _read_tables(file)]
+        sources = _open_sources(lake, corpus, graph, tables)
+        _ask_each(sources, texts or [], choice, as_json=as_json, show_all=show_all)
+
+
+def _ask_each(
+    sources: OpenedSources, texts: Sequence[str], choice: SystemChoice, *, as_json: bool, show_all: bool
+) -> None:
+    """Answer and print question by question."""
+    questions, options = _split_texts(texts)
+    for number, text in enumerate(questions):
+        if number and not as_json:
+            out.print()
+        start = time.monotonic() if number else STARTED  # the first answer waits for imports and the corpus
+        best, *others = _answer_all(sources, text, options, choice)
+        _print_answer(best, others, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
 
 
 def _read_tables(file: Path) -> list[Table]:
@@ -164,14 +172,9 @@ def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[T
     """Open the lake and what the questions are answered from; a folder, a file or a table creates the lake."""
     from evidence_assets.experiment import ad_hoc_questions
 
-    is_folder = "/" in corpus or corpus.startswith(".") or (corpus != "" and Path(corpus).is_dir())
+    is_folder = _is_folder(corpus)
     is_graph_file = "/" in graph or "." in graph
-    root = lake or find_lake()
-    if is_folder or is_graph_file or tables or (root / "format.json").exists():
-        shards = profiles.load().shards
-        opened_lake = Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
-    else:
-        opened_lake = Lake(root)
+    opened_lake = _open_lake(lake or find_lake(), creates=is_folder or is_graph_file or bool(tables))
     if is_folder and Path(corpus).is_dir() and not has_documents(Path(corpus)):
         tables = [*tables, *_read_tables_below(Path(corpus))]
         corpus = ""
@@ -188,6 +191,19 @@ def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[T
         _use_default_corpus(opened_lake, source.corpus)
     tables = [*tables, *(_read_corpus_tables(opened_lake, source.corpus) if source.corpus else [])]
     return OpenedSources(opened_lake, source, tables, is_joint=not graph)
+
+
+def _is_folder(corpus: str) -> bool:
+    """Whether a corpus is given by a folder and not by its name."""
+    return "/" in corpus or corpus.startswith(".") or (corpus != "" and Path(corpus).is_dir())
+
+
+def _open_lake(root: Path, *, creates: bool) -> Lake:
+    """The lake; ``creates``: also one that is not there."""
+    if not creates and not (root / "format.json").exists():
+        return Lake(root)
+    shards = profiles.load().shards
+    return Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
 
 
 def _split_texts(texts: Sequence[str]) -> tuple[Iterable[str], Sequence[str]]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+
+from evidence_assets.lake.ids import content_id
 
 MAX_LOGIT = 30.0
 
@@ -20,3 +24,26 @@ def choice_probabilities(
     scores = [bias + sum(weights.get(name, 0.0) * value for name, value in each.items()) for each in features]
     odds = np.exp(np.clip(np.array(scores, dtype=np.float64), -MAX_LOGIT, MAX_LOGIT))
     return np.asarray(odds / (1 + odds.sum()))
+
+
+@dataclass(frozen=True)
+class ChoiceWeights:
+    """Fitted weights of the features of a candidate.
+
+    ``thresholds``: Minimum probability of an answer by kind of question (``QuestionFocus.kind``).
+    """
+
+    candidates: ClassVar[str]
+    """What is chosen from; part of the version."""
+
+    bias: float
+    weights: Mapping[str, float]
+    thresholds: Mapping[str, float]
+
+    @property
+    def version(self) -> str:
+        return content_id(self.candidates, self.bias, sorted(self.weights.items()), sorted(self.thresholds.items()))
+
+    def probabilities_of(self, features: Sequence[Mapping[str, float]]) -> npt.NDArray[np.float64]:
+        """Probability that each candidate with these features is the answer."""
+        return choice_probabilities(self.bias, self.weights, features)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.graphs.arrays import FloatArray, IntArray
+from evidence_assets.retrieval.vector_index import faiss
 
 ROWS_PER_BLOCK = 1 << 15
 SCORE_DIGITS = 9
@@ -23,37 +24,8 @@ def inner_products(vectors: FloatArray, rows: IntArray, query: FloatArray) -> np
     return np.round(products, SCORE_DIGITS)
 
 
-def find_candidates(vectors: FloatArray, queries: FloatArray, k: int) -> list[IntArray]:
-    """Rows for each query, ascending, that include its ``k`` nearest and all that tie with the last of these.
-
-    Reads the matrix once, in single precision: rows that are less near than the k-th by a margin are left out.
-    """
-    nearest = [_Nearest(k) for _ in queries]
-    for start in range(0, len(vectors), ROWS_PER_BLOCK):
-        products = np.asarray(vectors[start : start + ROWS_PER_BLOCK] @ queries.T)
-        for candidates, scores in zip(nearest, products.T, strict=True):
-            candidates.add(start, scores)
-    return [candidates.rows for candidates in nearest]
-
-
-class _Nearest:
-    """Rows of the blocks read so far that may be among the ``k`` nearest."""
-
-    def __init__(self, k: int) -> None:
-        self._k = k
-        self._least = -np.inf
-        self._scores = np.zeros(0, np.float32)
-        self.rows: IntArray = np.zeros(0, np.int64)
-
-    def add(self, start: int, scores: FloatArray) -> None:
-        """Add the scores of a block whose first row is ``start``."""
-        is_near = np.flatnonzero(scores >= self._least)
-        self.rows = np.concatenate([self.rows, is_near + start])
-        self._scores = np.concatenate([self._scores, scores[is_near]])
-        if len(self._scores) <= self._k:
-            return
-        nth = len(self._scores) - self._k
-        self._least = float(np.partition(self._scores, nth)[nth]) - MARGIN
-        is_near = np.flatnonzero(self._scores >= self._least)
-        self.rows = self.rows[is_near]
-        self._scores = self._scores[is_near]
+def find_nearest(vectors: FloatArray, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+    """Scores in single precision and rows of the ``k`` nearest of each query; reads the matrix once, in blocks."""
+    library = faiss()
+    scores, rows = library.knn(queries, vectors, min(k, len(vectors)), metric=library.METRIC_INNER_PRODUCT)
+    return scores, rows

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from evidence_assets.extractive.choice_probabilities import choice_probabilities
+from evidence_assets.extractive.choice_probabilities import ChoiceWeights
 from evidence_assets.extractive.spans.features import MISSING_NAMES, OTHER_THING, UNKNOWN_WORDS, SpanCandidate
 from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import analyze_question
-from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import FloatArray
 
@@ -24,25 +23,14 @@ MAX_COMPARED = 25
 """Most probable spans whose expected F1 is computed."""
 
 
-@dataclass(frozen=True)
-class SpanWeights:
-    """Weights of the features of a span; fitted by ``bench/answers/fit_short_answers.py``.
+class SpanWeights(ChoiceWeights):
+    """Weights of the features of a span; fitted by ``bench/answers/fit_short_answers.py``."""
 
-    ``thresholds``: Minimum confidence of an answer by kind of question (``QuestionFocus.kind``).
-    """
+    candidates = "span weights"
 
-    bias: float
-    weights: Mapping[str, float]
-    thresholds: Mapping[str, float]
-
-    @property
-    def version(self) -> str:
-        return content_id("span weights", self.bias, sorted(self.weights.items()), sorted(self.thresholds.items()))
-
-    def probabilities(self, candidates: Sequence[SpanCandidate]) -> FloatArray:
+    def probabilities(self, spans: Sequence[SpanCandidate]) -> FloatArray:
         """Probability that each span is the answer."""
-        features = [candidate.features for candidate in candidates]
-        return np.asarray(choice_probabilities(self.bias, self.weights, features), dtype=np.float32)
+        return self.probabilities_of([span.features for span in spans]).astype(np.float32)
 
 
 @lru_cache

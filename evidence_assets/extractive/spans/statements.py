@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-
-from evidence_assets.extractive.choice_probabilities import choice_probabilities
+from evidence_assets.extractive.choice_probabilities import ChoiceWeights
 from evidence_assets.extractive.spans.choice import SpanFinder, SpanWeights
 from evidence_assets.extractive.spans.features import (
     LACKS_KIND,
@@ -20,7 +18,6 @@ from evidence_assets.extractive.spans.features import (
 )
 from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import analyze_question
-from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder
 
@@ -28,20 +25,10 @@ SPAN = "span"
 WEIGHTS_FILE = Path(__file__).with_suffix(".yaml")
 
 
-@dataclass(frozen=True)
-class StatementWeights:
-    """Weights of the features of a statement; fitted by ``bench/answers/fit_statements.py``.
+class StatementWeights(ChoiceWeights):
+    """Weights of the features of a statement; fitted by ``bench/answers/fit_statements.py``."""
 
-    ``thresholds``: Minimum probability of a statement by kind of question (``QuestionFocus.kind``).
-    """
-
-    bias: float
-    weights: Mapping[str, float]
-    thresholds: Mapping[str, float]
-
-    @property
-    def version(self) -> str:
-        return content_id("statements", self.bias, sorted(self.weights.items()), sorted(self.thresholds.items()))
+    candidates = "statements"
 
 
 @lru_cache
@@ -90,8 +77,7 @@ def choose_statement(described: DescribedPassages, weights: StatementWeights) ->
     """
     if not described:
         return None
-    features_of = [features for _, features in described]
-    probabilities = np.asarray(choice_probabilities(weights.bias, weights.weights, features_of))
+    probabilities = weights.probabilities_of([features for _, features in described])
     best = int(probabilities.argmax())
     passage, features = described[best]
     if any(features.get(name) for name in (MISSING_NAMES, UNKNOWN_WORDS, OTHER_THING, LACKS_KIND)):

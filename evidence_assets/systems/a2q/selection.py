@@ -28,7 +28,7 @@ from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.expansion import ExpansionSettings
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.nearest_rows import find_candidates, inner_products
+from evidence_assets.graphs.nearest_rows import MARGIN, find_nearest, inner_products
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
@@ -338,8 +338,8 @@ class NearestTriples:
         use_options = self._settings.options
         texts = [f"{q.text} {', '.join(q.options)}" if use_options and q.options else q.text for q in questions]
         queries = self._encoder.encode_sentences(texts)
-        for numbers in batches(range(len(questions)), QUESTIONS_PER_GROUP):
-            group = slice(numbers[0], numbers[-1] + 1)
+        for start in range(0, len(questions), QUESTIONS_PER_GROUP):
+            group = slice(start, start + QUESTIONS_PER_GROUP)
             if self._searches_all:
                 yield from self._search_all(queries[group])
                 continue
@@ -352,14 +352,17 @@ class NearestTriples:
 
     def _search_all(self, queries: Vectors) -> Iterator[list[SelectedEvidence]]:
         """The nearest triples of the whole graph; several edges may have the same text."""
-        count = CANDIDATES_PER_TRIPLE * self._settings.top_n
-        for query, edges in zip(
-            queries, find_candidates(self._graph.edge_passage_vectors, queries, count), strict=True
-        ):
+        all_edges = np.arange(self._graph.arrays.n_edges)
+        if not len(all_edges):
+            yield from ([] for _ in queries)
+            return
+        top_n = self._settings.top_n
+        nearest = find_nearest(self._graph.edge_passage_vectors, queries, CANDIDATES_PER_TRIPLE * top_n)
+        for query, scores, edges in zip(queries, *nearest, strict=True):
             evidence = self._rank(edges, query)
-            if len(evidence) < self._settings.top_n and len(edges) < self._graph.arrays.n_edges:
-                evidence = self._rank(np.arange(self._graph.arrays.n_edges), query)
-            yield evidence
+            # Complete if no other edge can be as near as the last triple, up to rounding.
+            is_complete = len(evidence) == top_n and evidence[-1].score > scores[-1] + MARGIN
+            yield evidence if is_complete or len(edges) == len(all_edges) else self._rank(all_edges, query)
 
     def _rank(self, edges: IntArray, query: Vectors) -> list[SelectedEvidence]:
         """The nearest of some edges, with different texts."""

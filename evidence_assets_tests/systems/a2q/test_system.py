@@ -14,6 +14,7 @@ from scipy.special import expit
 from evidence_assets.experiment.evidence.selection import QUESTIONS_PER_GROUP, SelectedEvidence
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.reasoning.questions import Question
+from evidence_assets.systems.a2q import selection
 from evidence_assets.systems.a2q.selection import (
     A2Q,
     A2QSettings,
@@ -120,6 +121,17 @@ def test_baselines_equal_brute_force() -> None:
     touching = [i for i, (h, _, t) in enumerate(EDGES) if {h, t} & {0, 1}]
     assert [p.text for p in linked[0]] == [sentences[i] for i in sorted(touching, key=lambda i: -cosine[i])]
     assert linked[1] == []
+
+
+@pytest.mark.parametrize("top_n", [1, 2, 4, 99])
+def test_few_candidates_give_the_same_triples(top_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parallel edges have the same text: when they are all candidates, all edges are searched."""
+    graph = with_vectors(graph_of(NAMES, RELATIONS, [(0, 0, 1)] * 5 + EDGES))
+    question = make_question("pizzeria in the food court")
+    (expected,) = NearestTriples(graph, ENCODER, TripleSettings(top_n=top_n)).select([question])
+    assert len(expected) == min(top_n, len(EDGES))
+    monkeypatch.setattr(selection, "CANDIDATES_PER_TRIPLE", 1)
+    assert list(NearestTriples(graph, ENCODER, TripleSettings(top_n=top_n)).select([question])) == [expected]
 
 
 def test_topic_entities_of_the_dataset_are_start_nodes() -> None:
