@@ -1,6 +1,8 @@
 """Short work for small models: one call for each question, which sees all evidence once and replies with one letter.
 
-The log probabilities of the letters weigh the options. Explanations are written on request only, in the default style.
+The log probabilities of the letters weigh the options. The request ends with the options: after a list of the letters
+to choose from, a model of 1.5B prefers A (docs/with-a-real-model.md). Explanations are written on request only, in the
+default style.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from evidence_assets.reasoning.table_prompts import fenced_table, is_table_task
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, EvidenceItem
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence, fenced_question, negation_field
 
-LETTER = Template.load(__package__, "choose_letter", "evidence question options negated letters")
+LETTER = Template.load(__package__, "choose_letter", "evidence question options negated")
 LETTER_TOKENS = 8
 """A letter in brackets or after "The answer is"; a model may add a reason, which is not read."""
 
@@ -40,7 +42,6 @@ def letter_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
         question=fenced_question(task.question),
         options=fence("options", lines),
         negated=negation_field(task.question),
-        letters=", ".join(letters),
     )
     return replace(request, rates_choices=True)
 

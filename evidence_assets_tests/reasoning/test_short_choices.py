@@ -35,8 +35,14 @@ class RatingGenerator(ScriptedGenerator):
 def test_the_request_shows_each_fact_once_and_asks_for_a_letter() -> None:
     request = letter_request(TASK)
     assert request.user.count("- Aspirin may treat pain.") == 1
-    assert "A) aspirin\nB) gold" in request.user and request.user.endswith("nothing else: A, B")
+    assert "A) aspirin\nB) gold" in request.user
     assert (request.choices, request.rates_choices, request.max_tokens) == (("A", "B"), True, 8)
+
+
+def test_no_list_of_letters_follows_the_options() -> None:
+    """A small model would prefer the first of them."""
+    user = letter_request(TASK).user
+    assert user.rindex(">>>") > user.rindex("B) gold") and "A, B" not in user
 
 
 def test_without_evidence_the_request_has_no_facts() -> None:
