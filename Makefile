@@ -15,6 +15,7 @@
 # make check-served  send every system's prompts to real model servers (downloads 1 GB of packages)
 # make cluster  run Postgres, an S3 server, Ray and Dagster on this machine, and inject faults
 # make measure  measure on the real data in EVIDENCE_DEV_DATA; writes bench/results and docs/measured.md
+# make measure-local  the same with a language model on this computer; writes docs/with-a-real-model.md
 
 PYTHON ?= python3
 VENV   := .venv
@@ -23,7 +24,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test test-all ui explore docs dist tour lint audit bench bench-compare peers measure check-served gpu cluster clean
+.PHONY: demo test test-all ui explore docs dist tour lint audit bench bench-compare peers measure measure-local check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4) and "Python 3.11.4 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -105,6 +106,9 @@ peers: .peers/.installed
 
 measure: $(VENV)/.dev
 	$(BIN)/python -m bench.measure_all
+
+measure-local: $(VENV)/.dev
+	$(BIN)/python -m bench.measure_all local
 
 .served/.installed:
 	$(PYTHON) -m venv .served

@@ -1,10 +1,10 @@
-"""Write ``docs/measured.md`` from its template and the result files of benches.
+"""Write ``docs/measured.md`` and ``docs/with-a-real-model.md``, each from its template and the result files of benches.
 
     python -m bench.write_measured
 
-``bench/measured_page.md`` has headings and explanations. A line ``<!-- results: NAME … [| COLUMN …] -->`` becomes the
-rows of these files in ``bench/results``, by all columns of the first file or by those named, and a line about each
-command. Rows of several files start with the name of their file.
+``bench/measured_page.md`` and ``bench/local_page.md`` have headings and explanations. A line
+``<!-- results: NAME … [| COLUMN …] -->`` becomes the rows of these files in ``bench/results``, by all columns of the
+first file or by those named, and a line about each command. Rows of several files start with the name of their file.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from bench.result_files import Results
 
 TEMPLATE = Path(__file__).with_name("measured_page.md")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured.md"
+LOCAL_TEMPLATE = TEMPLATE.with_name("local_page.md")
+LOCAL_PAGE = PAGE.with_name("with-a-real-model.md")
 MARK = re.compile(r"^<!-- results: ([^|\n]+?)(?: \| ([^\n]+?))? -->$", re.MULTILINE)
 
 
@@ -37,7 +39,7 @@ def choose_columns(all_columns: Sequence[str], column_names: str | None) -> list
     while column_names:
         matches = [column for column in all_columns if f"{column_names}, ".startswith(f"{column}, ") and column]
         if not matches:
-            raise SystemExit(f"{TEMPLATE.name}: no column starts {column_names!r}; there are {list(all_columns)}")
+            raise SystemExit(f"no column starts {column_names!r}; there are {list(all_columns)}")
         chosen.append(max(matches, key=len))
         column_names = column_names[len(chosen[-1]) + 2 :]
     return chosen or list(all_columns)
@@ -59,14 +61,15 @@ def write_section(names: Sequence[str], column_names: str | None) -> str:
     return write_table(heads, rows) + "\n\n" + "\n".join(sources)
 
 
-def write_page() -> str:
-    """The page that belongs to the result files."""
+def write_page(template: Path = TEMPLATE) -> str:
+    """The page of a template that belongs to the result files."""
 
     def replace(match: re.Match[str]) -> str:
         return write_section(match[1].split(), match[2])
 
-    return MARK.sub(replace, TEMPLATE.read_text(encoding="utf-8"))
+    return MARK.sub(replace, template.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
     PAGE.write_text(write_page(), encoding="utf-8")
+    LOCAL_PAGE.write_text(write_page(LOCAL_TEMPLATE), encoding="utf-8")

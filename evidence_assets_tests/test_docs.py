@@ -2,12 +2,14 @@
 
 import re
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import yaml
 
-from bench.write_measured import MARK, write_page
+from bench.measure_all import MEASURED_PAGES
+from bench.write_measured import LOCAL_PAGE, LOCAL_TEMPLATE, MARK, TEMPLATE, write_page
 from evidence_assets.experiment.variants import variants
 from evidence_assets.reproduction.presets import presets
 from evidence_assets_tests.benchmarks.official.contract import write_files
@@ -65,15 +67,17 @@ def test_the_page_of_measurements_is_what_the_script_writes() -> None:
     page = (REPOSITORY / "docs" / "measured.md").read_text(encoding="utf-8")
     assert page == write_page(), "docs/measured.md is old: run python -m bench.write_measured"
     assert len(page.encode()) <= 25_000
+    assert LOCAL_PAGE.read_text(encoding="utf-8") == write_page(LOCAL_TEMPLATE)
 
 
 def test_every_measurement_and_result_file_is_on_the_page_and_lakes_are_made_before_use() -> None:
-    template = (REPOSITORY / "bench" / "measured_page.md").read_text(encoding="utf-8")
-    marks = MARK.findall(template)
+    marks = [mark for file in (TEMPLATE, LOCAL_TEMPLATE) for mark in MARK.findall(file.read_text(encoding="utf-8"))]
     names_on_page = {name for names, _ in marks for name in names.split()}
     assert names_on_page == {file.stem for file in (REPOSITORY / "bench" / "results").glob("*.json")}
     earlier_worlds = set()
-    for name, entry in yaml.safe_load((REPOSITORY / "bench" / "measured.yaml").read_text(encoding="utf-8")).items():
+    files = [page.measurements for page in MEASURED_PAGES.values()]
+    measurements = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
+    for name, entry in chain.from_iterable(each.items() for each in measurements):
         assert name in names_on_page, name
         assert {place.partition(":")[0] for place in entry.get("answers", ())} <= earlier_worlds, name
         earlier_worlds.add(Path(entry.get("world", "sample")).stem)

@@ -27,6 +27,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import yaml
 
 from bench.dev_data import dev_data
@@ -35,6 +36,7 @@ from bench.result_files import print_table, write_results
 
 if TYPE_CHECKING:
     from evidence_assets.cli.measure import BenchmarkRows
+    from evidence_assets.experiment.scores.measurement import VariantTables
     from evidence_assets.experiment.scores.metrics import Half
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -91,29 +93,59 @@ def materialize_scores(benchmark: str, names: list[str], harvest: bool) -> Bench
     return BenchmarkRows.read(declared, variants)
 
 
-def print_scores(benchmark: str, variants: list[str], metrics: list[str], json_file: Path | None) -> None:
-    """Print the chosen metrics of the variants; write them as a result file, too."""
-    from evidence_assets.benchmarks.declared_benchmarks import benchmarks
+DIFFERENCE = "accuracy, first variant − this"
+TOKENS = "tokens read, written"
+
+
+def accuracy_differences(rows: BenchmarkRows) -> dict[str, str]:
+    """The paired difference of the first variant's accuracy to that of each other, by label."""
+    from evidence_assets.experiment.scores.measurement import paired_differences, question_values
+    from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
+
+    family = rows.benchmark.family
+    questions = typed_rows(rows.questions, QuestionRow)
+    values = {label: question_values(family, questions, tables) for label, tables in rows.tables.items()}
+    first, *others = values
+    differences = {}
+    for label in others:
+        estimate = paired_differences(values[first], values[label])["accuracy"]
+        differences[label] = f"{estimate.value:+.3f} ({estimate.low:+.3f} to {estimate.high:+.3f})"
+    return differences
+
+
+def count_tokens(tables: VariantTables) -> str:
+    """Tokens that a language model read and wrote for the predictions and chains of a variant."""
+    rows = pl.concat([table.select("tokens_in", "tokens_out") for table in (tables.predictions, tables.chains)])
+    return ", ".join(f"{int(rows[name].sum()):,}" for name in rows.columns)
+
+
+def print_scores(rows: BenchmarkRows, metrics: list[str], json_file: Path | None, *, with_model: bool) -> None:
+    """Print the chosen metrics of the variants; write them as a result file, too.
+
+    ``with_model`` adds paired differences of the accuracy, and tokens.
+    """
     from evidence_assets.lake.catalogue import connect
 
-    family = benchmarks()[benchmark].family
+    benchmark = rows.benchmark.name
+    differences = accuracy_differences(rows) if with_model else {}
     with connect(Path(os.environ["EVIDENCE_LAKE"])) as connection:
-        rows = connection.execute(
+        scores = connection.execute(
             "SELECT asset, metric, value, low, high, n FROM scores WHERE scope_id = $benchmark AND value IS NOT NULL",
             {"benchmark": benchmark},
         ).fetchall()
-        cells_by_metric = {(asset, metric): (*figures,) for asset, metric, *figures in rows}
+        cells_by_metric = {(asset, metric): (*figures,) for asset, metric, *figures in scores}
         named = sorted(
             {metric for _, metric in cells_by_metric if any(fnmatch(metric, pattern) for pattern in metrics)}
         )
-        heads = ["variant", *named, "n"]
+        heads = ["variant", *named, *([DIFFERENCE, TOKENS] if with_model else []), "n"]
         lines = []
-        for name in variants:
-            asset = f"scores/{family}/{name}"
+        for name in rows.tables:
+            asset = f"scores/{rows.benchmark.family}/{name.replace('@', '/')}"
             cells = [cells_by_metric.get((asset, metric)) for metric in named]
             values = [f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells]
             question_count = str(max((c[3] for c in cells if c), default=""))
-            lines.append([f"`{name}`", *values, question_count])
+            of_model = [differences.get(name, ""), count_tokens(rows.tables[name])] if with_model else []
+            lines.append([f"`{name}`", *values, *of_model, question_count])
         print_table(heads, lines, benchmark)
         if json_file:
             write_results(json_file, heads, lines)
@@ -149,6 +181,7 @@ def main() -> None:
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--harvest", action="store_true")
     parser.add_argument("--halves", action="store_true", help="print differences on both halves of the questions")
+    parser.add_argument("--with-model", action="store_true", help="add paired differences of the accuracy, and tokens")
     parser.add_argument("--against", help="a benchmark with the same questions")
     parser.add_argument("--metrics", default=METRICS, help="names or patterns, with commas between")
     options = parser.parse_args()
@@ -182,7 +215,7 @@ def main() -> None:
         with report_errors():
             rows = materialize_scores(options.benchmark, options.variants, options.harvest)
             other = options.against and materialize_scores(options.against, options.variants, options.harvest)
-        print_scores(options.benchmark, options.variants, options.metrics.split(","), options.json)
+        print_scores(rows, options.metrics.split(","), options.json, with_model=options.with_model)
         for half in ("first", "second") if options.halves else (None,):
             print_measurements(rows, half, with_baselines=False)
             if other:
