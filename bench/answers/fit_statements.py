@@ -42,10 +42,10 @@ from evidence_assets.extractive.spans.statements import (
     choose_statement,
     describe_statements,
 )
-from evidence_assets.extractive.spans.yes_no import asks_yes_or_no
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.questions import Question
+from evidence_assets.text.tokens import asks_yes_or_no
 
 L2 = 1.0
 PRECISION = 0.85

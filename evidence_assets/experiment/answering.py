@@ -28,7 +28,6 @@ from evidence_assets.reasoning.model_calls import PromptVersion
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.short_answers import SHORT_ANSWER
 from evidence_assets.reasoning.short_choices import SHORT_STYLE
 from evidence_assets.reasoning.tasks import Solver
 
@@ -87,7 +86,7 @@ class Answering:
         if not is_answered_by_model(self.variant) or isinstance(self.method, SolvingMethod | AnsweringMethod):
             return ()
         if not self.has_options:
-            return (SHORT_ANSWER,)
+            return solvers.SHORT_ANSWER_TASKS
         explain = self.style.explain if self.variant.explain else None
         return [task for task in (explain, self.style.choose, self.style.answer) if task is not None]
 

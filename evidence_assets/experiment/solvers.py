@@ -33,10 +33,14 @@ from evidence_assets.reasoning.short_answers import (
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
 from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
+from evidence_assets.reasoning.written_answers import VERSION as WRITTEN_VERSION
+from evidence_assets.reasoning.written_answers import WRITTEN_TASKS, WrittenAnswers, load_decision
 from evidence_assets.retrieval.corpus import open_corpus
 
 EXTRACTIVE_VERSION = options.VERSION
 TABLE_SOLVER = TableSolver()
+SHORT_ANSWER_TASKS = (SHORT_ANSWER, *WRITTEN_TASKS)
+"""Prompts of questions without options: with facts, and with texts alone."""
 
 load_cached_generator = lru_cache(load_generator)
 """Loads a language model once per process."""
@@ -97,8 +101,9 @@ def solver_version(
     if reader:
         return f"{SPAN_VERSION}:{profile.reader.name}@{profile.reader.revision}" if profile.reader else ""
     if family == "graph":
-        version = prompts_version(settings, SHORT_ANSWER, prompts=prompts)
-        return f"{SHORT_VERSION}:{version or f'{statements}:{scoring}'}"
+        rules = f"{SHORT_VERSION}:{statements}:{scoring}"
+        version = prompts_version(settings, *SHORT_ANSWER_TASKS, prompts=prompts)
+        return f"{rules}:{version}:{WRITTEN_VERSION}:{load_decision().version[:8]}" if version else rules
     if family in ("mcqa", "table") and (version := prompts_version(settings, *style.tasks, prompts=prompts)):
         return f"{PROMPTED_VERSION}:{version}"
     if family == "table":
@@ -158,6 +163,6 @@ def build_short_answer_solver(context: StageContext, *, reader: bool = False) ->
         solver = SpanAnswers(span_reader)
         context.record_model(solver.model_id, span_reader.model_id, span_reader.revision, "reader")
         return solver
-    if model := open_profile_model(context):
-        return PromptedShortAnswers(model)
-    return ExtractiveShortAnswers(get_encoder(context.profile.encoder))
+    rules = ExtractiveShortAnswers(get_encoder(context.profile.encoder))
+    model = open_profile_model(context)
+    return PromptedShortAnswers(model, WrittenAnswers(model, rules)) if model else rules

@@ -14,7 +14,7 @@ from evidence_assets.extractive.spans.features import find_spans
 from evidence_assets.extractive.spans.frequent_questions import find_text_below
 from evidence_assets.extractive.spans.passages import Passage, split_passages
 from evidence_assets.extractive.spans.statements import describe_statements, find_statement, load_statement_weights
-from evidence_assets.extractive.spans.yes_no import asks_yes_or_no, find_verdict
+from evidence_assets.extractive.spans.yes_no import find_verdict
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder
@@ -24,6 +24,7 @@ from evidence_assets.reasoning.short_answers import NO_ANSWER, VERSION, ShortAns
 from evidence_assets.reasoning.statements import split_statements
 from evidence_assets.reasoning.tasks import STATED_STATUS, Failure
 from evidence_assets.text.negation import is_denial
+from evidence_assets.text.tokens import asks_yes_or_no
 
 THRESHOLDS_FILE = Path(__file__).with_suffix(".yaml")
 

@@ -120,22 +120,34 @@ token limit is parsed."""
 
 
 class PromptedShortAnswers:
-    """Asks a language model, with the retrieved facts and texts.
+    """Asks a language model, with the retrieved facts and texts; ``from_texts`` answers from texts alone.
 
     ``supported`` has the names of sourced facts in the reply; no source supports the rest of it.
     """
 
     name = "prompted"
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, from_texts: ShortAnswerSolver) -> None:
         self._model = model
+        self._from_texts = from_texts
         self.model_id = model.model_id
-        self.version = content_id(
-            "prompted_short_answers", VERSION, SHORT_ANSWER.version_with(model.prompts), model.version
-        )
+        version = SHORT_ANSWER.version_with(model.prompts)
+        self.version = content_id("prompted_short_answers", VERSION, version, model.version, from_texts.version)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
-        return [replace(result, reply=reply) for result, reply in SHORT_ANSWER.ask_with_cost(self._model, tasks)]
+        """One answer per task, in order."""
+        of_texts = [task for task in tasks if task.texts and not task.facts]
+        of_facts = [task for task in tasks if task.facts or not task.texts]
+        from_texts = iter(self._from_texts.answer(of_texts) if of_texts else ())
+        replies = iter(SHORT_ANSWER.ask_with_cost(self._model, of_facts) if of_facts else ())
+        answers = list[ShortAnswer | Failure]()
+        for task in tasks:
+            if task.texts and not task.facts:
+                answers.append(next(from_texts))
+            else:
+                result, reply = next(replies)
+                answers.append(replace(result, reply=reply))
+        return answers
 
 
 class Reader(NamedModel, Protocol):

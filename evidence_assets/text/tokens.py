@@ -76,3 +76,13 @@ def split_tokens(text: str) -> list[Word]:
 def is_verb_form(word: Word) -> bool:
     """Whether a word is a past tense or participle by its form."""
     return word.lower in _VERBS or (word.lower.endswith("ed") and not word.is_capital)
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """Whether a question begins with an auxiliary verb.
+
+    >>> asks_yes_or_no("Can I bring a dog?"), asks_yes_or_no("When can I come?"), asks_yes_or_no("Is it A or B?")
+    (True, False, False)
+    """
+    words = [word.lower for word in split_tokens(question)]
+    return bool(words) and words[0] in LISTS["yes_no_starts"] and "or" not in words

@@ -21,6 +21,7 @@ from evidence_assets.reasoning.short_answers import PromptedShortAnswers
 from evidence_assets.reasoning.tasks import Omission
 from evidence_assets_tests.lake_rows import as_stored, prediction, question
 from evidence_assets_tests.lake_rows import evidence as evidence_row
+from evidence_assets_tests.reasoning.small_questions import NoAnswers
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
 
 QUESTIONS = [
@@ -78,7 +79,7 @@ def test_answers_have_lineage_to_used_evidence_and_model_knowledge_gives_no_answ
 def relations_for_reply(reply: str, evidence_rows: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
     """Lineage from each question's prediction to evidence if a language model gives this reply."""
     model = LanguageModel(ScriptedGenerator(reply))
-    answerer = ShortAnswerer(PromptedShortAnswers(model), evidence_rows)
+    answerer = ShortAnswerer(PromptedShortAnswers(model, NoAnswers()), evidence_rows)
     output = prediction_rows(answerer, "s", QUESTIONS, None)
     rows, lineage = as_stored("predictions", output.rows), as_stored("lineage_edges", output.lineage)
     cited = answer_citation_rows(rows, lineage, evidence_rows, {}).lineage
@@ -184,7 +185,9 @@ def test_a_triple_hits_by_an_end_that_is_the_answer_or_includes_it() -> None:
 
 def test_an_elaborate_reply_that_is_cut_is_an_answer() -> None:
     model = LanguageModel(ScriptedGenerator("A web is made by a spider, which spins it from", "length"))
-    output = prediction_rows(ShortAnswerer(PromptedShortAnswers(model), EVIDENCE), "s", QUESTIONS[:1], None)
+    output = prediction_rows(
+        ShortAnswerer(PromptedShortAnswers(model, NoAnswers()), EVIDENCE), "s", QUESTIONS[:1], None
+    )
     (row,) = as_stored("predictions", output.rows).to_dicts()
     assert (row["status"], row["answer"]) == ("answered", "A web is made by a spider, which spins it from")
     assert [(each["kind"], each["part"]) for each in row["omissions"]] == [("cut", "end of the reply")]

@@ -7,7 +7,7 @@ the question marks replies that were written after the parsers. The questions ar
 Readings: a label, several labels, ``insufficient`` or ``unusable``; ``C cites 1 2`` with the numbers of the cited
 evidence (any without ``cites``); the cited evidence of each step, separated by bars (``-``: none); ``kept`` if the
 complete text counts; a number; names or facts separated by semicolons; sentences separated by ``//``; ``none`` for an
-empty list or no answer.
+empty list or no answer. A written answer has its verdict first and the numbers of the cited rows after each sentence.
 """
 
 import importlib
@@ -21,9 +21,11 @@ from typing import Any
 from evidence_assets import systems
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.reasoning import published_prompts as _published  # noqa: F401  registers its tasks
+from evidence_assets.reasoning import short_choices as _choices  # noqa: F401  registers its task
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.written_answers import CheckedReply, Draft, WrittenSentence
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
@@ -63,6 +65,10 @@ QUESTIONS: dict[str, Any] = {
     "claim": ChooseAnswer(_CLAIM, (), dict.fromkeys(LABELS, _CELLS)),
     "depth": ChooseAnswer(
         make_question("Which lake is 346 m deep?", "Como", "Garda", task="table_qa"), (), dict.fromkeys("AB", _CELLS)
+    ),
+    "drafted": Draft(
+        ShortTask(make_question("When did Canberra become the capital?"), (), _CAPITAL),
+        CheckedReply("", (WrittenSentence("1913", (0,)),), 1.0),
     ),
     "table claim": ExplainOption(_CLAIM, "SUPPORTS", _CELLS),
     "aspirin": ExplainOption(
@@ -155,7 +161,7 @@ def read(task: str, question: str, text: str, reading: str = "") -> str:
             return "kept" if _is_kept(text, result) else "shortened"
         case "grade":
             return str(result)
-        case "judge":
+        case "judge" | "check_written":
             return "correct" if result else "wrong"
         case "recall_names":
             return "; ".join(result.items) or "none"
@@ -163,6 +169,9 @@ def read(task: str, question: str, text: str, reading: str = "") -> str:
             return "; ".join(map(" | ".join, result.items)) or "none"
         case "reword":
             return " // ".join(result)
+        case "written":
+            sentences = [f"{each.text} {[n + 1 for n in each.cited]}" for each in result.sentences]
+            return " // ".join([*filter(None, [result.verdict]), *sentences]) or "none"
         case "short_answer":
             answer = "none" if result.answer is None else result.answer
             return reading if reading != "none" and reading in answer else answer

@@ -19,10 +19,12 @@ from evidence_assets import systems
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning import published_prompts as _published  # noqa: F401  registers its tasks
+from evidence_assets.reasoning import short_choices as _choices  # noqa: F401  registers its task
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel, PromptedTask, usage_metadata
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import PACKAGED
+from evidence_assets.reasoning.written_answers import CheckedReply, Draft, WrittenSentence
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
@@ -87,6 +89,16 @@ EXAMPLES = {
         ShortTask(make_question(QUESTION), (ShortFact("e1", "web", "made by", "spider", "web made by spider"),)),
         ("A spider", "N/A"),
         (),
+    ),
+    "written": Example(
+        ShortTask(make_question(QUESTION), (), EVIDENCE), ("Yes. Aspirin may treat pain [1].", "N/A", "Pain."), ()
+    ),
+    "check_written": Example(
+        Draft(
+            ShortTask(make_question(QUESTION), (), EVIDENCE), CheckedReply("", (WrittenSentence("Pain", (0,)),), 1.0)
+        ),
+        ("A", "B)", "A) yes"),
+        ("C", "Perhaps."),
     ),
     "recall_names": Example(
         NamesTask(QUESTION, "entities"),

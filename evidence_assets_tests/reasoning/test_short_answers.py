@@ -18,7 +18,7 @@ from evidence_assets.reasoning.short_answers import (
     parse_short_answer,
 )
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure
-from evidence_assets_tests.reasoning.small_questions import make_question
+from evidence_assets_tests.reasoning.small_questions import NoAnswers, make_question
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
 
 
@@ -98,7 +98,7 @@ def test_with_a_text_only_an_end_that_it_names_is_an_answer() -> None:
 def prompted(reply: Callable[[Request], str], *facts: ShortFact) -> tuple[ShortAnswer | Failure, ScriptedGenerator]:
     generator = ScriptedGenerator(reply)
     task = ShortTask(WEB, facts)
-    return PromptedShortAnswers(LanguageModel(generator)).answer([task])[0], generator
+    return PromptedShortAnswers(LanguageModel(generator), NoAnswers()).answer([task])[0], generator
 
 
 def test_a_model_gets_the_facts_and_unsourced_answers_are_unsupported() -> None:

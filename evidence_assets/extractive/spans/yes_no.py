@@ -35,16 +35,6 @@ class Verdict:
     passage: Passage
 
 
-def asks_yes_or_no(question: str) -> bool:
-    """Whether a question begins with an auxiliary verb.
-
-    >>> asks_yes_or_no("Can I bring a dog?"), asks_yes_or_no("When can I come?"), asks_yes_or_no("Is it A or B?")
-    (True, False, False)
-    """
-    words = [word.lower for word in split_tokens(question)]
-    return bool(words) and words[0] in LISTS["yes_no_starts"] and "or" not in words
-
-
 def find_verdict(question: str, passages: Sequence[Passage]) -> Verdict | None:
     """The first passage with all content words of the question that settles it, else the first that does not.
 

@@ -3,7 +3,7 @@
 import pytest
 
 from evidence_assets.extractive.spans.passages import split_passages
-from evidence_assets.extractive.spans.yes_no import asks_yes_or_no, find_verdict
+from evidence_assets.extractive.spans.yes_no import find_verdict
 from evidence_assets.reasoning.tasks import EvidenceItem
 
 
@@ -60,7 +60,3 @@ def test_contradicting_statements_are_no_answer() -> None:
     assert (
         judge("Is the shop open on Monday?", "The shop is open on Monday.", "The shop is not open on Monday.") is None
     )
-
-
-def test_a_choice_is_no_question_for_yes_or_no() -> None:
-    assert not asks_yes_or_no("Is the barn red or blue?")

@@ -1,0 +1,412 @@
+"""Written answers: at most three sentences of a language model, each checked against the evidence that it cites.
+
+A small model rarely names the row that it reads, so each sentence is aligned with the row that carries it, and dropped
+if there is none. The model then judges what is left, beside the cited rows alone. It answers the question if its
+probability, by a logistic regression on :func:`answer_signals`, suffices. Otherwise the rules answer, or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.input_files import read_yaml_mapping
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.confidence import MAX_LOGIT, Fit, Signals
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE, parse_answer
+from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortTask
+from evidence_assets.reasoning.short_choices import LETTER_TOKENS
+from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
+from evidence_assets.text.negation import is_denial
+from evidence_assets.text.sentences import sentence_spans, split_clauses
+from evidence_assets.text.tokens import LISTS, Word, asks_yes_or_no, split_tokens
+
+VERSION = "1"
+"""Raise it whenever equal replies may become other answers."""
+DECISION_FILE = Path(__file__).with_suffix(".yaml")
+WRITTEN = Template.load(__package__, "written", "lines question yes_no short")
+MAX_ROWS = 8
+"""Maximum rows of evidence in a prompt."""
+MAX_SENTENCES = 3
+UNRATED = 2.0
+"""Log odds of a judgement that a server gives no probability."""
+MAX_TOKENS = 96
+CHECK = Template.load(__package__, "check_written", "text question answer letters")
+JUDGEMENTS = ("A", "B")
+"""Letters of a judgement: the rows give this answer, or not."""
+SIGNALS = ("met", "all_met", "score", "kept", "agrees", "believed")
+"""Names of :func:`answer_signals`."""
+MIN_NEW_WORDS = 0.8
+"""Minimum share of a sentence's content words, without those of the question, that its rows have."""
+MIN_WORDS = 0.6
+"""Minimum share of all its content words that its rows have."""
+_CITATION = re.compile(r"\s*[\[(](?:lines? )?(\d+(?:\s*(?:,|and)\s*\d+)*)[\])]", re.IGNORECASE)
+_MISSING = re.compile(r"n\s*/?\s*a\b\W*", re.IGNORECASE)
+_VERDICT = re.compile(r"\W*(yes|no)\b[,.:;–-]*\s*", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}
+
+
+@dataclass(frozen=True)
+class WrittenSentence:
+    """A sentence of a reply and the positions of the rows that it cites, from 0; no text after a verdict alone."""
+
+    text: str
+    cited: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class WrittenReply:
+    """A parsed reply; ``verdict`` is yes, no or empty."""
+
+    verdict: str
+    sentences: tuple[WrittenSentence, ...]
+
+
+@dataclass(frozen=True)
+class CheckedReply:
+    """The sentences of a reply that their rows carry, and the share of all sentences that they are."""
+
+    verdict: str
+    sentences: tuple[WrittenSentence, ...]
+    kept_share: float
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(position for sentence in self.sentences for position in sentence.cited))
+
+    @property
+    def text(self) -> str:
+        """The answer; short forms of a list are joined by semicolons."""
+        texts = [sentence.text for sentence in self.sentences if sentence.text]
+        is_list = len(texts) > 1 and not any(text.endswith(".") for text in texts)
+        verdict = [f"{self.verdict.capitalize()}."] if self.verdict else []
+        return " ".join([*verdict, *(["; ".join(texts)] if is_list else texts)])
+
+
+def list_rows(task: ShortTask) -> list[EvidenceItem]:
+    """The rows of a prompt: texts in rank order, then sourced facts."""
+    facts = [EvidenceItem(f.evidence_id, "triple", "", "", f.sentence) for f in task.facts if f.sourced]
+    return [*task.texts, *facts][:MAX_ROWS]
+
+
+def written_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
+    """Request an answer from numbered rows."""
+    lines = (f"[{number}] {' '.join(item.text.split())}" for number, item in enumerate(list_rows(task), 1))
+    question = json.dumps(task.question.text, ensure_ascii=False)
+    is_yes_no = asks_yes_or_no(task.question.text)
+    return prompts.customize(WRITTEN).request(
+        MAX_TOKENS,
+        lines="\n".join(lines),
+        question=question,
+        yes_no="Yes or No" if is_yes_no else "",
+        short="" if is_yes_no else "in one short sentence, with words of the lines",
+    )
+
+
+def parse_written(text: str) -> WrittenReply:
+    """The sentences of a reply with their citations; none if it says that the rows do not answer."""
+    text = re.sub(r"^\W*answer\W*:\s*", "", text.strip(" \n*`"), flags=re.IGNORECASE)
+    if _MISSING.match(text) or (INSUFFICIENT_EVIDENCE.search(text) and not _CITATION.search(text)):
+        return WrittenReply("", ())
+    verdict = _VERDICT.match(text)
+    body = text[verdict.end() :] if verdict else text
+    body = _CITATION.sub("", body, count=1) if _CITATION.match(body) and _CITATION.sub("", body).strip() else body
+    sentences = tuple(_split_reply(body))[:MAX_SENTENCES]
+    if verdict and not sentences:
+        sentences = (WrittenSentence("", _find_cited(body)),)
+    return WrittenReply(verdict[1].lower() if verdict else "", sentences)
+
+
+def _find_cited(text: str) -> tuple[int, ...]:
+    """Positions of the rows whose numbers a text has."""
+    return tuple(int(number) - 1 for number in re.findall(r"\d+", text))
+
+
+def _split_reply(text: str) -> Iterator[WrittenSentence]:
+    """The sentences of a reply; a citation belongs to all sentences between it and the one before."""
+    parts = _CITATION.split(text)
+    for piece, numbers in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        cited = _find_cited(numbers)
+        for line in piece.split("\n"):
+            line = _BULLET.sub("", line.lstrip(" .;,"))
+            for start, end in sentence_spans(line):
+                if any(letter.isalnum() for letter in line[start:end]) and not _MISSING.fullmatch(line[start:end]):
+                    yield WrittenSentence(line[start:end], cited)
+
+
+def check_reply(reply: WrittenReply, question: str, rows: Sequence[EvidenceItem]) -> CheckedReply:
+    """The reply without the sentences that no row carries; a sentence with a wrong citation cites the row that does."""
+    sentences = []
+    for sentence in reply.sentences:
+        cited = tuple(position for position in sentence.cited if position < len(rows))
+        places = [cited, *((position,) for position in range(len(rows)))]
+        carries = partial(is_carried, sentence.text, question) if sentence.text else partial(has_words, question)
+        place = next((p for p in places if p and carries([rows[n] for n in p])), ())
+        if place:
+            sentences.append(WrittenSentence(sentence.text, place))
+    return CheckedReply(reply.verdict, tuple(sentences), len(sentences) / max(1, len(reply.sentences)))
+
+
+def is_carried(sentence: str, question: str, rows: Sequence[EvidenceItem]) -> bool:
+    """Whether rows say what a sentence says: all numbers and names, nearly all other new words, and the polarity.
+
+    >>> rows = [EvidenceItem("e", "sentence", "s", "", "The kiln was not built before 1911.")]
+    >>> [is_carried(t, "When was the kiln built?", rows) for t in ("Not before 1911.", "1911.", "1912.")]
+    [True, False, False]
+    """
+    words = [word for word in split_tokens(sentence) if word.is_content]
+    row_stems = _row_stems(rows)
+    question_stems = {word.stem for word in split_tokens(question)}
+    exact = [
+        word
+        for n, word in enumerate(words)
+        if word.is_number or (word.is_capital and (n or word.stem not in question_stems))
+    ]
+    if not words or any(word.stem not in row_stems for word in exact):
+        return False
+    new_words = [word for word in words if word.stem not in question_stems]
+    if _share_met(new_words, row_stems) < MIN_NEW_WORDS or _share_met(words, row_stems) < MIN_WORDS:
+        return False
+    return _is_denied(sentence) == _is_denied(_nearest_clause(words, rows))
+
+
+def has_words(question: str, rows: Sequence[EvidenceItem]) -> bool:
+    """Whether rows have most content words of a question, whose verdict has no reason."""
+    return _share_met([w for w in split_tokens(question) if w.is_content], _row_stems(rows)) >= MIN_WORDS
+
+
+def _row_stems(rows: Sequence[EvidenceItem]) -> set[str]:
+    return {word.stem for row in rows for word in _row_words(row)}
+
+
+def _share_met(words: Sequence[Word], stems: set[str]) -> float:
+    return sum(word.stem in stems for word in words) / len(words) if words else 1.0
+
+
+def _row_words(row: EvidenceItem) -> list[Word]:
+    return split_tokens(f"{row.title} {row.referent} {row.text}")
+
+
+def _nearest_clause(words: Sequence[Word], rows: Sequence[EvidenceItem]) -> str:
+    """The shortest clause of the rows with most of these words."""
+    stems = {word.stem for word in words}
+    clauses = [clause for row in rows for clause in (*split_clauses(row.text), row.text)]
+    return max(clauses, key=lambda clause: (len(stems & {word.stem for word in split_tokens(clause)}), -len(clause)))
+
+
+def _is_denied(text: str) -> bool:
+    has_prohibition = not LISTS["prohibitions"].isdisjoint(word.lower for word in split_tokens(text))
+    return is_denial(text) != has_prohibition
+
+
+def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceItem]) -> bool:
+    """Whether what is left of a reply has what the question asks for, and the names and numbers of the question."""
+    if not checked.sentences:
+        return False
+    cited = [rows[position] for position in checked.cited]
+    cited_words = _row_stems(cited)
+    question_words = split_tokens(question)
+    names = [w for n, w in enumerate(question_words) if n and w.is_content and (w.is_capital or w.is_number)]
+    if any(word.stem not in cited_words for word in names):
+        return False
+    if asks_yes_or_no(question):
+        content = [word for word in question_words if word.is_content]
+        is_denied = _is_denied(_nearest_clause(content, cited)) or _has_opposite(content, cited)
+        return bool(checked.verdict) and (checked.verdict == "no") == (is_denied != _is_denied(question))
+    return _has_kind([word.lower for word in question_words], split_tokens(checked.text))
+
+
+def _has_opposite(content: Sequence[Word], rows: Sequence[EvidenceItem]) -> bool:
+    """Whether rows have a word of the question with the prefix "un-": "unpaid"."""
+    lowers = {word.lower for row in rows for word in split_tokens(row.text)}
+    return any(f"un{word.lower}" in lowers for word in content)
+
+
+def _has_kind(question_words: Sequence[str], answer: Sequence[Word]) -> bool:
+    """Whether an answer has a number for "how many", a time for "when", a name for "who", and so on."""
+    text = " ".join(question_words)
+    lowers = {word.lower for word in answer}
+    has_number = any(word.is_number or word.text[0].isdigit() for word in answer)
+    if "how often" in text:
+        return not _FREQUENCY.isdisjoint(lowers)
+    if re.search(r"\bhow (?:many|much|long|old|far|high|tall|deep|heavy|big|large|fast)\b", text):
+        return has_number or not lowers.isdisjoint({"free", "nothing", "none", "no"})
+    if "when" in question_words or re.search(r"\b(?:what|which) (?:time|year|date|day|month)\b", text):
+        times = LISTS["months"] | LISTS["days"] | LISTS["clock_words"] | {"after", "before", "during", "until", "when"}
+        return has_number or not lowers.isdisjoint(times | {f"{day}s" for day in LISTS["days"]})
+    new_words = [word for word in answer if word.is_content and word.lower not in question_words]
+    if {"who", "whom", "whose"} & {*question_words[:2]}:
+        return any(word.is_capital for word in new_words)
+    return bool(new_words)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Weights of the signals and the minimum probability; fitted by ``bench/answers/fit_written.py``."""
+
+    weights: Signals
+    min_probability: float
+
+    @property
+    def version(self) -> str:
+        return content_id("written decision", sorted(self.weights.items()), self.min_probability)
+
+    def probability(self, signals: Signals) -> float:
+        return Fit(self.weights, {}).probability(signals)
+
+
+@lru_cache
+def load_decision() -> Decision:
+    """The packaged weights."""
+    return Decision(**read_yaml_mapping(DECISION_FILE)["values"])
+
+
+def answer_signals(
+    checked: CheckedReply, question: str, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, believed: float
+) -> dict[str, float]:
+    """What tells whether a checked reply answers the question.
+
+    ``believed``: Log odds that the model, asked again with the cited rows alone, gives to the answer.
+    ``met``: Share of the question's content words in the cited rows, with their titles; ``all_met``: whether all are.
+    ``score``: Best retrieval score of a cited row. ``kept``: Share of sentences that their rows carry.
+    ``agrees``: The rules answer from a cited row.
+    """
+    cited = [rows[position] for position in checked.cited]
+    stems = _row_stems(cited)
+    content = [word for word in split_tokens(question) if word.is_content and word.lower not in LISTS["question_words"]]
+    met = _share_met(content, stems)
+    return {
+        "met": round(met, 6),
+        "all_met": float(met == 1),
+        "score": round(max((row.score for row in cited), default=0.0), 6),
+        "kept": round(checked.kept_share, 6),
+        "agrees": float(not {row.evidence_id for row in cited}.isdisjoint(by_rules.evidence_ids)),
+        "believed": round(believed, 6),
+    }
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A checked reply that has what the question asks for, before it is known how probable it is."""
+
+    task: ShortTask
+    checked: CheckedReply
+
+    @property
+    def rows(self) -> list[EvidenceItem]:
+        """The rows that it cites."""
+        rows = list_rows(self.task)
+        return [rows[position] for position in self.checked.cited]
+
+    @property
+    def text(self) -> str:
+        is_yes_no = asks_yes_or_no(self.task.question.text)
+        return (self.checked if is_yes_no else replace(self.checked, verdict="")).text
+
+
+def find_draft(reply: WrittenReply, task: ShortTask, by_rules: ShortAnswer) -> Draft | None:
+    """The checked reply, unless it lacks what the question asks for.
+
+    The rules win if they say the opposite of a verdict: theirs has a statement with all words of the question.
+    """
+    rows = list_rows(task)
+    checked = check_reply(reply, task.question.text, rows)
+    is_opposite = by_rules.answer in ("yes", "no") and checked.verdict not in ("", by_rules.answer)
+    is_answer = not is_opposite and is_answer_to(checked, task.question.text, rows)
+    return Draft(task, checked) if is_answer else None
+
+
+def settle_answer(draft: Draft, by_rules: ShortAnswer, believed: float, decision: Decision) -> ShortAnswer:
+    """The answer of the model if it is probable enough, else that of the rules."""
+    task = draft.task
+    signals = answer_signals(draft.checked, task.question.text, list_rows(task), by_rules, believed)
+    probability = decision.probability(signals)
+    if probability < decision.min_probability:
+        return by_rules
+    evidence_ids = tuple(row.evidence_id for row in draft.rows)
+    return ShortAnswer(draft.text, "answered", (draft.text,), evidence_ids, probability)
+
+
+def _parse_reply(text: str, task: ShortTask) -> WrittenReply:
+    return parse_written(text)
+
+
+def check_request(draft: Draft, prompts: Prompts = PACKAGED) -> Request:
+    """Request a judgement of an answer from the rows that it cites."""
+    request = prompts.customize(CHECK).request(
+        LETTER_TOKENS,
+        JUDGEMENTS,
+        text="\n".join(" ".join(f"{row.title}: {row.text}".removeprefix(": ").split()) for row in draft.rows),
+        question=json.dumps(draft.task.question.text, ensure_ascii=False),
+        answer=json.dumps(draft.text, ensure_ascii=False),
+        letters="A) yes\nB) no",
+    )
+    return replace(request, rates_choices=True)
+
+
+def parse_judgement(text: str, draft: Draft) -> bool:
+    """Whether a reply says that the answer is right."""
+    return parse_answer(text, JUDGEMENTS, ("yes", "no")) == JUDGEMENTS[0]
+
+
+WRITTEN_ANSWER = PromptedTask("written", (WRITTEN,), written_request, _parse_reply, accepts_truncated=True)
+WRITTEN_CHECK = PromptedTask("check_written", (CHECK,), check_request, parse_judgement, accepts_truncated=True)
+WRITTEN_TASKS = (WRITTEN_ANSWER, WRITTEN_CHECK)
+
+
+def log_odds(is_believed: bool, cost: ReplyCost | None) -> float:
+    """Log odds of a judgement: of its letters or, from a server that rates none, ±:data:`UNRATED`."""
+    if cost and cost.choice_log_probs:
+        yes, no = cost.choice_log_probs
+        return max(-MAX_LOGIT, min(MAX_LOGIT, yes - no))
+    return UNRATED if is_believed else -UNRATED
+
+
+class WrittenAnswers:
+    """Asks a language model for a few sentences, checks them, and asks it again whether the cited rows say so.
+
+    ``rules`` answer where the model does not. Each question is one call, and another one for a usable reply.
+    """
+
+    name = "written"
+
+    def __init__(self, model: LanguageModel, rules: ShortAnswerSolver) -> None:
+        self._model = model
+        self._rules = rules
+        self._decision = load_decision()
+        self.model_id = model.model_id
+        versions = [task.version_with(model.prompts) for task in WRITTEN_TASKS]
+        self.version = content_id("written", VERSION, *versions, model.version, rules.version, self._decision.version)
+
+    def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
+        """One answer per task, in order; a task without evidence is not sent."""
+        results = self._rules.answer(tasks)
+        sent = [number for number, task in enumerate(tasks) if list_rows(task)]
+        replies = WRITTEN_ANSWER.ask_with_cost(self._model, [tasks[number] for number in sent])
+        drafts: dict[int, Draft] = {}
+        costs: dict[int, ReplyCost | None] = {}
+        for number, (reply, cost) in zip(sent, replies, strict=True):
+            rules_answer = results[number]
+            costs[number] = cost
+            if isinstance(reply, Failure):
+                results[number] = reply
+            elif isinstance(rules_answer, ShortAnswer):
+                draft = find_draft(reply, tasks[number], rules_answer)
+                drafts |= {number: draft} if draft else {}
+        judgements = WRITTEN_CHECK.ask_with_cost(self._model, list(drafts.values()))
+        for (number, draft), (is_believed, cost) in zip(drafts.items(), judgements, strict=True):
+            rules_answer = results[number]
+            costs[number] = ReplyCost.total([costs[number], cost])
+            if isinstance(is_believed, Failure):
+                results[number] = is_believed
+            elif isinstance(rules_answer, ShortAnswer):
+                results[number] = settle_answer(draft, rules_answer, log_odds(is_believed, cost), self._decision)
+        return [replace(result, reply=costs.get(number)) for number, result in enumerate(results)]

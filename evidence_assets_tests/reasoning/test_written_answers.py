@@ -1,0 +1,126 @@
+"""Written answers: sentences are checked against the rows that they cite."""
+
+import pytest
+
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.short_answers import NO_ANSWER, PromptedShortAnswers, ShortAnswer, ShortFact, ShortTask
+from evidence_assets.reasoning.tasks import EvidenceItem, ReplyCost
+from evidence_assets.reasoning.written_answers import (
+    UNRATED,
+    Decision,
+    WrittenAnswers,
+    check_reply,
+    find_draft,
+    is_answer_to,
+    log_odds,
+    parse_written,
+    settle_answer,
+)
+from evidence_assets_tests.reasoning.small_questions import NoAnswers, make_question
+from evidence_assets_tests.systems.small_models import ScriptedGenerator
+
+ROWS = (
+    EvidenceItem("e1", "sentence", "d", "0:40", "Never put hot ashes in the brown bin."),
+    EvidenceItem("e2", "sentence", "d", "50:99", "The kiln was built in 1911 by Ida Holm, because the old one leaked."),
+    EvidenceItem("e3", "sentence", "d", "120:160", "Members pay 40 euros; guests pay 55 euros."),
+)
+SURE = Decision({"intercept": 5.0}, 0.5)
+
+
+def answer(question: str, reply: str, by_rules: ShortAnswer = NO_ANSWER) -> ShortAnswer:
+    task = ShortTask(make_question(question), (), ROWS)
+    draft = find_draft(parse_written(reply), task, by_rules)
+    return settle_answer(draft, by_rules, 0.0, SURE) if draft else by_rules
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "text", "cited"),
+    [
+        ("When was the kiln built?", "1911 [2].", "1911", ("e2",)),
+        ("Who built the kiln?", "Ida Holm [2]", "Ida Holm", ("e2",)),
+        ("Why was the kiln built?", "Because the old one leaked. [2]", "Because the old one leaked.", ("e2",)),
+        ("Can I put hot ashes in the bin?", "No. Never put hot ashes in the bin [1].", None, ("e1",)),
+        ("Can I put hot ashes in the bin?", "No [1].", "No.", ("e1",)),
+        ("What do members and guests pay?", "- Members pay 40 euros [3]\n- Guests pay 55 euros [3]", None, ("e3",)),
+        ("When was the kiln built?", "The kiln was built in 1911 [1].", "The kiln was built in 1911", ("e2",)),
+    ],
+)
+def test_a_carried_answer_is_cited(question: str, reply: str, text: str | None, cited: tuple[str, ...]) -> None:
+    result = answer(question, reply)
+    assert result.status == "answered" and result.evidence_ids == cited
+    assert text is None or result.answer == text
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        ("When was the kiln built?", "It was built in 1912 [2]."),
+        ("When was the kiln built?", "The kiln was not built in 1911 [2]."),
+        ("Who built the kiln?", "Nora Brandt [2]."),
+        ("Who built the kiln?", "It leaked [2]."),
+        ("Who built the mill for Nora Brandt?", "Ida Holm [2]."),
+        ("Can I put hot ashes in the bin?", "Yes. Put hot ashes in the bin [1]."),
+        ("Can I put hot ashes in the bin?", "Yes. Never put hot ashes in the brown bin [1]."),
+        ("Can I put hot ashes in the bin?", "Yes [1]."),
+        ("Can I put hot ashes in the bin?", "No [3] because Nora says so."),
+        ("How often is the kiln used?", "1911 [2]."),
+        ("When was the kiln built?", "N/A"),
+    ],
+)
+def test_what_no_row_carries_is_refused(question: str, reply: str) -> None:
+    assert answer(question, reply) == NO_ANSWER
+
+
+def test_only_sentences_without_support_are_dropped() -> None:
+    checked = check_reply(
+        parse_written("Ida Holm built it in 1911 [2]. She came from Norway [2]."), "Who built it?", ROWS
+    )
+    assert [sentence.text for sentence in checked.sentences] == ["Ida Holm built it in 1911"]
+    assert checked.kept_share == 0.5 and is_answer_to(checked, "Who built it?", ROWS)
+
+
+def test_rules_answer_what_the_model_does_not() -> None:
+    by_rules = ShortAnswer("1911", "answered", ("1911",), ("e2",), 0.9)
+    assert answer("When was the kiln built?", "N/A", by_rules) == by_rules
+
+
+def test_rules_win_over_an_opposite_verdict() -> None:
+    by_rules = ShortAnswer("yes", "answered", ("yes",), ("e1",))
+    assert answer("Can I put hot ashes in the bin?", "No. Never put hot ashes in the bin [1].", by_rules) == by_rules
+
+
+def write_or_judge(request: Request) -> str:
+    """A date with its row, or yes."""
+    return "A" if request.choices else "1911 [1]." if "[1] " in request.user else "1912"
+
+
+def test_a_judgement_without_probabilities_counts_as_fixed_odds() -> None:
+    rated = ReplyCost("m", 1, 1, "stop", choice_log_probs=(-0.1, -2.4))
+    assert log_odds(True, rated) == pytest.approx(2.3)
+    assert (log_odds(True, None), log_odds(False, None)) == (UNRATED, -UNRATED)
+
+
+def test_an_answer_that_the_model_doubts_is_left_to_the_rules() -> None:
+    draft = find_draft(parse_written("1911 [2]"), ShortTask(make_question("When was it built?"), (), ROWS), NO_ANSWER)
+    assert draft is not None
+    doubting = Decision({"intercept": 0.0, "believed": 1.0}, 0.5)
+    assert settle_answer(draft, NO_ANSWER, -1.0, doubting) == NO_ANSWER
+    assert settle_answer(draft, NO_ANSWER, 1.0, doubting).confidence == pytest.approx(0.731059)
+
+
+def test_a_task_without_evidence_is_not_sent() -> None:
+    model = LanguageModel(ScriptedGenerator(write_or_judge))
+    tasks = [ShortTask(make_question("When was the kiln built?"), (), rows) for rows in (ROWS, ())]
+    results = WrittenAnswers(model, NoAnswers()).answer(tasks)
+    assert model.usage["model_tasks"] == 2 and results[1] == NO_ANSWER, "one reply and its judgement"
+
+
+def test_texts_alone_get_written_answers_and_facts_short_ones() -> None:
+    model = LanguageModel(ScriptedGenerator(write_or_judge))
+    solver = PromptedShortAnswers(model, WrittenAnswers(model, NoAnswers()))
+    fact = ShortFact("f1", "kiln", "built in", "1912", "kiln built in 1912")
+    question = make_question("When was the kiln built?")
+    tasks = [ShortTask(question, (fact,)), ShortTask(question, (), ROWS[1:2]), ShortTask(question, (fact,))]
+    results = solver.answer(tasks)
+    assert [result.answer for result in results if isinstance(result, ShortAnswer)] == ["1912", "1911", "1912"]
