@@ -80,7 +80,8 @@ class AnswerView(AnswerRows):
         """``probability`` if the confidence is fitted, ``similarity`` if it is a cosine, else ``share``."""
         if self.prediction.get("confidence_basis") not in (None, RAW_SHARE):
             return "probability"
-        if (self.prediction.get("reasoner"), (self.question or {}).get("task")) != ("extractive", "kgqa"):
+        is_short = (self.question or {}).get("task") == "kgqa"
+        if not is_short or self.prediction.get("reasoner") not in ("extractive", "prompted"):
             return "share"
         is_text = {item.row["kind"] in TEXT_KINDS for item in self.items if item.is_used}
         return "similarity" if len(is_text) > 1 else "probability"
