@@ -49,6 +49,11 @@ class ShortTask:
     facts: tuple[ShortFact, ...]
     texts: tuple[EvidenceItem, ...] = ()
 
+    @property
+    def has_only_texts(self) -> bool:
+        """Whether it is put to texts alone."""
+        return bool(self.texts) and not self.facts
+
 
 @dataclass(frozen=True)
 class ShortAnswer:
@@ -136,13 +141,13 @@ class PromptedShortAnswers:
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer per task, in order."""
-        of_texts = [task for task in tasks if task.texts and not task.facts]
-        of_facts = [task for task in tasks if task.facts or not task.texts]
+        of_texts = [task for task in tasks if task.has_only_texts]
+        of_facts = [task for task in tasks if not task.has_only_texts]
         from_texts = iter(self._from_texts.answer(of_texts) if of_texts else ())
         replies = iter(SHORT_ANSWER.ask_with_cost(self._model, of_facts) if of_facts else ())
         answers = list[ShortAnswer | Failure]()
         for task in tasks:
-            if task.texts and not task.facts:
+            if task.has_only_texts:
                 answers.append(next(from_texts))
             else:
                 result, reply = next(replies)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -91,10 +91,9 @@ class CheckedReply:
         return " ".join([*verdict, *(["; ".join(texts)] if is_list else texts)])
 
 
-def list_rows(task: ShortTask) -> list[EvidenceItem]:
-    """The rows of a prompt: texts in rank order, then sourced facts."""
-    facts = [EvidenceItem(f.evidence_id, "triple", "", "", f.sentence) for f in task.facts if f.sourced]
-    return [*task.texts, *facts][:MAX_ROWS]
+def list_rows(task: ShortTask) -> Sequence[EvidenceItem]:
+    """The rows of a prompt, in rank order."""
+    return task.texts[:MAX_ROWS]
 
 
 def written_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
@@ -392,21 +391,26 @@ class WrittenAnswers:
         sent = [number for number, task in enumerate(tasks) if list_rows(task)]
         replies = WRITTEN_ANSWER.ask_with_cost(self._model, [tasks[number] for number in sent])
         drafts: dict[int, Draft] = {}
-        costs: dict[int, ReplyCost | None] = {}
         for number, (reply, cost) in zip(sent, replies, strict=True):
-            rules_answer = results[number]
-            costs[number] = cost
-            if isinstance(reply, Failure):
-                results[number] = reply
-            elif isinstance(rules_answer, ShortAnswer):
-                draft = find_draft(reply, tasks[number], rules_answer)
-                drafts |= {number: draft} if draft else {}
+            by_rules = results[number]
+            if isinstance(reply, Failure) or isinstance(by_rules, Failure):
+                results[number] = replace(reply if isinstance(reply, Failure) else by_rules, reply=cost)
+                continue
+            results[number] = replace(by_rules, reply=cost)
+            draft = find_draft(reply, tasks[number], by_rules)
+            if draft:
+                drafts[number] = draft
+        return self._judge(drafts, results)
+
+    def _judge(self, drafts: Mapping[int, Draft], results: list[ShortAnswer | Failure]) -> list[ShortAnswer | Failure]:
+        """The results with the drafts, by the number of their result, that the model believes; costs are added."""
         judgements = WRITTEN_CHECK.ask_with_cost(self._model, list(drafts.values()))
         for (number, draft), (is_believed, cost) in zip(drafts.items(), judgements, strict=True):
-            rules_answer = results[number]
-            costs[number] = ReplyCost.total([costs[number], cost])
+            by_rules = results[number]
+            answer: ShortAnswer | Failure = by_rules
             if isinstance(is_believed, Failure):
-                results[number] = is_believed
-            elif isinstance(rules_answer, ShortAnswer):
-                results[number] = settle_answer(draft, rules_answer, log_odds(is_believed, cost), self._decision)
-        return [replace(result, reply=costs.get(number)) for number, result in enumerate(results)]
+                answer = is_believed
+            elif isinstance(by_rules, ShortAnswer):
+                answer = settle_answer(draft, by_rules, log_odds(is_believed, cost), self._decision)
+            results[number] = replace(answer, reply=ReplyCost.total([by_rules.reply, cost]))
+        return results
