@@ -22,6 +22,7 @@ from evidence_assets_tests import lake_rows
 from evidence_assets_tests.benchmarks.graphs.test_readers import TestDrugbank
 from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.graphs.small_graph import graph_of_rows, merge_source, read_triples, with_vectors
+from evidence_assets_tests.reasoning.small_questions import NoAnswers
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, SharedWordReranker, WordEncoder
 from tools.bertnet_outputs import main, read_recorded_harvests
 from tools.convert.__main__ import app
@@ -187,7 +188,7 @@ def test_nodes_that_share_a_label_are_linked_shown_and_scored_by_it(tmp_path: Pa
         frame = lake_rows.as_stored("evidence", rows)
         assert triple_metrics([gold], frame)["hit@1"].value == 1.0, name
         model = ScriptedGenerator("Swiss franc")
-        PromptedShortAnswers(LanguageModel(model)).answer(
+        PromptedShortAnswers(LanguageModel(model), NoAnswers()).answer(
             [build_short_task(question, evidence_by_question(frame)["q1"])]
         )
         [request] = model.requests
