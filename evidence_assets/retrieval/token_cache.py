@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from evidence_assets.lake.array_files import open_asset_file, open_batches, release_memory
@@ -22,6 +23,7 @@ from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder, TokenVectors
+from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, hash_terms
 from evidence_assets.retrieval.corpus_files import KEY_DTYPE, Keys, to_half_precision
 
@@ -38,27 +40,38 @@ def token_cache_folder(lake: Lake, corpus: str) -> Path:
     return lake.cache / "tokens" / corpus
 
 
+@dataclass(frozen=True, eq=False)
 class Segment:
-    """An immutable, memory-mapped file with the tokens of some texts: an Arrow file of one row with a list per array.
+    """The tokens of some texts: an immutable, memory-mapped Arrow file of one row with a list per array.
 
+    A segment holds no :class:`CachedText`, so that the space of a deleted file is free as soon as none is in use.
+
+    ``keys``: Of each text.
     ``offsets``: The tokens of text i are ``offsets[i]:offsets[i + 1]`` of the other arrays.
     ``vectors`` (float16), ``spans`` (characters): Of each token.
     ``terms``, ``codes``: Hashes of surface forms, and the number of each token's form.
     ``counts``: Occurrences of each token's form in its text.
     """
 
-    def __init__(self, path: Path, dimensions: int) -> None:
-        self.path = path
-        [row] = open_asset_file(path, open_batches, "delete it, and the cache writes it")
-        arrays = {name: row.column(name).values.to_numpy() for name in row.schema.names}
-        self.offsets = arrays["offsets"]
-        self.terms = arrays["terms"]
-        self.codes = arrays["codes"]
-        self.counts = arrays["counts"]
-        self.vectors = arrays["vectors"].reshape(-1, dimensions)
-        self.spans = arrays["spans"].reshape(-1, 2)
-        keys: Keys = arrays["keys"].view(KEY_DTYPE)
-        self.texts = {key: CachedText(self, number) for number, key in enumerate(keys.tolist())}
+    path: Path
+    keys: Sequence[bytes]
+    offsets: IntArray
+    vectors: Array
+    spans: IntArray
+    terms: npt.NDArray[np.uint64]
+    codes: IntArray
+    counts: IntArray
+
+
+def open_segment(path: Path, dimensions: int) -> Segment:
+    """Open a segment's file; raises StaleInput if it is missing or damaged."""
+    [row] = open_asset_file(path, open_batches, "delete it, and the cache writes it")
+    arrays = {name: row.column(name).values.to_numpy() for name in row.schema.names}
+    keys: Keys = arrays["keys"].view(KEY_DTYPE)
+    arrays["keys"] = keys.tolist()
+    arrays["vectors"] = arrays["vectors"].reshape(-1, dimensions)
+    arrays["spans"] = arrays["spans"].reshape(-1, 2)
+    return Segment(path, **arrays)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,6 +94,22 @@ class CachedText:
     def spans(self) -> IntArray:
         """Characters of each token, n × 2."""
         return np.asarray(self.segment.spans[self.rows])
+
+    def copy(self) -> CachedText:
+        """The text in memory, which does not keep the space of a deleted file in use."""
+        segment = self.segment
+        rows = self.rows
+        copied = Segment(
+            segment.path,
+            keys=[segment.keys[self.number]],
+            offsets=np.array([0, len(self)]),
+            vectors=segment.vectors[rows].copy(),
+            spans=segment.spans[rows].copy(),
+            terms=segment.terms[segment.codes[rows]],
+            codes=np.arange(len(self)),
+            counts=segment.counts[rows].copy(),
+        )
+        return CachedText(copied, 0)
 
 
 def write_segment(path: Path, keys: Sequence[bytes], texts: Sequence[TokenVectors], model: str) -> None:
@@ -114,7 +143,8 @@ def _with_token(text: TokenVectors, dimensions: int) -> TokenVectors:
 class TokenCache:
     """Cache of the tokens of one encoder in a folder below ``bounded_folder``; threads and processes can share it.
 
-    ``bounded_folder``, ``max_bytes``: Folder of the caches of all encoders, and its maximum size.
+    ``bounded_folder``, ``max_bytes``: Folder of the caches of all encoders, and its maximum size, which one segment of
+    each process may exceed while it is written.
     """
 
     def __init__(self, bounded_folder: Path, encoder: Encoder, *, max_bytes: int) -> None:
@@ -132,36 +162,44 @@ class TokenCache:
     def _reload(self) -> None:
         """Open new segments and forget deleted ones."""
         paths = set(self._folder.glob("*.arrow"))
+        for path in self._segments.keys() - paths:
+            deleted = self._segments.pop(path)
+            for key in deleted.keys:
+                if key in self._texts and self._texts[key].segment is deleted:
+                    del self._texts[key]
         for path in paths - self._segments.keys():
             self._open(path)
-        self._segments = {path: segment for path, segment in self._segments.items() if path in paths}
-        self._texts = {key: text for segment in self._segments.values() for key, text in segment.texts.items()}
 
     def _open(self, path: Path) -> dict[bytes, CachedText]:
         """Open a segment and return its texts; none if another process has evicted it."""
         try:
-            self._segments[path] = Segment(path, self._encoder.dimensions)
+            segment = open_segment(path, self._encoder.dimensions)
         except StaleInput:
             if path.exists():
                 raise
             return {}
-        return self._segments[path].texts
+        self._segments[path] = segment
+        texts = {key: CachedText(segment, number) for number, key in enumerate(segment.keys)}
+        self._texts |= texts
+        return texts
 
     def get(self, keys: Keys, read_texts: ReadTexts) -> list[CachedText]:
-        """Tokens of the texts of these keys; encodes and caches missing ones, whose texts ``read_texts`` reads."""
+        """Tokens of the texts of these keys; encodes and caches missing ones, whose texts ``read_texts`` reads.
+
+        The texts stay readable, and their space in use, until the caller drops them: those of a pool larger than the
+        cache are requested in groups.
+        """
         names: list[bytes] = keys.tolist()
         with self._lock:
             if not self._texts.keys() >= set(names):
                 self._reload()  # another process may have added them
             missing = {name: position for position, name in enumerate(names) if name not in self._texts}
             texts = {name: self._texts[name] for name in names if name not in missing}
-            texts |= self._encode(missing, read_texts)
             for path in {text.segment.path for text in texts.values()}:
                 with contextlib.suppress(FileNotFoundError):
                     os.utime(path)  # used now, for all processes
-            if missing:  # opened segments stay readable if they are evicted
-                self._evict()
-                self._reload()
+            if missing:
+                texts |= self._encode(missing, read_texts)
                 release_memory()
             return [texts[name] for name in names]
 
@@ -172,7 +210,7 @@ class TokenCache:
         """
         encoded: dict[bytes, CachedText] = {}
         keys = list(missing)
-        texts = read_texts(np.array(list(missing.values()), np.int64)) if missing else ()
+        texts = read_texts(np.array(list(missing.values()), np.int64))
         by_length = np.argsort(self._encoder.count_tokens(texts), kind="stable")
         for start in range(0, len(keys), TEXTS_PER_SEGMENT):
             segment = by_length[start : start + TEXTS_PER_SEGMENT].tolist()
@@ -184,16 +222,17 @@ class TokenCache:
         """Cache the tokens of the texts of these keys, up to ``TEXTS_PER_SEGMENT``."""
         with self._lock:
             self._write(keys, texts)
-            self._evict()
 
     def _write(self, keys: Sequence[bytes], texts: Sequence[TokenVectors]) -> dict[bytes, CachedText]:
-        """Write a segment and return its texts."""
+        """Write a segment and return its texts; evicts others, so that the cache exceeds its size by one at most."""
         tokens = [_with_token(text, self._encoder.dimensions) for text in texts]
         path = self._folder / f"{content_id('segment', [key.hex() for key in keys])}.arrow"
         opened: dict[bytes, CachedText] = {}
         while not opened:  # another process may evict it at once
             write_segment(path, keys, tokens, self._model)
             opened = self._open(path)
+        self._evict()
+        self._reload()
         return opened
 
     def _evict(self) -> None:

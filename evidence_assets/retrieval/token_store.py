@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -87,8 +88,8 @@ class TokenStore:
         return self._caches[model]
 
 
-CorpusWeights = dict[Path, Array]
-"""Corpus weight of each term of a segment, by its path."""
+CorpusWeights = WeakKeyDictionary[Segment, Array]
+"""Corpus weight of each term of a segment, as long as the segment is in use."""
 TOKENS_PER_TILE = 1 << 16
 """Tokens of a pool in memory at a time."""
 
@@ -117,9 +118,9 @@ class TokenTexts(TextCollection):
 
     def _weights_of(self, segment: Segment) -> Array:
         """Corpus weight of each surface form of a segment."""
-        if segment.path not in self.corpus_weights:
-            self.corpus_weights[segment.path] = self.terms.corpus_weights(segment.terms, self.weighting)
-        return self.corpus_weights[segment.path]
+        if segment not in self.corpus_weights:
+            self.corpus_weights[segment] = self.terms.corpus_weights(segment.terms, self.weighting)
+        return self.corpus_weights[segment]
 
     def select(self, numbers: Sequence[int] | IntArray) -> TokenPool:
         """The chosen texts, in their order, in memory."""

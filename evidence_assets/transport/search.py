@@ -45,6 +45,11 @@ WAVE_TEXTS = 4  # texts solved at a time, all with the bounds before them
 SLACK = 1e-10  # rounding error of bounds in float64; distances of the solver are exact to 1e-6
 
 
+def add_slack(distance: float) -> float:
+    """A bound that exceeds this is of a greater distance."""
+    return distance + SLACK * (1 + abs(distance))
+
+
 @dataclass(frozen=True, eq=False)
 class NearestTexts:
     """The nearest texts by ascending distance, ties by position, and the number of exactly solved texts.
@@ -74,12 +79,13 @@ class _Query:
     ``limit``: A text with a greater lower bound is farther than the k-th.
     """
 
-    def __init__(self, measure: TokenMeasure, k: int) -> None:
+    def __init__(self, measure: TokenMeasure, k: int, likely: Sequence[int], limit: float) -> None:
         self.points, self.masses = measure.with_mass()
         self.k = k
+        self.likely = likely
         self.distances: dict[int, float] = {}
         self.potentials: dict[int, Array] = {}
-        self.limit = np.inf
+        self.limit = add_slack(limit)
         self.n_filtered = 0
 
     def add(self, solved: _SolvedText) -> None:
@@ -87,7 +93,7 @@ class _Query:
         self.potentials[solved.text] = solved.solution.potential
         if len(self.distances) >= self.k:
             kth = float(np.partition(list(self.distances.values()), self.k - 1)[self.k - 1])
-            self.limit = kth + SLACK * (1 + abs(kth))
+            self.limit = min(self.limit, add_slack(kth))
 
     def nearest(self) -> list[int]:
         """The k nearest texts so far, ties by position."""
@@ -99,6 +105,15 @@ class _Query:
         n_solved = len(self.distances)
         pruned = {"filter": self.n_filtered, "potentials": n_texts - n_solved - self.n_filtered}
         return NearestTexts(np.array(nearest, dtype=np.int64), distances, n_solved, pruned)
+
+
+def _open_queries(
+    measures: Sequence[TokenMeasure], k: int, likely: Sequence[Sequence[int]] | None, limits: Sequence[float] | None
+) -> list[_Query]:
+    all_likely = likely or [()] * len(measures)
+    all_limits = limits or [np.inf] * len(measures)
+    triples = zip(measures, all_likely, all_limits, strict=True)
+    return [_Query(measure, k, likely_texts, limit) for measure, likely_texts, limit in triples]
 
 
 def count_processors() -> int:
@@ -114,6 +129,7 @@ def find_nearest_texts(
     temperature: float = 1.0,
     threads: int | None = None,
     likely: Sequence[Sequence[int]] | None = None,
+    limits: Sequence[float] | None = None,
 ) -> list[NearestTexts]:
     """Find the exact k nearest texts of a pool for each query, by optimal transport cost.
 
@@ -123,6 +139,8 @@ def find_nearest_texts(
     ``cost``: The name of a registered cost (:mod:`.costs`) or a GroundCost; ``temperature`` is its T > 0.
     ``threads``: Worker threads; default: all CPUs of this process, or none for a pool too small to gain from them.
     ``likely``: For each query, texts that are probably near, best first; they only save time.
+    ``limits``: For each query, a distance that no returned text needs to exceed, such as the k-th of other texts: of a
+        pool in groups, the k nearest are among those of each group within the k-th distance of the groups before.
 
     >>> from evidence_assets.transport import TokenPool
     >>> pool = TokenPool([[5.0], [0.0]], [0, 1, 2], [1, 1])
@@ -131,7 +149,7 @@ def find_nearest_texts(
     ([1], [1.0])
     """
     ground = get_ground_cost(cost)
-    queries = [_Query(measure, k) for measure in measures]
+    queries = _open_queries(measures, k, likely, limits)
     if not queries or not len(pool):
         return [query.result(0) for query in queries]
     n_threads = threads or count_processors()
@@ -148,7 +166,7 @@ def find_nearest_texts(
     ):
         run = map if n_threads == 1 else executor.map
         search = _Search(ground, pool, temperature, n_threads, run)
-        seeds = [search.solve_seeds(q, likely[i] if likely else ()) for i, q in enumerate(queries)]
+        seeds = [search.solve_seeds(query) for query in queries]
         search.solve_nearest(queries, seeds)
     return [query.result(len(pool)) for query in queries]
 
@@ -163,12 +181,12 @@ class _Search:
     threads: int
     map: Callable[..., Iterable[Any]]
 
-    def solve_seeds(self, query: _Query, likely: Sequence[int]) -> list[_SolvedText]:
+    def solve_seeds(self, query: _Query) -> list[_SolvedText]:
         """Solve the first texts of a query: the likely nearest, or evenly spaced ones."""
         n_texts = len(self.pool)
         n_seeds = min(max(n_texts // TEXTS_PER_SEED, MIN_SEED_TEXTS), SEED_TEXTS, n_texts)
         spaced = np.unique(np.linspace(0, n_texts - 1, n_seeds).astype(np.int64)).tolist()
-        return self._solve_all(query, list(likely[:n_seeds]) or spaced)
+        return self._solve_all(query, list(query.likely[:n_seeds]) or spaced)
 
     def solve_nearest(self, queries: Sequence[_Query], seeds: Sequence[Sequence[_SolvedText]]) -> None:
         every_text = np.arange(len(self.pool))

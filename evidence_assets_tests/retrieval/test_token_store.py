@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.retrieval import token_cache, token_store
 from evidence_assets.retrieval.bm25 import TokenWeighting, hash_terms
 from evidence_assets.retrieval.corpus_files import hash_texts
@@ -42,7 +44,7 @@ def vectors_of(cached: CachedText) -> npt.NDArray[np.float16]:
 
 
 def weigh(store: TokenStore, members: list[list[CachedText]], weighting: TokenWeighting = "text") -> TokenTexts:
-    return TokenTexts(members, store.pieces, weighting, PieceEncoder().dimensions, {})
+    return TokenTexts(members, store.pieces, weighting, PieceEncoder().dimensions, WeakKeyDictionary())
 
 
 def test_every_row_is_the_token_at_its_span(tmp_path: Path) -> None:
@@ -147,6 +149,33 @@ def test_the_disk_is_bounded_by_evicting_the_least_recently_used(tmp_path: Path)
     assert not list((tmp_path / "bounded").rglob("*.arrow")), "nothing may stay, and what was asked for is there"
     for cached, text in zip([*tokens_of_a, *tokens_of_a_and_e], "aae", strict=True):
         np.testing.assert_array_equal(vectors_of(cached)[0], encoder.vector(text).astype(np.float16))
+
+
+class WatchingEncoder(PieceEncoder):
+    """Records the size of a cache's files at each call."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self.sizes: list[int] = []
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        self.sizes.append(sum(path.stat().st_size for path in self._folder.rglob("*.arrow")))
+        return super().encode_tokens(texts)
+
+
+def test_the_disk_is_bounded_while_one_request_is_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_cache, "TEXTS_PER_SEGMENT", 2)
+    encoder = WatchingEncoder(tmp_path)
+    texts = [f"{number} bees fly" for number in range(30)]
+    (path,) = _filled(cache_at(tmp_path, encoder), texts[:1])
+    max_bytes = 4 * path.stat().st_size
+    cached = read_tokens(cache_at(tmp_path, encoder, max_bytes), texts)
+    assert len(encoder.sizes) == 16 and max(encoder.sizes) <= max_bytes
+    assert len(set(tmp_path.rglob("*.arrow"))) > 1
+    for text, tokens in zip(cached, PieceEncoder().encode_tokens(texts), strict=True):
+        np.testing.assert_array_equal(vectors_of(text), tokens.vectors.astype(np.float16))
+        np.testing.assert_array_equal(vectors_of(text.copy()), tokens.vectors.astype(np.float16))
 
 
 def _filled(cache: TokenCache, texts: Sequence[str]) -> set[Path]:

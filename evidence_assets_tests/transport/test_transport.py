@@ -9,7 +9,7 @@ from scipy.spatial.distance import jensenshannon
 
 from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
-from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
+from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost, search
 from evidence_assets.transport.divergence import jensen_shannon, jensen_shannon_matrix
 from evidence_assets.transport.exact import solve_transport
 from evidence_assets.transport.ground_cost import list_ground_costs
@@ -89,3 +89,35 @@ def test_distances_do_not_depend_on_threads_and_thread_counts_are_restored() -> 
             counts = {pool["num_threads"] for pool in native_thread_pools().info() if pool["user_api"] == "blas"}
         assert counts == {threads}
     assert len(results) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(sorted(list_ground_costs())), st.integers(1, 6), st.integers(1, 4))
+def test_the_nearest_of_groups_within_limits_are_those_of_the_whole(seed: int, name: str, k: int, groups: int) -> None:
+    rng = np.random.default_rng(seed)
+    pool = random_pool(rng, 40, 6)
+    query = pool.measure(0, name)
+    (whole,) = find_nearest_texts([query], pool, k, name)
+    best: list[tuple[float, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "MIN_FILTERED_TEXTS", int(rng.choice([1, 1024])))  # with and without a first filter
+        for group in map(np.sort, np.array_split(rng.permutation(40), groups)):
+            limit = best[k - 1][0] if len(best) >= k else np.inf
+            (nearest,) = find_nearest_texts([query], pool.select(group), k, name, limits=[limit])
+            pairs = zip(nearest.distances.tolist(), group[nearest.indices].tolist(), strict=True)
+            best = sorted([*best, *pairs])[:k]
+    assert [text for _, text in best] == whole.indices.tolist()
+    assert [each for each, _ in best] == whole.distances.tolist()
+
+
+def test_a_limit_prunes_what_exceeds_it_and_nothing_at_it() -> None:
+    pool = random_pool(np.random.default_rng(3), 200, 6)
+    query = pool.measure(0, "euclidean")
+    (unlimited,) = find_nearest_texts([query], pool, 50, "euclidean")
+    limit = float(unlimited.distances[4])
+    (limited,) = find_nearest_texts([query], pool, 50, "euclidean", limits=[limit])
+    within = int((unlimited.distances <= limit).sum())
+    assert limited.indices[:within].tolist() == unlimited.indices[:within].tolist()
+    assert limited.n_solved < unlimited.n_solved
+    solved = {find_nearest_texts([query], pool, k, "euclidean", limits=[0.0])[0].n_solved for k in (3, 10, 20)}
+    assert len(solved) == 1, "the distances of k texts beyond the limit do not raise it"

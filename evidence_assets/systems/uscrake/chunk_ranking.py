@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy as np
 from evidence_assets.models.vectors import Array, top_positions
 from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.retrieval.maxsim import Cosines, nearest_tokens
+from evidence_assets.retrieval.token_cache import CachedText
+from evidence_assets.retrieval.token_store import TokenTexts
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Pool, Query
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.text.words import words_with_offsets
@@ -41,34 +43,82 @@ class Sentence:
     rows: IntArray
 
 
+@dataclass(frozen=True, eq=False)
+class BestChunks:
+    """The best chunks of the parts of a pool so far, in the order of the corpus.
+
+    ``nearest``: For late interaction, the cosine of each query token with the nearest token of each chunk.
+    ``members``: The cached texts of each chunk: its title, if that is ranked, and the chunk itself.
+    """
+
+    chunks: IntArray
+    scores: Array
+    nearest: Cosines
+    members: Sequence[Sequence[CachedText]]
+
+    def select(self, order: IntArray | Sequence[int]) -> BestChunks:
+        """These chunks, in this order."""
+        members = [self.members[i] for i in order]
+        return BestChunks(self.chunks[order], self.scores[order], self.nearest[:, order], members)
+
+    def merge(self, other: BestChunks, k: int) -> BestChunks:
+        """The k best of both, ties by position in the corpus."""
+        chunks = np.concatenate([self.chunks, other.chunks])
+        scores = np.concatenate([self.scores, other.scores])
+        nearest = np.hstack([self.nearest, other.nearest])
+        order = np.argsort(chunks)
+        best = order[np.sort(top_positions(scores[order], k))]
+        return BestChunks(chunks, scores, nearest, [*self.members, *other.members]).select(best)
+
+    def copy(self) -> BestChunks:
+        """With the texts in memory, so that their segments can be deleted."""
+        return replace(self, members=[[text.copy() for text in texts] for texts in self.members])
+
+
 class ChunkRanker:
-    """Scores texts by the cost of a variant."""
+    """Scores texts by the cost of a variant.
+
+    A pool is scored in parts: ``start``, ``add`` for each part in any order, ``finish``. The result is that of the
+    whole pool, because a part can only remove chunks that are not among the best.
+    """
 
     def __init__(self, settings: UscrakeSettings, passages: EncodedPassages) -> None:
         self._settings = settings
         self._passages = passages
 
-    def score_chunks(self, query: Query, pool: Pool) -> Array:
-        """Scores of the chunks of a pool; minus infinity for those that are not among the best."""
+    def start(self, query: Query) -> BestChunks:
+        """No chunks yet."""
+        n_rows = len(query) if self._settings.ground is None else 0
+        return BestChunks(np.zeros(0, np.int64), np.zeros(0), np.zeros((n_rows, 0), np.float32), [])
+
+    def add(self, query: Query, best: BestChunks, part: Pool, texts: TokenTexts) -> BestChunks:
+        """The best chunks of ``best`` and of a part of the pool with these texts."""
         settings = self._settings
+        k = MAX_TRANSPORTED if settings.cost == "fusion" else settings.k
+        nearest = np.zeros((len(best.nearest), len(texts)), np.float32)
         if settings.cost == "embedding":
-            return pool.cosines
-        texts = self._passages.texts(pool.chunks)
-        if settings.cost != "fusion":
-            likely = top_positions(pool.cosines, settings.k)  # the search starts with these, which saves time
-            return self._score_texts(query, texts, settings.k, likely)
-        nearest = nearest_tokens(query.tokens.vectors, texts)
-        best = np.sort(top_positions(late_interaction_scores(nearest), MAX_TRANSPORTED))
-        nearest = nearest[:, best]
-        fused = self._fuse(query, texts.select(best), nearest)
-        if settings.links:
-            corpus = self._passages.corpus
-            chunks = pool.chunks[best]
-            links = find_title_links(corpus.titles(chunks), corpus.texts(chunks))
-            fused = boost_linked_texts(fused, nearest, links, settings.links)
-        scores = np.full(len(texts), -np.inf)
-        scores[best] = fused
-        return scores
+            scores = part.cosines
+        elif settings.ground is None:
+            nearest = nearest_tokens(query.tokens.vectors, texts)
+            scores = late_interaction_scores(nearest)
+        else:
+            likely = top_positions(part.cosines, k)  # the search starts with these, which saves time
+            limit = -float(best.scores.min()) if len(best.scores) == k else np.inf
+            scores = -self._transport_costs(query, texts, settings.ground, k, likely, limit)
+        return best.merge(BestChunks(part.chunks, scores, nearest, texts.members), k)
+
+    def finish(self, query: Query, best: BestChunks) -> BestChunks:
+        """The k best chunks of the pool, best first."""
+        settings = self._settings
+        scores = best.scores
+        if settings.cost == "fusion":
+            texts = self._passages.weigh(best.members)
+            scores = self._fuse(query, texts.select(range(len(texts))), best.nearest)
+            if settings.links:
+                corpus = self._passages.corpus
+                links = find_title_links(corpus.titles(best.chunks), corpus.texts(best.chunks))
+                scores = boost_linked_texts(scores, best.nearest, links, settings.links)
+        return replace(best, scores=scores).select(top_positions(scores, settings.k))
 
     def score_sentences(
         self, query: Query, sentences: Sequence[Sentence], chunks: TokenPool, chunk_scores: Array
@@ -82,15 +132,15 @@ class ChunkRanker:
         if self._settings.cost == "fusion":
             own_scores = self._fuse(query, texts, nearest_tokens(query.tokens.vectors, texts))
         else:
-            own_scores = self._score_texts(query, texts, len(sentences))
+            own_scores = self._score_texts(query, texts)
         return np.asarray((own_scores + chunk_scores[[s.chunk for s in sentences]]) / 2)
 
-    def _score_texts(self, query: Query, texts: TextCollection, k: int, likely: Sequence[int] = ()) -> Array:
-        """Scores of the k best texts, by late interaction or a ground cost."""
+    def _score_texts(self, query: Query, texts: TextCollection) -> Array:
+        """Scores of texts, by late interaction or a ground cost."""
         ground = self._settings.ground
         if ground is None:  # maxsim
             return late_interaction_scores(nearest_tokens(query.tokens.vectors, texts))
-        return -self._transport_costs(query, texts, ground, k, likely)
+        return -self._transport_costs(query, texts, ground, len(texts))
 
     def _fuse(self, query: Query, texts: TokenPool, nearest: Cosines) -> Array:
         r"""Scores of ``fusion``: the mean of late interaction and one minus the cost of transport by cosine costs.
@@ -105,11 +155,17 @@ class ChunkRanker:
         return np.asarray((late_interaction_scores(nearest) + 1 - costs) / 2)
 
     def _transport_costs(
-        self, query: Query, texts: TextCollection, cost: GroundCost, k: int, likely: Sequence[int] = ()
+        self,
+        query: Query,
+        texts: TextCollection,
+        cost: GroundCost,
+        k: int,
+        likely: Sequence[int] = (),
+        limit: float = np.inf,
     ) -> Array:
-        """Exact transport costs of the k nearest texts, infinity for the others."""
+        """Exact transport costs of the k nearest texts within a limit, infinity for the others."""
         measure = cost.measure(query.tokens.vectors, self._passages.token_weights(query.tokens.tokens))
-        (nearest,) = find_nearest_texts([measure], texts, k, cost, likely=[likely])
+        (nearest,) = find_nearest_texts([measure], texts, k, cost, likely=[likely], limits=[limit])
         costs = np.full(len(texts), np.inf)
         costs[nearest.indices] = nearest.distances
         return costs

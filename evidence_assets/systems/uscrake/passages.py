@@ -17,7 +17,15 @@ from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import hash_texts
 from evidence_assets.retrieval.token_cache import CachedText
 from evidence_assets.retrieval.token_store import CorpusWeights, TokenStore, TokenTexts
-from evidence_assets.transport import GroundCost, TokenPool
+from evidence_assets.transport import GroundCost
+from evidence_assets.transport.pool import group_equal
+
+GROUP_BYTES = 4 << 30
+"""Size of the token vectors of chunks that are ranked together: the space in use besides that of the cache."""
+MAX_CHUNK_TOKENS = 512
+"""Maximum tokens of a chunk."""
+TEXTS_PER_COUNT = 4096
+"""Chunks whose texts are in memory at a time while their tokens are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +121,7 @@ class EncodedPassages(Passages):
     encoder: Encoder
     weighting: TokenWeighting = "text"
     titles: bool = False
-    _corpus_weights: CorpusWeights = field(default_factory=dict)
+    _corpus_weights: CorpusWeights = field(default_factory=CorpusWeights)
 
     def token_weights(self, tokens: Sequence[str]) -> npt.NDArray[np.float64]:
         """Weights of a query's tokens, by the weighting of the chunks."""
@@ -123,6 +131,29 @@ class EncodedPassages(Passages):
         cache = self.store.tokens(self.encoder)
         return cache.get(self.corpus.text_keys(positions), lambda rows: self.corpus.texts(positions[rows]))
 
+    @property
+    def chunks_per_group(self) -> int:
+        """Chunks of any length that are ranked together."""
+        return self._tokens_per_group // min(self.encoder.max_tokens, MAX_CHUNK_TOKENS)
+
+    @property
+    def _tokens_per_group(self) -> int:
+        return GROUP_BYTES // (np.dtype(np.float16).itemsize * self.encoder.dimensions)
+
+    def groups(self, positions: IntArray) -> list[IntArray]:
+        """Ascending positions in groups of at most about ``GROUP_BYTES``, each with chunks of about as many tokens.
+
+        So the encoder, which encodes texts of equally many tokens at once, has as few calls as for all positions.
+        """
+        if len(positions) <= self.chunks_per_group:
+            return [positions]
+        n_tokens: list[int] = []
+        for start in range(0, len(positions), TEXTS_PER_COUNT):
+            n_tokens += self.encoder.count_tokens(self.corpus.texts(positions[start : start + TEXTS_PER_COUNT]))
+        by_length = np.argsort(n_tokens, kind="stable")
+        last_tokens = np.cumsum(np.array(n_tokens)[by_length])
+        return [np.sort(positions[by_length[group]]) for group in group_equal(last_tokens // self._tokens_per_group)]
+
     def texts(self, positions: IntArray) -> TokenTexts:
         """Chunks at some positions, with their titles if ``titles``; encodes texts that are not cached."""
         chunks = self._cached(positions)
@@ -131,16 +162,12 @@ class EncodedPassages(Passages):
         cache = self.store.tokens(self.encoder)
         cached_titles = cache.get(hash_texts(distinct), lambda rows: [distinct[i] for i in rows.tolist()])
         of_title = dict(zip(distinct, cached_titles, strict=True))
-        return self._weigh([[of_title[t], chunk] if t else [chunk] for t, chunk in zip(titles, chunks, strict=True)])
+        return self.weigh([[of_title[t], chunk] if t else [chunk] for t, chunk in zip(titles, chunks, strict=True)])
 
-    def _weigh(self, members: Sequence[Sequence[CachedText]]) -> TokenTexts:
+    def weigh(self, members: Sequence[Sequence[CachedText]]) -> TokenTexts:
+        """Texts, each of which concatenates cached texts, with the weights of their tokens."""
         dimensions = self.encoder.dimensions
         return TokenTexts(members, self.store.pieces, self.weighting, dimensions, self._corpus_weights)
-
-    def chunks(self, positions: IntArray) -> tuple[TokenPool, list[CachedText]]:
-        """Tokens of a few chunks without titles, in memory, and their locations in each chunk."""
-        cached = self._cached(positions)
-        return self._weigh([[chunk] for chunk in cached]).select(range(len(cached))), cached
 
 
 # Step 1: the coarse pool of each hypothesis -------------------------------------------------------------------------
@@ -152,6 +179,10 @@ class Pool:
 
     chunks: IntArray
     cosines: Array
+
+    def select(self, positions: IntArray | Sequence[int]) -> Pool:
+        """The part with these places in the pool."""
+        return Pool(self.chunks[positions], self.cosines[positions])
 
 
 def find_pools(hypotheses: Sequence[Hypothesis], corpus: IndexedCorpus, encoder: Encoder, R: int) -> list[Pool]:

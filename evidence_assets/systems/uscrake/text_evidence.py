@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from evidence_assets.lake.array_files import release_memory
 from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import Array, top_positions
+from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.retrieval.token_cache import CachedText
-from evidence_assets.systems.uscrake.chunk_ranking import ChunkRanker, Sentence
+from evidence_assets.retrieval.token_store import TokenTexts
+from evidence_assets.systems.uscrake.chunk_ranking import BestChunks, ChunkRanker, Sentence
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Passages, Pool, find_pools
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
@@ -36,6 +39,15 @@ class KeptChunks:
     titles: Sequence[str]
     texts: Sequence[str]
     scores: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """A hypothesis with its pool and the best chunks of the groups that have been ranked."""
+
+    hypothesis: Hypothesis
+    pool: Pool
+    best: BestChunks
 
 
 class TextEvidence:
@@ -60,28 +72,66 @@ class TextEvidence:
     def candidates(self, hypotheses: Sequence[Hypothesis]) -> list[list[TextCandidate]]:
         """Text evidence of each hypothesis, best first; a query without tokens has none."""
         pools = find_pools(hypotheses, self._corpus, self._encoder, self._settings.R)
-        if pools and self._settings.cost != "embedding":
-            # One call encodes all texts that are not cached.
-            self._encoded.texts(np.unique(np.concatenate([pool.chunks for pool in pools])))
-        pairs = list(zip(hypotheses, pools, strict=True))
-        # The search in a large pool has threads of its own, and one such pool in memory is enough.
-        run = map_single_threaded if self._settings.R < MIN_FILTERED_TEXTS else map
-        candidates = list(run(lambda pair: self._select(*pair), pairs))
-        release_memory()  # large pools otherwise stay allocated
+        if self._settings.cost == "embedding":  # others need no tokens
+            pools = [pool.select(np.sort(top_positions(pool.cosines, self._settings.k))) for pool in pools]
+        rankings = [Ranking(h, pool, self._ranker.start(h.query)) for h, pool in zip(hypotheses, pools, strict=True)]
+        candidates: list[list[TextCandidate]] = []
+        for batch in self._batches(rankings):
+            candidates += self._select_batch(batch)
+            release_memory()  # large pools otherwise stay allocated
         return candidates
 
-    def _select(self, hypothesis: Hypothesis, pool: Pool) -> list[TextCandidate]:
+    def _batches(self, rankings: Sequence[Ranking]) -> Iterator[list[Ranking]]:
+        """Questions whose chunks make one group, or one question of more chunks."""
+        batch: list[Ranking] = []
+        union: IntArray = np.zeros(0, np.int64)
+        for _, options in groupby(rankings, key=lambda ranking: ranking.hypothesis.question.question_id):
+            question = list(options)
+            chunks = unite_pools(question)
+            union = np.union1d(union, chunks)
+            if batch and len(union) > self._encoded.chunks_per_group:
+                yield batch
+                batch = []
+                union = chunks
+            batch += question
+        if batch:
+            yield batch
+
+    def _select_batch(self, rankings: list[Ranking]) -> list[list[TextCandidate]]:
+        """Rank each group of chunks for all hypotheses while its tokens are at hand, then select the evidence."""
+        # The search in a large pool has threads of its own, and one such pool in memory is enough.
+        run = map_single_threaded if self._settings.R < MIN_FILTERED_TEXTS else map
+        groups = self._encoded.groups(unite_pools(rankings))
+        for group in groups:
+            texts = self._encoded.texts(group)
+            rankings = list(run(partial(self._rank_group, group, texts), rankings))
+            del texts  # frees its space before the next group is encoded
+            if len(groups) > 1:
+                rankings = [replace(ranking, best=ranking.best.copy()) for ranking in rankings]
+        return list(run(self._select, rankings))
+
+    def _rank_group(self, group: IntArray, texts: TokenTexts, ranking: Ranking) -> Ranking:
+        """Rank the chunks of a group that are in the pool."""
+        query = ranking.hypothesis.query
+        numbers = np.searchsorted(group, ranking.pool.chunks)
+        in_group = np.flatnonzero(group.take(numbers, mode="clip") == ranking.pool.chunks)
+        if not len(query) or not len(in_group):
+            return ranking
+        members = [texts.members[i] for i in numbers[in_group].tolist()]
+        part = ranking.pool.select(in_group)
+        return replace(ranking, best=self._ranker.add(query, ranking.best, part, self._encoded.weigh(members)))
+
+    def _select(self, ranking: Ranking) -> list[TextCandidate]:
         """The whole chunks, or their best sentences, at most 2k."""
-        if not len(hypothesis.query) or not len(pool.chunks):
+        if not len(ranking.best.chunks):
             return []
-        scores = self._ranker.score_chunks(hypothesis.query, pool)
-        best = top_positions(scores, self._settings.k)
-        positions = pool.chunks[best]
-        corpus = self._corpus
-        chunks = KeptChunks(corpus.ids(positions), corpus.titles(positions), corpus.texts(positions), scores[best])
-        tokens, cached = self._encoded.chunks(positions)
+        hypothesis = ranking.hypothesis
+        best = self._ranker.finish(hypothesis.query, ranking.best)
+        chunks = self._read_chunks(best)
+        cached = [texts[-1] for texts in best.members]
+        tokens = self._encoded.weigh([[text] for text in cached]).select(range(len(cached)))
         if self._settings.grain == "sentence":
-            parts = sentences_with_tokens(corpus.sentences(positions), tokens, cached)
+            parts = sentences_with_tokens(self._corpus.sentences(best.chunks), tokens, cached)
             part_scores = self._ranker.score_sentences(hypothesis.query, parts, tokens, chunks.scores)
         else:
             parts = whole_chunks(chunks.texts, tokens)
@@ -92,6 +142,11 @@ class TextEvidence:
             vectors = None if self._judged_by_text else tokens.vectors[parts[i].rows]
             candidates.append((row, JudgedText(row.text, vectors)))
         return candidates
+
+    def _read_chunks(self, best: BestChunks) -> KeptChunks:
+        corpus = self._corpus
+        positions = best.chunks
+        return KeptChunks(corpus.ids(positions), corpus.titles(positions), corpus.texts(positions), best.scores)
 
     def _build_row(self, label: str, chunks: KeptChunks, part: Sentence, score: float) -> SelectedEvidence:
         """A row of text evidence, which is a sentence or a whole chunk."""
@@ -110,6 +165,11 @@ class TextEvidence:
         why = json.dumps(reasons, ensure_ascii=False, sort_keys=True)
         parents = (Parent("chunk", chunks.ids[chunk], chunks.ids[chunk]),)
         return SelectedEvidence(label, self._settings.grain, parents, locator, text, score, why)
+
+
+def unite_pools(rankings: Sequence[Ranking]) -> IntArray:
+    """Ascending positions of the chunks of all pools."""
+    return np.unique(np.concatenate([ranking.pool.chunks for ranking in rankings]))
 
 
 def whole_chunks(texts: Sequence[str], pool: TokenPool) -> list[Sentence]:

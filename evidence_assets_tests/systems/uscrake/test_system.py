@@ -49,9 +49,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
 
 def scores_of_all(corpus: Passages, query: Query, **settings: Any) -> npt.NDArray[np.float64]:
     """Scores of all chunks for a query."""
-    ranker = ChunkRanker(UscrakeSettings(**settings), EncodedPassages(corpus.corpus, corpus.store, ENCODER))
-    n_chunks = len(corpus.corpus)
-    return ranker.score_chunks(query, Pool(np.arange(n_chunks), np.zeros(n_chunks)))
+    encoded = EncodedPassages(corpus.corpus, corpus.store, ENCODER)
+    ranker = ChunkRanker(UscrakeSettings(**{"k": len(PAGES), **settings}), encoded)
+    every = np.arange(len(corpus.corpus))
+    best = ranker.add(query, ranker.start(query), Pool(every, np.zeros(len(every))), encoded.texts(every))
+    best = ranker.finish(query, best)
+    scores = np.full(len(every), -np.inf)
+    scores[best.chunks] = best.scores
+    return scores
 
 
 def distances_of_pages(text: str) -> dict[str, float]:
