@@ -1,6 +1,9 @@
-"""One short call for each question: the request, the letter, and the weights of the options."""
+"""Short calls for each question: the request, the letter, and the weights of the options in two orders."""
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -8,7 +11,7 @@ from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.short_choices import SHORT_STYLE, letter_request
+from evidence_assets.reasoning.short_choices import SHORT_STYLE, letter_request, turn_options
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, EvidenceItem, Failure
 from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
@@ -22,11 +25,23 @@ CLAIM = Question("q", "b", "verification", "Aspirin treats pain.", ("SUPPORTS", 
 
 
 class RatingGenerator(ScriptedGenerator):
-    """A generator that rates the choices."""
+    """A generator that rates what stands at a letter, and likes the letter B whatever stands there."""
+
+    ratings: ClassVar = {
+        "aspirin": -1.0,
+        "gold": -1.5,
+        "SUPPORTS": -3.0,
+        "REFUTES": -0.2,
+        "NOT ENOUGH INFORMATION": -2.0,
+    }
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         self.requests += requests
-        return [Completion("B", 7, 1, 0.0, "stop", (-2.0, -0.2, -5.0)[: len(each.choices)]) for each in requests]
+        return [Completion("B", 7, 1, 0.0, "stop", self.rate(request)) for request in requests]
+
+    def rate(self, request: Request) -> tuple[float, ...]:
+        options = dict(re.findall(r"^([A-C])\) (.+)$", request.user, re.MULTILINE))
+        return tuple(self.ratings[option] + (letter == "B") for letter, option in options.items())
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         return enumerate(self.generate(requests))
@@ -49,14 +64,38 @@ def test_without_evidence_the_request_has_no_facts() -> None:
     assert "<<< facts" not in letter_request(ChooseAnswer(TASK.question, ())).user
 
 
-def test_the_options_are_weighed_by_log_probabilities_also_from_the_cache() -> None:
+def test_two_orders_weigh_the_options_and_cancel_the_preference_for_a_letter_also_from_the_cache() -> None:
     cache = CompletionStore()
     for _ in range(2):
         generator = RatingGenerator("")
         (choice,) = PromptedSolver(LanguageModel(generator, cache), SHORT_STYLE).choose([TASK])
-        assert isinstance(choice, Choice)
-        assert (choice.answer, choice.status, choice.weights) == ("B", "answered", {"A": -2.0, "B": -0.2})
+        assert isinstance(choice, Choice) and choice.reply is not None
+        assert (choice.answer, choice.status) == ("A", "answered"), "in one order it would be B"
+        assert choice.weights["A"] - choice.weights["B"] == pytest.approx(-1.0 - -1.5)
+        assert (choice.reply.tokens_in, choice.reply.tokens_out) == (14, 2), "of both calls"
     assert not generator.requests, "the second time from the cache"
+
+
+def test_the_second_order_has_the_second_half_first() -> None:
+    question = make_question("Which?", "ant", "bee", "cow", "dog", "eel")
+    assert turn_options(ChooseAnswer(question, ())).question.options == ("cow", "dog", "eel", "ant", "bee")
+
+
+class UnreadableSecond(RatingGenerator):
+    """A generator whose reply to the second order has no letter."""
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return [
+            r if "A) aspirin" in q.user else replace(r, text="?")
+            for q, r in zip(requests, super().generate(requests), strict=True)
+        ]
+
+
+def test_an_unusable_second_reply_leaves_the_first() -> None:
+    generator = UnreadableSecond("")
+    (choice,) = PromptedSolver(LanguageModel(generator), SHORT_STYLE).choose([TASK])
+    assert isinstance(choice, Choice) and choice.reply is not None
+    assert choice.answer == "B" and choice.reply.tokens_in == 7 * len(generator.requests)
 
 
 def test_the_letters_of_a_claim_are_its_labels() -> None:
@@ -64,7 +103,23 @@ def test_the_letters_of_a_claim_are_its_labels() -> None:
     assert request.choices == ("A", "B", "C") and "B) REFUTES" in request.user
     (choice,) = PromptedSolver(LanguageModel(RatingGenerator("")), SHORT_STYLE).choose([ChooseAnswer(CLAIM, ())])
     assert isinstance(choice, Choice)
-    assert choice.answer == "REFUTES" and choice.weights["NOT ENOUGH INFORMATION"] == -5.0
+    assert choice.answer == "REFUTES"
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_the_log_probabilities_of_both_orders_belong_to_the_same_options(n: int) -> None:
+    """The means of both orders are those of the options, brought back to their places."""
+    names = ["ant", "bee", "cow", "dog", "eel"][:n]
+    task = ChooseAnswer(make_question("Which?", *names), ())
+    expected = dict(zip("ABCDE"[:n], range(0, -n, -1), strict=True))
+    generator = RatingGenerator("")
+    generator.ratings = dict(zip(names, map(float, expected.values()), strict=True))
+    generator.rate = lambda request: tuple(  # type: ignore[method-assign]
+        generator.ratings[option] for option in re.findall(r"^[A-E]\) (.+)$", request.user, re.MULTILINE)
+    )
+    (choice,) = PromptedSolver(LanguageModel(generator), SHORT_STYLE).choose([task])
+    assert isinstance(choice, Choice)
+    assert {label: weight - choice.weights["A"] for label, weight in choice.weights.items()} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("reply", "answer"), [("(A)", "A"), ("B.", "B"), ("Answer: A", "A")])
