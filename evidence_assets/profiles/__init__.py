@@ -122,7 +122,12 @@ class Retrieval(StrictModel):
     R: int = Field(ge=1, description="Candidate pool: chunks that are reranked per question and option.")
     k: int = Field(ge=1, description="Chunks selected per question and option.")
     s: int = Field(ge=0, description="Triples selected per question and option.")
-    token_cache_gb: float = Field(20.0, ge=0, description="Size limit of a corpus's token vector cache, in GB.")
+    token_cache_gb: float = Field(
+        20.0,
+        ge=0,
+        description="Size limit of a corpus's token vector cache, in GB. The "
+        "chunks that are ranked at a time, up to 4.3 GB, come on top.",
+    )
 
     @property
     def token_cache_bytes(self) -> int:
