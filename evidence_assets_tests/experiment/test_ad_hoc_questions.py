@@ -338,11 +338,16 @@ def test_a_model_that_cannot_answer_is_reported(options: tuple[str, ...], messag
 
 @pytest.fixture
 def only_server(other_settings: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
-    """A server that no profile names; replies with a letter or, to requests for an explanation, with a step."""
+    """A server that no profile names; replies with the letter of "sixteen" or, to explain, with a step."""
     server = FaultyServer()
     step = '{"steps": [{"text": "They sleep long.", "evidence": [1], "quotes": ["sixteen hours"]}]}'
-    server.reply = lambda user: step if "JSON object" in user else "B"
-    server.log_probs = {"B": -0.1, "A": -2.4}
+
+    def reply(user: str) -> str:
+        first_is_right = "A) sixteen" in user
+        server.log_probs = {"A": -0.1, "B": -2.4} if first_is_right else {"A": -2.4, "B": -0.1}
+        return step if "JSON object" in user else "A" if first_is_right else "B"
+
+    server.reply = reply
     with running(server.app) as server.url:
         other_settings.delenv("EVIDENCE_PROFILE", raising=False)
         yield server
@@ -357,12 +362,15 @@ def ask_about_cats(lake: Lake, *options: str) -> dict[str, Any]:
     return answer
 
 
-def test_a_server_answers_by_its_address_with_one_short_call(lake: Lake, only_server: FaultyServer) -> None:
+def test_a_server_answers_by_its_address_with_a_short_call_for_each_order(
+    lake: Lake, only_server: FaultyServer
+) -> None:
     answer = ask_about_cats(lake, "--model", only_server.url)
     assert answer["answer"] == "B" and 0.89 < answer["confidence"] < 0.92, "exp(-0.1) / (exp(-0.1) + exp(-2.4))"
-    first, *again = only_server.bodies
-    assert first["model"] == "test-model" and first["max_tokens"] == 8 and "- " in first["messages"][-1]["content"]
-    assert len(again) == 1 and "<<< facts" not in again[0]["messages"][-1]["content"], "what would change the answer"
+    assert all(body["model"] == "test-model" and body["max_tokens"] == 8 for body in only_server.bodies)
+    users = [body["messages"][-1]["content"] for body in only_server.bodies]
+    assert ["A) sixteen" in user for user in users] == [False, True, False, True], "both orders"
+    assert ["<<< facts" in user for user in users] == [True, True, False, False], "then what would change the answer"
 
 
 def test_a_name_is_a_model_at_the_server_of_the_environment(
