@@ -125,8 +125,8 @@ class Retrieval(StrictModel):
     token_cache_gb: float = Field(
         20.0,
         ge=0,
-        description="Size limit of a corpus's token vector cache, in GB. The "
-        "chunks that are ranked at a time, up to 4.3 GB, come on top.",
+        description="Size limit of a corpus's token vector cache, in GB. "
+        "The chunks that are ranked at a time, up to 4.3 GB, come on top.",
     )
 
     @property

@@ -1,7 +1,7 @@
 """Short work for small models: a call sees all evidence of a question once and replies with one letter.
 
-The log probabilities of the letters weigh the options. A small model prefers some letters, whatever stands there, so a
-model that rates them is called again with the second half of the options first, and both calls count the same
+The log probabilities of the letters weigh the options. A small model prefers some letters, whatever stands there. So a
+model that rates letters is called again with the second half of the options first, and both calls count the same
 (docs/with-a-real-model.md). Explanations are written on request only, in the default style.
 """
 

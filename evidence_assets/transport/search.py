@@ -112,8 +112,8 @@ def _open_queries(
 ) -> list[_Query]:
     all_likely = likely or [()] * len(measures)
     all_limits = limits or [np.inf] * len(measures)
-    triples = zip(measures, all_likely, all_limits, strict=True)
-    return [_Query(measure, k, likely_texts, limit) for measure, likely_texts, limit in triples]
+    fields = zip(measures, all_likely, all_limits, strict=True)
+    return [_Query(measure, k, likely_texts, limit) for measure, likely_texts, limit in fields]
 
 
 def count_processors() -> int:

@@ -104,6 +104,7 @@ def test_the_letters_of_a_claim_are_its_labels() -> None:
     (choice,) = PromptedSolver(LanguageModel(RatingGenerator("")), SHORT_STYLE).choose([ChooseAnswer(CLAIM, ())])
     assert isinstance(choice, Choice)
     assert choice.answer == "REFUTES"
+    assert choice.weights["REFUTES"] > choice.weights["NOT ENOUGH INFORMATION"] > choice.weights["SUPPORTS"]
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
