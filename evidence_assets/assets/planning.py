@@ -116,8 +116,10 @@ def _model_calls(variant: Variant, questions: int, options: int) -> int | None:
         return 0
     method = systems.open_method(variant)
     if isinstance(method, SelectionMethod) and Answering(method).has_options:
-        is_explained = Answering(method).explains_options
-        return None if is_explained and not options else questions + (options if is_explained else 0)
+        answering = Answering(method)
+        is_explained = answering.explains_options
+        explanations = options if is_explained else 0
+        return None if is_explained and not options else questions * answering.requests_per_choice + explanations
     if variant.family == "graph":
         return None if variant.parameters.get("recall") else questions
     return None if variant.parameters.get("triplets") or variant.parameters.get("rerank") else 0

@@ -14,6 +14,7 @@ from evidence_assets.experiment.answers.one_call import OneCallAnswerer
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import Answerer
 from evidence_assets.experiment.answers.short_answers import ShortAnswerer
+from evidence_assets.experiment.evidence_rows import keep_best_facts
 from evidence_assets.experiment.methods import (
     AnsweringMethod,
     AnySelectionMethod,
@@ -76,6 +77,16 @@ class Answering:
         return self.has_options and self.variant.explain and not is_silent_style
 
     @property
+    def reads_best_facts(self) -> bool:
+        """Whether the model chooses from the best facts only."""
+        return self.is_prompted and self.style.facts > 0 and not self.explains_options
+
+    @property
+    def requests_per_choice(self) -> int:
+        """Requests for one choice among options, at most and without repairs."""
+        return self.style.choose.requests_per_task if self.style.choose else 1
+
+    @property
     def writes_chains(self) -> bool:
         """Whether chains have rows."""
         return self.is_one_call or self.explains_options
@@ -112,8 +123,9 @@ class Answering:
         if self.is_one_call:
             return self._open_one_call(context, evidence, chains)
         if self.has_options:
+            readable = keep_best_facts(evidence, self.style.facts) if self.reads_best_facts else evidence
             # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
-            return OptionAnswerer(self._open_solver(context, explained=self.variant.explain), evidence, chains)
+            return OptionAnswerer(self._open_solver(context, explained=self.variant.explain), readable, chains)
         if isinstance(self.method, AnsweringMethod):
             return self.method.open_answerer(context, evidence)
         problems = self.method.find_problems(context) if isinstance(self.method, PreparedMethod) else None

@@ -15,7 +15,7 @@ from evidence_assets.experiment.stored_rows import EvidenceRow, rows_by_question
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.tasks import MODEL_KNOWLEDGE, EvidenceItem
+from evidence_assets.reasoning.tasks import MODEL_KNOWLEDGE, TABLE_KINDS, EvidenceItem
 
 QUESTIONS_PER_BATCH = 256
 """Questions per call of a selector."""
@@ -118,6 +118,15 @@ def evidence_by_option(evidence: pl.DataFrame) -> Items:
 def option_evidence(items: Items, question_id: str, label: str) -> tuple[EvidenceItem, ...]:
     """Evidence of the option, then evidence of the whole question."""
     return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
+
+
+def keep_best_facts(evidence: pl.DataFrame, n: int) -> pl.DataFrame:
+    """The rows of the ``n`` facts of each question with the highest scores over all options, and all rows of tables."""
+    is_of_table = pl.col("kind").is_in(TABLE_KINDS)
+    facts = evidence.filter(~is_of_table).sort("score", "option", "rank", descending=[True, False, False])
+    distinct = facts.unique(["question_id", "content_hash"], keep="first", maintain_order=True)
+    best = distinct.group_by("question_id", maintain_order=True).head(n)
+    return pl.concat([evidence.filter(is_of_table), best.select(evidence.columns)])
 
 
 def sourced_rows(evidence: pl.DataFrame) -> pl.DataFrame:

@@ -200,7 +200,7 @@ class Profile(StrictModel):
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
     explain_options: bool = Field(
         True,
-        description="Whether a language model explains each option before it chooses; false: two short calls for each "
+        description="Whether a language model explains each option before it chooses; false: short calls for each "
         "question, for small models. Published prompts stay as printed.",
     )
     explanation_tokens: int = Field(

@@ -256,6 +256,7 @@ class PromptedTask(Generic[Task, T]):
     ``build_request`` writes a task as a request with the wording of ``templates`` or the user's prompts.
     ``parse`` reads a reply strictly or raises :class:`UnusableReply`.
     ``accepts_truncated``: Parse a reply that ends at the token limit as it is, as papers do with explanations.
+    ``requests_per_task``: Requests for each task, at most and without repairs.
     """
 
     name: str
@@ -263,6 +264,7 @@ class PromptedTask(Generic[Task, T]):
     build_request: Callable[[Task, Prompts], Request]
     parse: Callable[[str, Task], T]
     accepts_truncated: bool = False
+    requests_per_task: int = 1
 
     def __post_init__(self) -> None:
         PROMPTED_TASKS[self.name] = self

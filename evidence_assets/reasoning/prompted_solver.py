@@ -202,12 +202,14 @@ AnswerTask = PromptedTask[ChooseAnswer, tuple[Choice, Chain]]
 class PromptStyle:
     """The prompts for a question with options: an explanation of each and a choice, or one ``answer`` with both.
 
-    A style without explanations chooses from the evidence, or from the question alone.
+    A style without explanations chooses from the evidence, or from the question alone. ``facts``: Facts of a question
+    that a choice from evidence reads, the best first; 0 for all.
     """
 
     explain: PromptedTask[ExplainOption, Chain] | None
     choose: PromptedTask[ChooseAnswer, Choice] | None
     answer: AnswerTask | None = None
+    facts: int = 0
 
     @property
     def tasks(self) -> tuple[PromptedTask[Any, Any], ...]:

@@ -1,8 +1,9 @@
-"""Short work for small models: a call sees all evidence of a question once and replies with one letter.
+"""Short work for small models: a call sees the best fact, or a table, and replies with one letter.
 
 The log probabilities of the letters weigh the options. A small model prefers some letters, whatever stands there. So a
-model that rates letters is called again with the second half of the options first, and both calls count the same
-(docs/with-a-real-model.md). Explanations are written on request only, in the default style.
+model that rates letters is called again with the second half of the options first, and both calls count the same.
+It also believes wrong facts, so it is asked without the fact, too (docs/with-a-real-model.md). Explanations are written
+on request only, in the default style.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ from evidence_assets.reasoning.prompted_solver import PromptStyle, build_choice
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.reply_parsing import parse_answer
 from evidence_assets.reasoning.table_prompts import fenced_table, is_table_task
-from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, EvidenceItem, Failure, ReplyCost
-from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence, fenced_question, negation_field
+from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure, ReplyCost
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, negation_field
 
 LETTER = Template.load(__package__, "choose_letter", "evidence question options negated")
 LETTER_TOKENS = 8
 """A letter in brackets or after "The answer is"; a model may add a reason, which is not read."""
+FACTS = 1
+"""Facts of a question that a call sees. The right one helps a small model, and others mislead it."""
+FACT_WEIGHT = 0.3
+"""Weight of the log probabilities with the fact; those without it have the rest. A small model believes any fact. So a
+larger weight is worse where facts are wrong, and a smaller one where the model knows nothing."""
 
 
 def option_letters(question: Question) -> Sequence[str]:
@@ -35,31 +41,30 @@ def option_letters(question: Question) -> Sequence[str]:
 
 
 def letter_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
-    """Request the letter of one option from all evidence."""
-    letters = option_letters(task.question)
-    pairs = zip(letters, task.question.options, strict=True)
-    lines = "\n".join(f"{letter}) {option}" for letter, option in pairs)
+    """Request the letter of one option; each question, option and fact has its own line, so that none can be two."""
+    question = task.question
+    letters = option_letters(question)
+    lines = [f"{letter}. {_one_line(option)}" for letter, option in zip(letters, question.options, strict=True)]
     request = prompts.customize(LETTER).request(
         LETTER_TOKENS,
         tuple(letters),
-        evidence=_fenced_evidence(task),
-        question=fenced_question(task.question),
-        options=fence("options", lines),
-        negated=negation_field(task.question),
+        evidence=_evidence_lines(task),
+        question=f"{'Claim' if question.is_claim else 'Question'}: {_one_line(question.text)}",
+        options="\n".join(lines),
+        negated=negation_field(question),
     )
     return replace(request, rates_choices=True)
 
 
-def _fenced_evidence(task: ChooseAnswer) -> str:
+def _evidence_lines(task: ChooseAnswer) -> str:
     """The table, or each fact once as a line; empty without evidence."""
     if is_table_task(task):
         return fenced_table(task.facts, with_ids=False)
-    lines = [f"- {_one_line(item)}" for item in task.facts]
-    return fence("facts", "\n".join(lines)) if lines else ""
+    return "\n".join(f"Fact: {_one_line(item.text)}" for item in task.facts)
 
 
-def _one_line(item: EvidenceItem) -> str:
-    return " ".join(item.text.split())
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def parse_letter(reply: str, task: ChooseAnswer) -> Choice:
@@ -71,23 +76,31 @@ def parse_letter(reply: str, task: ChooseAnswer) -> Choice:
 
 
 Outcome = tuple[Choice | Failure, ReplyCost | None]
-"""Of one call, or of both for a question."""
+"""Of one call, or of all calls for a question."""
 
 
 @dataclass(frozen=True)
 class LetterTask(PromptedTask[ChooseAnswer, Choice]):
-    """A choice of letters, from the mean of the log probabilities of two orders of the options."""
+    """A choice of letters: with the best fact and without, in two orders of the options each."""
 
     def version_with(self, prompts: Prompts = PACKAGED) -> str:
-        return content_id(super().version_with(prompts), "two orders")
+        return content_id(super().version_with(prompts), "two orders", FACTS, FACT_WEIGHT)
 
     def ask_with_cost(self, model: LanguageModel, tasks: Sequence[ChooseAnswer]) -> list[Outcome]:
         """One choice per task, in order; a model that rates no letters is called once."""
+        outcomes = self._ask_in_both_orders(model, tasks)
+        with_facts = [n for n, task in enumerate(tasks) if _log_probs(outcomes[n]) and _has_facts(task)]
+        closed = self._ask_in_both_orders(model, [replace(tasks[number], evidence={}) for number in with_facts])
+        for number, other in zip(with_facts, closed, strict=True):
+            outcomes[number] = _combine(tasks[number], outcomes[number], other, 1 - FACT_WEIGHT)
+        return outcomes
+
+    def _ask_in_both_orders(self, model: LanguageModel, tasks: Sequence[ChooseAnswer]) -> list[Outcome]:
         outcomes = super().ask_with_cost(model, tasks)
         rated = [number for number, outcome in enumerate(outcomes) if _log_probs(outcome)]
         turned = super().ask_with_cost(model, [turn_options(tasks[number]) for number in rated])
         for number, other in zip(rated, turned, strict=True):
-            outcomes[number] = _combine(tasks[number], outcomes[number], other)
+            outcomes[number] = _combine(tasks[number], outcomes[number], _turn_back(tasks[number], other), 0.5)
         return outcomes
 
 
@@ -98,24 +111,38 @@ def turn_options(task: ChooseAnswer) -> ChooseAnswer:
     return replace(task, question=replace(task.question, options=(*options[middle:], *options[:middle])))
 
 
+def _turn_back(task: ChooseAnswer, outcome: Outcome) -> Outcome:
+    """The outcome of the turned task, with the log probabilities in the order of the options."""
+    result, cost = outcome
+    if cost is None or not _log_probs(outcome):
+        return outcome
+    log_probs = np.roll(cost.choice_log_probs, len(task.question.options) // 2)
+    return result, replace(cost, choice_log_probs=tuple(log_probs.tolist()))
+
+
+def _has_facts(task: ChooseAnswer) -> bool:
+    return bool(task.facts) and not is_table_task(task)
+
+
 def _log_probs(outcome: Outcome) -> tuple[float, ...]:
     """Log probabilities of the letters of a usable reply; empty if the model rates none."""
     result, cost = outcome
     return cost.choice_log_probs if cost and isinstance(result, Choice) else ()
 
 
-def _combine(task: ChooseAnswer, first: Outcome, turned: Outcome) -> Outcome:
-    """The choice by the mean log probability of both orders; that of the first if the second reply is unusable."""
-    cost = first[1]
+def _combine(task: ChooseAnswer, outcome: Outcome, other: Outcome, weight: float) -> Outcome:
+    """The choice by the mean log probability, where ``weight`` is that of the other; by the first if it has none."""
+    cost = outcome[1]
     assert cost is not None, "a rated reply has a cost"
-    total = cost.plus(turned[1]) if turned[1] else cost
-    log_probs = log_softmax(_log_probs(first))
-    if _log_probs(turned):
-        middle = len(log_probs) // 2
-        log_probs = (log_probs + np.roll(log_softmax(_log_probs(turned)), middle)) / 2
+    total = cost.plus(other[1]) if other[1] else cost
+    log_probs = log_softmax(_log_probs(outcome))
+    if _log_probs(other):
+        log_probs = (1 - weight) * log_probs + weight * log_softmax(_log_probs(other))
     best = task.question.labels[int(log_probs.argmax())]
     return build_choice(task, best), replace(total, choice_log_probs=tuple(log_probs.tolist()))
 
 
-SHORT_CHOICE = LetterTask("choose_letter", (LETTER,), letter_request, parse_letter, accepts_truncated=True)
-SHORT_STYLE = PromptStyle(None, SHORT_CHOICE)
+SHORT_CHOICE = LetterTask(
+    "choose_letter", (LETTER,), letter_request, parse_letter, accepts_truncated=True, requests_per_task=4
+)
+SHORT_STYLE = PromptStyle(None, SHORT_CHOICE, facts=FACTS)

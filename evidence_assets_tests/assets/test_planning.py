@@ -53,6 +53,15 @@ def test_costs_equal_those_computed_by_hand(instance: dg.DagsterInstance, lake: 
     assert plan_variants([variant], obqa, lake, instance) == [("z", 3, 9, 3 * 3.5)]
 
 
+def test_short_work_asks_for_letters_with_a_fact_and_without_in_two_orders(
+    other_settings: pytest.MonkeyPatch, instance: dg.DagsterInstance, lake: Lake
+) -> None:
+    other_settings.setenv(profiles.PROFILE_VARIABLE, "local")
+    lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(i, "sample_mcqa") for i in range(3)]})
+    variant = Variant(system="uscrake", family="mcqa", name="z", evidence="s")
+    assert plan_variants([variant], all_benchmarks()["sample_mcqa"], lake, instance) == [("z", 3, 12, None)]
+
+
 @pytest.mark.parametrize(
     ("benchmark", "key", "calls"),
     [

@@ -343,7 +343,7 @@ def only_server(other_settings: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
     step = '{"steps": [{"text": "They sleep long.", "evidence": [1], "quotes": ["sixteen hours"]}]}'
 
     def reply(user: str) -> str:
-        first_is_right = "A) sixteen" in user
+        first_is_right = "A. sixteen" in user
         server.log_probs = {"A": -0.1, "B": -2.4} if first_is_right else {"A": -2.4, "B": -0.1}
         return step if "JSON object" in user else "A" if first_is_right else "B"
 
@@ -362,15 +362,15 @@ def ask_about_cats(lake: Lake, *options: str) -> dict[str, Any]:
     return answer
 
 
-def test_a_server_answers_by_its_address_with_a_short_call_for_each_order(
+def test_a_server_answers_by_its_address_with_a_short_call_for_each_order_with_a_fact_and_without(
     lake: Lake, only_server: FaultyServer
 ) -> None:
     answer = ask_about_cats(lake, "--model", only_server.url)
     assert answer["answer"] == "B" and 0.89 < answer["confidence"] < 0.92, "exp(-0.1) / (exp(-0.1) + exp(-2.4))"
     assert all(body["model"] == "test-model" and body["max_tokens"] == 8 for body in only_server.bodies)
     users = [body["messages"][-1]["content"] for body in only_server.bodies]
-    assert ["A) sixteen" in user for user in users] == [False, True, False, True], "both orders"
-    assert ["<<< facts" in user for user in users] == [True, True, False, False], "then what would change the answer"
+    assert ["A. sixteen" in user for user in users] == [False, True, False, True], "both orders"
+    assert [user.count("Fact: ") for user in users[:4]] == [1, 1, 0, 0], "the best fact, then none"
 
 
 def test_a_name_is_a_model_at_the_server_of_the_environment(

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.short_choices import SHORT_STYLE, letter_request, turn_options
+from evidence_assets.reasoning.short_choices import FACT_WEIGHT, SHORT_STYLE, letter_request, turn_options
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, EvidenceItem, Failure
 from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
@@ -40,7 +42,7 @@ class RatingGenerator(ScriptedGenerator):
         return [Completion("B", 7, 1, 0.0, "stop", self.rate(request)) for request in requests]
 
     def rate(self, request: Request) -> tuple[float, ...]:
-        options = dict(re.findall(r"^([A-C])\) (.+)$", request.user, re.MULTILINE))
+        options = dict(re.findall(r"^([A-C])\. (.+)$", request.user, re.MULTILINE))
         return tuple(self.ratings[option] + (letter == "B") for letter, option in options.items())
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
@@ -49,19 +51,28 @@ class RatingGenerator(ScriptedGenerator):
 
 def test_the_request_shows_each_fact_once_and_asks_for_a_letter() -> None:
     request = letter_request(TASK)
-    assert request.user.count("- Aspirin may treat pain.") == 1
-    assert "A) aspirin\nB) gold" in request.user
+    assert request.user.count("Fact: Aspirin may treat pain.") == 1
+    assert "A. aspirin\nB. gold" in request.user
     assert (request.choices, request.rates_choices, request.max_tokens) == (("A", "B"), True, 8)
 
 
 def test_no_list_of_letters_follows_the_options() -> None:
     """A small model would prefer the first of them."""
-    user = letter_request(TASK).user
-    assert user.rindex(">>>") > user.rindex("B) gold") and "A, B" not in user
+    assert letter_request(TASK).user.endswith("\nB. gold\nAnswer:")
+
+
+@given(st.text(), st.text(min_size=1), st.text())
+def test_no_text_looks_like_another_part_of_the_request(question: str, option: str, fact: str) -> None:
+    """Question, options and facts have one line each, whatever characters they hold."""
+    items = (EvidenceItem("e1", "chunk", "d1", "0:22", fact),)
+    task = ChooseAnswer(make_question(question, option, "gold"), (), {"A": items})
+    lines = letter_request(task).user.splitlines()
+    starts = ("Fact:", "", "Question:", "A.", "B. gold", "Answer:")
+    assert len(lines) == len(starts) and all(map(str.startswith, lines, starts))
 
 
 def test_without_evidence_the_request_has_no_facts() -> None:
-    assert "<<< facts" not in letter_request(ChooseAnswer(TASK.question, ())).user
+    assert "Fact:" not in letter_request(ChooseAnswer(TASK.question, ())).user
 
 
 def test_two_orders_weigh_the_options_and_cancel_the_preference_for_a_letter_also_from_the_cache() -> None:
@@ -72,8 +83,51 @@ def test_two_orders_weigh_the_options_and_cancel_the_preference_for_a_letter_als
         assert isinstance(choice, Choice) and choice.reply is not None
         assert (choice.answer, choice.status) == ("A", "answered"), "in one order it would be B"
         assert choice.weights["A"] - choice.weights["B"] == pytest.approx(-1.0 - -1.5)
-        assert (choice.reply.tokens_in, choice.reply.tokens_out) == (14, 2), "of both calls"
+        assert (choice.reply.tokens_in, choice.reply.tokens_out) == (28, 4), "of all four calls"
     assert not generator.requests, "the second time from the cache"
+
+
+class Believer(RatingGenerator):
+    """A generator that believes the fact of its request."""
+
+    def rate(self, request: Request) -> tuple[float, ...]:
+        gold = "Fact: Gold" in request.user
+        ratings = {"aspirin": -3.0, "gold": -0.1} if gold else {"aspirin": -0.4, "gold": -1.1}
+        return tuple(ratings[option] for option in re.findall(r"^[AB]\. (.+)$", request.user, re.MULTILINE))
+
+
+def test_a_fact_has_its_weight_beside_what_the_model_knows() -> None:
+    task = replace(TASK, evidence={"B": (EvidenceItem("e1", "chunk", "d1", "0:9", "Gold treats pain."),)})
+    generator = Believer("")
+    (choice,) = PromptedSolver(LanguageModel(generator), SHORT_STYLE).choose([task])
+    assert isinstance(choice, Choice)
+    difference = FACT_WEIGHT * (-0.1 - -3.0) + (1 - FACT_WEIGHT) * (-1.1 - -0.4)
+    assert choice.weights["B"] - choice.weights["A"] == pytest.approx(difference)
+    assert (choice.answer, ["Fact:" in r.user for r in generator.requests]) == ("B", [True, True, False, False])
+
+
+def test_a_table_is_not_left_out() -> None:
+    cells = (EvidenceItem("c1", "cell", "t1", "r1c1", "Aspirin"),)
+    generator = RatingGenerator("")
+    PromptedSolver(LanguageModel(generator), SHORT_STYLE).choose([ChooseAnswer(CLAIM, (), {"SUPPORTS": cells})])
+    assert ["Aspirin" in request.user.partition("Claim:")[0] for request in generator.requests] == [True, True]
+
+
+class UnreadableWithoutFacts(Believer):
+    """A generator that replies with no letter where it sees no fact."""
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        replies = super().generate(requests)
+        return [
+            reply if "Fact:" in q.user else replace(reply, text="?") for q, reply in zip(requests, replies, strict=True)
+        ]
+
+
+def test_an_unusable_reply_without_the_fact_leaves_that_with_it() -> None:
+    task = replace(TASK, evidence={"B": (EvidenceItem("e1", "chunk", "d1", "0:9", "Gold treats pain."),)})
+    (choice,) = PromptedSolver(LanguageModel(UnreadableWithoutFacts("")), SHORT_STYLE).choose([task])
+    assert isinstance(choice, Choice)
+    assert choice.weights["B"] - choice.weights["A"] == pytest.approx(-0.1 - -3.0)
 
 
 def test_the_second_order_has_the_second_half_first() -> None:
@@ -86,7 +140,7 @@ class UnreadableSecond(RatingGenerator):
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         return [
-            r if "A) aspirin" in q.user else replace(r, text="?")
+            r if "A. aspirin" in q.user else replace(r, text="?")
             for q, r in zip(requests, super().generate(requests), strict=True)
         ]
 
@@ -100,7 +154,7 @@ def test_an_unusable_second_reply_leaves_the_first() -> None:
 
 def test_the_letters_of_a_claim_are_its_labels() -> None:
     request = letter_request(ChooseAnswer(CLAIM, ()))
-    assert request.choices == ("A", "B", "C") and "B) REFUTES" in request.user
+    assert request.choices == ("A", "B", "C") and "B. REFUTES" in request.user
     (choice,) = PromptedSolver(LanguageModel(RatingGenerator("")), SHORT_STYLE).choose([ChooseAnswer(CLAIM, ())])
     assert isinstance(choice, Choice)
     assert choice.answer == "REFUTES"
@@ -116,7 +170,7 @@ def test_the_log_probabilities_of_both_orders_belong_to_the_same_options(n: int)
     generator = RatingGenerator("")
     generator.ratings = dict(zip(names, map(float, expected.values()), strict=True))
     generator.rate = lambda request: tuple(  # type: ignore[method-assign]
-        generator.ratings[option] for option in re.findall(r"^[A-E]\) (.+)$", request.user, re.MULTILINE)
+        generator.ratings[option] for option in re.findall(r"^[A-E]\. (.+)$", request.user, re.MULTILINE)
     )
     (choice,) = PromptedSolver(LanguageModel(generator), SHORT_STYLE).choose([task])
     assert isinstance(choice, Choice)
