@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -15,9 +16,9 @@ import typer
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.corpora import group_files, has_documents
-from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, declarations_of, user_folders
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.benchmarks.table_files import read_folder_tables, read_tables_of
+from evidence_assets.benchmarks.table_files import read_tables_of
 from evidence_assets.cli import STARTED
 from evidence_assets.cli.console import LakeOption, err, out, print_if_json, report_errors, strip_controls
 from evidence_assets.experiment.methods import used_model_kinds
@@ -34,7 +35,7 @@ from evidence_assets.text.spelling import did_you_mean
 if TYPE_CHECKING:
     from evidence_assets.experiment.ad_hoc_questions import QuestionSource
     from evidence_assets.experiment.asked_sources import AskedSource
-    from evidence_assets.experiment.stage import LogFunction, Stage
+    from evidence_assets.experiment.stage import LogFunction
     from evidence_assets.experiment.stored_rows import PredictionRow
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -142,19 +143,6 @@ def _read_tables(file: Path) -> list[Table]:
     return tables
 
 
-def _read_corpus_tables(lake: Lake, name: str) -> list[Table]:
-    """The tables of a corpus that users declared."""
-    return [table for folder in _corpus_folders(lake, name) for table in _read_tables_below(folder)]
-
-
-def _read_tables_below(folder: Path) -> list[Table]:
-    """The tables of a folder; prints which files cannot be read."""
-    from evidence_assets.experiment.ad_hoc_questions import with_content_id
-
-    tables = read_folder_tables(folder, lambda error: _print_hint(f"skipped: {error}"))
-    return [with_content_id(table) for table in tables]
-
-
 def _use_default_corpus(lake: Lake, corpus: str) -> None:
     """Update a corpus that the user did not name, and print how to choose another."""
     from evidence_assets.experiment.ad_hoc_questions import list_corpora
@@ -170,13 +158,13 @@ def _print_hint(text: str) -> None:
 
 def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[Table]) -> OpenedSources:
     """Open the lake and what the questions are answered from; a folder, a file or a table creates the lake."""
-    from evidence_assets.experiment import ad_hoc_questions
+    from evidence_assets.experiment import ad_hoc_questions, asked_sources
 
     is_folder = _is_folder(corpus)
     is_graph_file = "/" in graph or "." in graph
     opened_lake = _open_lake(lake or find_lake(), creates=is_folder or is_graph_file or bool(tables))
     if is_folder and Path(corpus).is_dir() and not has_documents(Path(corpus)):
-        tables = [*tables, *_read_tables_below(Path(corpus))]
+        tables = [*tables, *asked_sources.read_tables_below(Path(corpus), _print_hint)]
         corpus = ""
     elif is_folder:
         corpus = add_folder(opened_lake, Path(corpus))
@@ -189,7 +177,8 @@ def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[T
     source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph)
     if source.corpus and not corpus:
         _use_default_corpus(opened_lake, source.corpus)
-    tables = [*tables, *(_read_corpus_tables(opened_lake, source.corpus) if source.corpus else [])]
+    if source.corpus:
+        tables = [*tables, *asked_sources.read_corpus_tables(opened_lake, source.corpus, _print_hint)]
     return OpenedSources(opened_lake, source, tables, is_joint=not graph)
 
 
@@ -267,21 +256,12 @@ def update_corpus(lake: Lake, name: str, raw: Path) -> None:
 def refresh_corpus(lake: Lake, name: str) -> None:
     """Update a corpus that users declared, if its files changed or a run made only a part of its assets."""
     from evidence_assets.cli.add_corpus import describe_changed_files
+    from evidence_assets.experiment.asked_sources import list_corpus_folders
 
     if hint := describe_changed_files(lake, name):
         _print_hint(hint)
-    for raw in _corpus_folders(lake, name):
+    for raw in list_corpus_folders(lake, name):
         update_corpus(lake, name, raw)
-
-
-def _corpus_folders(lake: Lake, name: str) -> Iterator[Path]:
-    """The folder of the documents of a corpus that users declared, if it is there."""
-    for declared in (d for place in user_folders(lake.root) for d in declarations_of("Corpus", place)):
-        fields = declared.attributes
-        if fields.get("name") == name and fields.get("documents", "folder") == "folder":
-            raw = lake.raw_path(str(fields["folder"]))
-            if raw.is_dir():
-                yield raw
 
 
 def split_system(system: str, model: str) -> tuple[str, str]:
@@ -342,16 +322,36 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
 
 
 def _answer_all(sources: OpenedSources, text: str, options: Sequence[str], choice: SystemChoice) -> list[SourceAnswer]:
-    """The answer of each source, the most probable one first; the others only if they answer."""
-    from evidence_assets.experiment import asked_sources
-
+    """The answers of the sources to ask, as `answer_sources` returns them."""
     listed = _list_asked(sources, text, options, choice.variant)
-    answers = [SourceAnswer(each, _answer(sources.lake, text, options, each, choice)) for each in listed]
-    best = answers[asked_sources.choose_answer([(answer.status, answer.confidence) for answer in answers])]
-    others = [answer for answer in answers if answer is not best and asked_sources.is_answer(answer.status)]
-    if len(answers) == 1:
-        _hint_at_claims(best, text)
-    return [best, *sorted(others, key=lambda answer: -(answer.confidence or 0.0))]
+    answers = answer_sources(sources.lake, text, options, listed, choice, _print_hint)
+    if len(listed) == 1:
+        _hint_at_claims(answers[0], text)
+    return answers
+
+
+def answer_sources(
+    lake: Lake,
+    text: str,
+    options: Sequence[str],
+    sources: Sequence[AskedSource],
+    choice: SystemChoice,
+    inform: LogFunction,
+    on_stage: Callable[[AskedSource, str], None] = lambda source, table: None,
+) -> list[SourceAnswer]:
+    """The answer of each source, the most probable one first; the others only if they answer.
+
+    ``on_stage`` gets the table of each stage before it runs.
+    """
+    from evidence_assets.experiment.asked_sources import rank_answers
+
+    answers = []
+    for source in sources:
+        prediction = _answer_in_lake(lake, text, options, source, choice, inform, partial(on_stage, source))
+        with connect(lake.root, lazy=True) as connection:
+            answers.append(SourceAnswer(source, view_answer(connection, prediction["prediction_id"])))
+    ranking = rank_answers([(answer.status, answer.confidence) for answer in answers])
+    return [answers[position] for position in ranking]
 
 
 def _list_asked(sources: OpenedSources, text: str, options: Sequence[str], variant: str) -> list[AskedSource]:
@@ -381,22 +381,14 @@ def _family(asked_source: AskedSource, options: Sequence[str]) -> str:
     return "mcqa" if options else "graph"
 
 
-def _answer(
-    lake: Lake, text: str, options: Sequence[str], asked_source: AskedSource, choice: SystemChoice
-) -> AnswerView:
-    prediction = answer_in_lake(lake, text, options, asked_source, choice, _print_hint)
-    with connect(lake.root, lazy=True) as connection:
-        return view_answer(connection, prediction["prediction_id"])
-
-
-def answer_in_lake(
+def _answer_in_lake(
     lake: Lake,
     text: str,
     options: Sequence[str],
     asked_source: AskedSource,
     choice: SystemChoice,
     inform: LogFunction,
-    wrap_stages: Callable[[Iterable[Stage]], Iterable[Stage]] = list,
+    on_stage: LogFunction,
 ) -> PredictionRow:
     """Answer a question from one source; its rows are written to the lake."""
     from evidence_assets.experiment import ad_hoc_questions
@@ -415,8 +407,9 @@ def answer_in_lake(
             question.question_id,
             question.task,
             source,
-            wrap_stages(build_stages(systems.open_method(variant))),
+            build_stages(systems.open_method(variant)),
             inform,
+            on_stage,
         )
         for variant in selected
     )

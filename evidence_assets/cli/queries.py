@@ -229,6 +229,7 @@ def explore(
         typer.Option("--export", metavar="FOLDER", help="Write the pages to this folder, to open without a server."),
     ] = None,
     max_pages: Annotated[int, typer.Option(help="Maximum pages to export.", min=1)] = MAX_EXPORTED_PAGES,
+    model: Annotated[str, typer.Option(help="Language model that answers questions, as in `evidence ask`.")] = "",
     lake: LakeOption = None,
 ) -> None:
     """Browse answers, evidence and sources, and ask, in a web browser.
@@ -237,14 +238,21 @@ def explore(
     --export, nothing can be asked.
     """
     with report_errors():
+        from evidence_assets.explorer.site import can_ask, serve
+
         root = Lake(lake or find_lake()).root
+        has_box = folder is None and can_ask(root, host)
+        if model and not has_box:
+            raise BadInput(
+                "--model answers questions, and nothing can be asked in exported pages, on another --host or of a lake "
+                "in an object store: remove --model"
+            )
         if folder is not None:
             _export(root, folder, max_pages)
             return
-        from evidence_assets.cli.browser_answers import answer_in_browser
-        from evidence_assets.explorer.site import serve
+        from evidence_assets.cli.browser_answers import open_browser_answers
 
-        serve(root, host=host, port=port, answer=answer_in_browser)
+        serve(root, host=host, port=port, answer=open_browser_answers(model) if has_box else None)
 
 
 def _export(root: Path, folder: Path, max_pages: int) -> None:

@@ -21,7 +21,7 @@ from evidence_assets.benchmarks.records import (
 from evidence_assets.experiment.evidence.sources import build_subgraphs
 from evidence_assets.experiment.question_rows import question_rows
 from evidence_assets.experiment.solvers import TABLE_SOLVER
-from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
+from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput, discard_message
 from evidence_assets.experiment.stored_rows import PredictionRow, typed_rows
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
 from evidence_assets.lake.errors import BadInput
@@ -171,12 +171,22 @@ def store_question(lake: Lake, question: QuestionRecord, table: Table | None = N
 
 
 def answer_question(
-    lake: Lake, question_id: str, task: Task, source: QuestionSource, stages: Iterable[Stage], inform: LogFunction
+    lake: Lake,
+    question_id: str,
+    task: Task,
+    source: QuestionSource,
+    stages: Iterable[Stage],
+    inform: LogFunction,
+    on_stage: LogFunction = discard_message,
 ) -> PredictionRow:
-    """The prediction of the answering stages for this question only; rows with unchanged inputs are reused."""
+    """The prediction of the answering stages for this question only; rows with unchanged inputs are reused.
+
+    ``on_stage`` gets the table of each stage before it runs.
+    """
     partition = f"{ASKED_BENCHMARK}|{question_id}"
 
     def run_stage(table: str, key: str, run: Callable[[StageContext], StageOutput]) -> None:
+        on_stage(table)
         context = StageContext(lake, table, key, partition, inform, inform, ad_hoc_benchmark=source.benchmark(task))
         output = run(context)
         rows = {table: output.rows, **output.other_tables}

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from evidence_assets.benchmarks.declared_benchmarks import declarations_of, user_folders
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.ad_hoc_questions import QuestionSource, parse_table
+from evidence_assets.benchmarks.table_files import read_folder_tables
+from evidence_assets.experiment.ad_hoc_questions import (
+    QuestionSource,
+    list_corpora,
+    list_graphs,
+    parse_table,
+    resolve_source,
+    with_content_id,
+)
 from evidence_assets.experiment.solvers import TABLE_SOLVER
+from evidence_assets.experiment.stage import LogFunction
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.tables.cell_text import collect_words
 
 MAX_TABLES = 5
@@ -33,7 +46,7 @@ class AskedSource:
         """What the output calls the source."""
         if self.table is not None:
             return self.table.table_id.rpartition("@")[0]
-        return "the documents" if self.source.corpus else f"the graph {self.source.graph}"
+        return f"the documents of {self.source.corpus}" if self.source.corpus else f"the graph {self.source.graph}"
 
     @property
     def statement_start(self) -> str:
@@ -45,6 +58,41 @@ def list_sources(source: QuestionSource, *, is_joint: bool) -> list[AskedSource]
     """Documents and graph as one source if they are read jointly, else as two."""
     parts = [source] if is_joint else [QuestionSource(corpus=source.corpus), QuestionSource(graph=source.graph)]
     return [AskedSource(part) for part in parts if part.corpus or part.graph]
+
+
+def list_everything(lake: Lake, question: str, options: Sequence[str], report: LogFunction) -> list[AskedSource]:
+    """All corpora with the graphs that they are read with, the other graphs, and tables that may answer a question.
+
+    The tables are those in the folders of the corpora; ``report`` gets the reasons why files cannot be read.
+    """
+    corpora = [resolve_source(lake, name, "") for name in list_corpora(lake)]
+    joined_graphs = {source.graph for source in corpora}
+    graphs = [QuestionSource(graph=name) for name in list_graphs(lake) if name not in joined_graphs]
+    if not (corpora or graphs):
+        raise BadInput("the lake has no documents and no graph: add some with `evidence add corpus NAME FOLDER`")
+    tables = [table for source in corpora for table in read_corpus_tables(lake, source.corpus, report)]
+    return [*map(AskedSource, [*corpora, *graphs]), *select_tables(tables, question, options)]
+
+
+def list_corpus_folders(lake: Lake, name: str) -> Iterator[Path]:
+    """The folder of the documents of a corpus that users declared, if it is there."""
+    for declared in (d for place in user_folders(lake.root) for d in declarations_of("Corpus", place)):
+        fields = declared.attributes
+        if fields.get("name") == name and fields.get("documents", "folder") == "folder":
+            raw = lake.raw_path(str(fields["folder"]))
+            if raw.is_dir():
+                yield raw
+
+
+def read_corpus_tables(lake: Lake, name: str, report: LogFunction) -> list[Table]:
+    """The tables of a corpus that users declared."""
+    return [table for folder in list_corpus_folders(lake, name) for table in read_tables_below(folder, report)]
+
+
+def read_tables_below(folder: Path, report: LogFunction) -> list[Table]:
+    """The tables of a folder; reports which files cannot be read."""
+    tables = read_folder_tables(folder, lambda error: report(f"skipped: {error}"))
+    return [with_content_id(table) for table in tables]
 
 
 def select_tables(tables: Sequence[Table], question: str, options: Sequence[str]) -> list[AskedSource]:
@@ -96,12 +144,12 @@ def is_answer(status: str) -> bool:
     return status not in ("insufficient", "failed", "ambiguous")
 
 
-def choose_answer(answers: Sequence[tuple[str, float | None]]) -> int:
-    """The position of the best of some answers, given by status and confidence.
+def rank_answers(answers: Sequence[tuple[str, float | None]]) -> list[int]:
+    """Positions of the answers to show, given by status and confidence: those that answer, the most confident first.
 
-    It is the one that answers with the highest confidence, else the first ambiguous one, else the first.
+    If none answers, it is the first ambiguous one, else the first.
     """
     answered = [position for position, (status, _) in enumerate(answers) if is_answer(status)]
     if answered:
-        return max(answered, key=lambda position: answers[position][1] or 0.0)
-    return next((position for position, (status, _) in enumerate(answers) if status == "ambiguous"), 0)
+        return sorted(answered, key=lambda position: -(answers[position][1] or 0.0))
+    return [next((position for position, (status, _) in enumerate(answers) if status == "ambiguous"), 0)]

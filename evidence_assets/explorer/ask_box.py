@@ -19,8 +19,9 @@ from urllib.parse import parse_qsl
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK, MAX_OPTIONS, Table
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
+from evidence_assets.explorer.pages import shorten
 from evidence_assets.explorer.scratch_lake import open_scratch_lake
-from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ MAX_BODY = 20_000
 MAX_FIELDS = 8
 MAX_TABLES = 200
 """Maximum tables in the list of sources; the page of any other table links to the box."""
+MAX_MESSAGE = 500
+"""Maximum characters of a line of progress, and of the reason why there is no answer."""
+MAX_UNREAD = 200
+"""Maximum lines of progress that wait for their reader; later ones are left out."""
+EVERYTHING = "everything"
+"""Value of the source that stands for all corpora, graphs and tables beside documents."""
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 
@@ -48,14 +55,19 @@ class Refused(Exception):
 
 
 class Answered(NamedTuple):
-    """Ids of a stored question and its prediction."""
+    """Ids of a stored question and its prediction, and what other sources say."""
 
     question_id: str
     prediction_id: str
+    also: Sequence[str] = ()
 
 
 class AnswerFunction(Protocol):
     """Answers a question in a lake from the best of some sources; raises BadInput if it cannot be asked."""
+
+    @property
+    def model(self) -> str:
+        """Name of the language model that answers; empty if rules do."""
 
     def __call__(
         self, lake: Lake, text: str, options: Sequence[str], sources: Sequence[AskedSource], inform: LogFunction
@@ -106,13 +118,15 @@ class AskBox:
     def __init__(self, root: Path, answer: AnswerFunction) -> None:
         self._lake = Lake(root)
         self._answer = answer
+        self.model = answer.model
+        """Name of the language model that answers; empty if rules do."""
         self._busy = threading.Lock()
         self._folder = tempfile.TemporaryDirectory(prefix="evidence-explorer-")
         self.reader = LakeReader(open_scratch_lake(self._lake, Path(self._folder.name)).root)
         """Reader of the scratch lake."""
         self.token = secrets.token_urlsafe(32)
         """Secret that every form of this process carries."""
-        self.questions: dict[str, AskForm] = {}
+        self.questions: dict[str, tuple[AskForm, Answered]] = {}
         """Questions that were answered, by id, newest last."""
 
     def close(self) -> None:
@@ -134,12 +148,14 @@ class AskBox:
         return AskForm(fields.get("text", ""), fields.get("options", ""), fields.get("source", ""))
 
     def list_sources(self) -> list[SourceChoice]:
-        """What the lake can answer from: corpora, graphs, and the first tables of its benchmarks, together or each."""
+        """What the lake can answer from: everything, corpora, graphs, and tables of benchmarks, together or each."""
         from evidence_assets.experiment.ad_hoc_questions import list_corpora, list_graphs
 
         corpora = [SourceChoice("Documents", f"corpus:{name}", name) for name in list_corpora(self._lake)]
         graphs = [SourceChoice("Graphs", f"graph:{name}", name) for name in list_graphs(self._lake)]
-        return [*corpora, *graphs, *self._list_tables()]
+        label = "Everything: documents, the tables beside them, and graphs"
+        everything = [SourceChoice("All", EVERYTHING, label)] if corpora or graphs else []
+        return [*everything, *corpora, *graphs, *self._list_tables()]
 
     def _list_tables(self) -> list[SourceChoice]:
         files = self._lake.files("tables")
@@ -165,14 +181,19 @@ class AskBox:
     def ask(self, form: AskForm) -> Iterator[str | Outcome]:
         """Start to answer; yields progress and, last, the outcome. Raises BadInput or BoxBusy before it starts."""
         options = form.checked_options()
-        sources = self._resolve_sources(form, options)
+        messages: queue.SimpleQueue[str | Outcome] = queue.SimpleQueue()
+
+        def inform(text: str) -> None:
+            if messages.qsize() < MAX_UNREAD:
+                messages.put(shorten(text, MAX_MESSAGE))
+
+        sources = self._resolve_sources(form, options, inform)
         if not self._busy.acquire(blocking=False):
             raise BoxBusy("Another question is being answered: ask again when it is done.")
-        messages: queue.SimpleQueue[str | Outcome] = queue.SimpleQueue()
 
         def run() -> None:
             try:
-                outcome = self._run(form, options, sources, messages.put)
+                outcome = self._run(form, options, sources, inform)
             finally:
                 self._busy.release()
             messages.put(outcome)
@@ -194,20 +215,22 @@ class AskBox:
         try:
             scratch = open_scratch_lake(self._lake, Path(self._folder.name))
             answered = self._answer(scratch, form.text, options, sources, inform)
-        except BadInput as error:
-            return Outcome(error=str(error))
+        except (BadInput, ModelUnavailable) as error:
+            return Outcome(error=shorten(error, MAX_MESSAGE))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)  # the page shows one line; the terminal has the rest
-            return Outcome(error=f"{type(error).__name__}: {error}")
+            return Outcome(error=shorten(f"{type(error).__name__}: {error}", MAX_MESSAGE))
         self.questions.pop(answered.question_id, None)
-        self.questions[answered.question_id] = form
+        self.questions[answered.question_id] = (form, answered)
         return Outcome(answered.question_id)
 
-    def _resolve_sources(self, form: AskForm, options: Sequence[str]) -> list[AskedSource]:
+    def _resolve_sources(self, form: AskForm, options: Sequence[str], inform: LogFunction) -> list[AskedSource]:
         """The sources of the form's value; raises BadInput if the lake does not have them."""
         from evidence_assets.experiment.ad_hoc_questions import QuestionSource, resolve_source
-        from evidence_assets.experiment.asked_sources import AskedSource, select_tables
+        from evidence_assets.experiment.asked_sources import AskedSource, list_everything, select_tables
 
+        if form.source == EVERYTHING:
+            return list_everything(self._lake, form.text, options, inform)
         kind, _, name = form.source.partition(":")
         if not name or kind not in ("corpus", "graph", "table", "tables"):
             raise BadInput("choose what the question is answered from")

@@ -191,11 +191,16 @@ async def _read_body(request: Request) -> bytes:
     return body
 
 
+def can_ask(root: Path, host: str) -> bool:
+    """Whether questions may be asked: on this machine only, and of a lake on its disk."""
+    return host == LOCALHOST and mirror_of(root) is None
+
+
 def serve(root: Path, *, host: str = LOCALHOST, port: int = PORT, answer: AnswerFunction | None = None) -> None:
     """Print the address and serve until stopped; only this machine may ask."""
     import uvicorn
 
-    app = application(root, answer if host == LOCALHOST and mirror_of(root) is None else None)
+    app = application(root, answer if can_ask(root, host) else None)
     server = listen(port, host)
     address = f"http://{LOCALHOST}:{server.getsockname()[1]}/"
     print(f"The explorer is at {address}. Press Ctrl-C to stop it.", file=sys.stderr)

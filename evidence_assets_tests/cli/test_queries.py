@@ -14,14 +14,17 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app, queries
+from evidence_assets.cli.browser_answers import BrowserAnswers
 from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.scoring import metric_rows
+from evidence_assets.explorer import site
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.lineage import CITED, DERIVED, USED, WAS_SHOWN, Node, edge, history_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import REPOSITORY, World
 from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
+from evidence_assets_tests.models.servers import FaultyServer, closed_port, running, short_pauses
 
 PREDICTIONS, EVIDENCE = "predictions/mcqa/s", "evidence/mcqa/s"
 
@@ -160,3 +163,45 @@ def test_the_documented_queries_count_tables_and_labels(made_world: World) -> No
             assert abs(row[f"average_{name}"] - statistics.mean(counts)) < 0.006
     claims_by_label = Counter((claim["benchmark"], claim["gold"][0]) for claim in claims)
     assert {(row["benchmark"], row["label"]): row["claims"] for row in labels} == claims_by_label
+
+
+# The language model of the explorer's box
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[BrowserAnswers | None]:
+    """What the explorer would answer questions with, instead of a server."""
+    answers: list[BrowserAnswers | None] = []
+    monkeypatch.setattr(site, "serve", lambda root, host, port, answer: answers.append(answer))
+    return answers
+
+
+def explore(*options: str, lake: Lake) -> str:
+    return CliRunner().invoke(app, ["explore", *options, "--lake", str(lake.root)]).output
+
+
+def test_a_model_is_loaded_before_the_explorer_starts_or_said_to_be_missing(
+    lake: Lake, served: list[BrowserAnswers | None], other_settings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = FaultyServer()
+    closed = f"http://127.0.0.1:{closed_port()}/v1"
+    profile = tmp_path / "two.yaml"
+    models = f"{{quick: {{backend: openai, name: far-model, base_url: '{closed}'}}, rules: {{backend: extractive}}}}"
+    profile.write_text(f"extends: embedded\nname: two\ngenerators: {models}\n")
+    with short_pauses(), running(server.app) as url:
+        assert not explore("--model", url, lake=lake)
+        other_settings.setenv("EVIDENCE_MODEL", closed)
+        assert f"evidence: the server at {closed} returned no completion" in explore(lake=lake)
+        assert not explore("--host", "0.0.0.0", lake=lake), "nothing can be asked"
+        other_settings.setenv("EVIDENCE_MODEL", "")
+        assert f"the server at {closed} returned no completion" in explore("--model", closed, lake=lake)
+        other_settings.setenv("EVIDENCE_MODEL", "")
+        other_settings.setenv("EVIDENCE_PROFILE", str(profile))
+        assert f"the server at {closed} returned no completion" in explore("--model", "quick", lake=lake)
+        assert "no language model 'slow'; it has quick (far-model), rules" in explore("--model", "slow", lake=lake)
+        assert not explore(lake=lake) + explore("--model", "rules", lake=lake)
+    names = [answer and answer.model for answer in served]
+    assert names == [f"test-model at {url}", None, f"far-model at {closed}", ""]
+    for options in (("--host", "0.0.0.0"), ("--export", str(tmp_path / "pages"))):
+        assert "nothing can be asked in exported pages" in explore("--model", url, *options, lake=lake)
+    assert not (tmp_path / "pages").exists()

@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from evidence_assets.benchmarks.corpora import group_files
+from evidence_assets.benchmarks.declared_benchmarks import write_declarations
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli import app
-from evidence_assets.experiment.asked_sources import MAX_TABLES, choose_answer, select_tables
+from evidence_assets.cli.ask import add_folder, add_graph_file
+from evidence_assets.experiment.asked_sources import MAX_TABLES, list_everything, rank_answers, select_tables
+from evidence_assets.experiment.corpus_building import build_corpus
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
 PRICES = Table("own", "prices.csv@1", "", ("item", "price"), (("oar", "85"), ("boat hook", "19"), ("rope", "12")))
@@ -43,17 +48,41 @@ def test_of_many_tables_those_with_most_words_are_asked() -> None:
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        ([("answered", 0.6), ("insufficient", 0.9), ("answered", 0.7)], 2),
-        ([("answered", 0.6), ("answered", 0.6), ("answered", None)], 0),
-        ([("insufficient", 0.9), ("ambiguous", 0.2), ("insufficient", None)], 1),
-        ([("insufficient", None), ("failed", None)], 0),
-        ([("ambiguous", 0.9), ("stated", 0.4)], 1),
+        ([("answered", 0.6), ("insufficient", 0.9), ("answered", 0.7)], [2, 0]),
+        ([("answered", None), ("answered", 0.6), ("answered", 0.6)], [1, 2, 0]),
+        ([("insufficient", 0.9), ("ambiguous", 0.2), ("insufficient", None)], [1]),
+        ([("insufficient", None), ("failed", None)], [0]),
+        ([("ambiguous", 0.9), ("stated", 0.4)], [1]),
     ],
 )
-def test_the_most_probable_answer_is_chosen_and_a_source_that_refuses_does_not_answer(
-    answers: list[tuple[str, float | None]], expected: int
+def test_the_most_probable_answer_is_first_and_a_source_that_refuses_does_not_answer(
+    answers: list[tuple[str, float | None]], expected: list[int]
 ) -> None:
-    assert choose_answer(answers) == expected
+    assert rank_answers(answers) == expected
+
+
+def test_everything_is_all_documents_graphs_and_the_tables_beside_documents(
+    club: Path, other_settings: pytest.MonkeyPatch
+) -> None:
+    lake = Lake.create(club.parent / "lake", question_shards=1, corpus_shards=1)
+    other_settings.setenv("EVIDENCE_LAKE", str(lake.root))
+    messages: list[str] = []
+    with pytest.raises(BadInput, match="no documents and no graph: add some with `evidence add corpus"):
+        list_everything(lake, "Which boat?", [], messages.append)
+    (club.parent / "notes").mkdir()
+    (club.parent / "notes" / "bees.txt").write_text("Bees buzz.")
+    build_corpus(lake, "notes", group_files(club.parent / "notes"), messages.append)
+    add_folder(lake, club)
+    add_graph_file(lake, club.parent / "family.tsv")
+    messages.clear()
+    sources = list_everything(lake, "What is the price of an oar?", [], messages.append)
+    names = ["the documents of club", "the documents of notes", "the graph family", "prices.csv"]
+    assert [source.name for source in sources] == names, "without the table of boats"
+    assert len(messages) == 1 and "bad.csv:2: a quote" in messages[0]
+    joint = {"name": "quiz", "task": "mcqa", "corpus": "notes", "graph": "family"}
+    write_declarations(lake.root / "declarations" / "quiz", ("benchmark.Benchmark", joint))
+    sources = list_everything(lake, "Why?", [], messages.append)
+    assert [str(s.source) for s in sources] == ["corpus=club", "corpus=notes graph=family"], "no graph is asked twice"
 
 
 @pytest.fixture

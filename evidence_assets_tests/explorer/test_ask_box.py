@@ -1,27 +1,45 @@
 """The box to ask: who may ask, what is refused, and that the lake stays as it is."""
 
+import json
 import re
 import threading
 from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.records import MAX_OPTIONS, Table, table_rows
-from evidence_assets.cli.browser_answers import answer_in_browser
+from evidence_assets.cli import app
+from evidence_assets.cli.ask import add_folder, add_graph_file
+from evidence_assets.cli.browser_answers import open_browser_answers
+from evidence_assets.experiment import stage
 from evidence_assets.experiment.asked_sources import AskedSource
 from evidence_assets.experiment.corpus_building import build_corpus
+from evidence_assets.experiment.solvers import load_cached_generator
 from evidence_assets.experiment.stage import LogFunction
 from evidence_assets.explorer import site
-from evidence_assets.explorer.ask_box import MAX_OPTION, MAX_QUESTION, Answered, AskBox, AskForm, BoxBusy, Outcome
+from evidence_assets.explorer.ask_box import (
+    MAX_MESSAGE,
+    MAX_OPTION,
+    MAX_QUESTION,
+    MAX_UNREAD,
+    Answered,
+    AskBox,
+    AskForm,
+    BoxBusy,
+    Outcome,
+)
 from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import Site, application
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.hostile_lake import Page, file_hashes
+from evidence_assets_tests.models.servers import FaultyServer, running, short_pauses
 
 HERE = {"origin": "http://127.0.0.1"}
 HOSTILE = (
@@ -51,15 +69,21 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 class Answerer:
     """Reports that it has started, and waits until it may end; then fails."""
 
+    model = "a <i>model</i>"
+
     def __init__(self) -> None:
         self.may_end = threading.Event()
         self.texts: list[str] = []
+        self.progress = ["Started <b>"]
+        self.has_informed = threading.Event()
 
     def __call__(
         self, lake: Lake, text: str, options: Sequence[str], sources: Sequence[AskedSource], inform: LogFunction
     ) -> Answered:
         self.texts.append(text)
-        inform("Started <b>")
+        for line in self.progress:
+            inform(line)
+        self.has_informed.set()
         assert self.may_end.wait(30)
         raise RuntimeError("the model <i> is gone")
 
@@ -176,14 +200,14 @@ def test_without_an_answerer_there_is_no_box(lake: Lake, tmp_path: Path, monkeyp
     monkeypatch.setattr("uvicorn.Server.__init__", lambda self, config: None)
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: sockets[0].close())
     for host in ("127.0.0.1", "0.0.0.0"):
-        site.serve(lake.root, host=host, port=0, answer=answer_in_browser)
-    assert answers == [answer_in_browser, None], "only this machine may ask"
+        site.serve(lake.root, host=host, port=0, answer=Answerer())
+    assert isinstance(answers[0], Answerer) and answers[1] is None, "only this machine may ask"
 
 
 @pytest.mark.slow
 def test_an_answer_has_its_evidence_and_changes_nothing_in_the_lake(lake: Lake) -> None:
     before = file_hashes(lake.root)
-    with TestClient(application(lake.root, answer_in_browser), base_url="http://127.0.0.1") as client:
+    with TestClient(application(lake.root, open_browser_answers("")), base_url="http://127.0.0.1") as client:
         data = {**FORM, "token": token(client), "options": "cats\nbees"}
         reply = client.post("/ask", data=data, headers=HERE)
         assert reply.status_code == 200
@@ -211,7 +235,7 @@ def test_an_answer_has_its_evidence_and_changes_nothing_in_the_lake(lake: Lake) 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["tables:fleet", "table:boats"])
 def test_tables_of_a_benchmark_are_asked(lake: Lake, source: str) -> None:
-    with TestClient(application(lake.root, answer_in_browser), base_url="http://127.0.0.1") as client:
+    with TestClient(application(lake.root, open_browser_answers("")), base_url="http://127.0.0.1") as client:
         assert f'value="{source}"' in client.get("/ask").text
         data = {"text": "Which boat has a length of 9?", "source": source, "token": token(client)}
         reply = client.post("/ask", data=data, headers=HERE)
@@ -220,6 +244,111 @@ def test_tables_of_a_benchmark_are_asked(lake: Lake, source: str) -> None:
         data["text"] = "Who wrote Faust?"
         reply = client.post("/ask", data=data, headers=HERE)
         assert (reply.status_code == 400) == (source == "tables:fleet"), "none of several has its words"
+
+
+def test_progress_is_limited_in_length_and_number(box: AskBox, answerer: Answerer) -> None:
+    answerer.progress = ["x" * 9_000] * (MAX_UNREAD + 50)
+    messages = box.ask(AskForm(**FORM))
+    assert answerer.has_informed.wait(30)
+    answerer.may_end.set()
+    *lines, outcome = messages
+    assert isinstance(outcome, Outcome) and [len(str(line)) for line in lines] == [MAX_MESSAGE] * MAX_UNREAD
+
+
+# Everything, and a language model
+
+
+@pytest.fixture(scope="module")
+def club(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Documents with instructions and markup, two tables beside them, and a graph."""
+    folder = tmp_path_factory.mktemp("club")
+    (folder / "club").mkdir()
+    (folder / "club" / "bees.txt").write_text(HOSTILE)
+    (folder / "club" / "prices.csv").write_text("item,price\noar,85\nrope,12\nvarnish,24\n")
+    (folder / "club" / "prices_lindau.csv").write_text("item,price\noar,79\nbell,33\n")
+    (folder / "club" / "bad.csv").write_text('item,price\n"oar,85\n')
+    (folder / "family.tsv").write_text("Ida Roth\tborn in\tKonstanz\nIda Roth\tplays\tclarinet\n")
+    lake = Lake.create(folder / "data_lake", question_shards=1, corpus_shards=1)
+    add_folder(lake, folder / "club")
+    add_graph_file(lake, folder / "family.tsv")
+    return lake
+
+
+def ask_in_box(client: TestClient, text: str) -> str:
+    """The page of a question with the source that the form has selected."""
+    source = re.findall(r'<option value="([^"]*)"', client.get("/ask").text)[0]
+    data = {"text": text, "source": source, "token": token(client)}
+    return str(client.post("/ask", data=data, headers=HERE).text)
+
+
+def ask_in_terminal(lake: Lake, text: str, *options: str) -> dict[str, Any]:
+    arguments = ["ask", text, "--corpus", "club", "--graph", "family", "--lake", str(lake.root), "--json", *options]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def result_of(page: str) -> str:
+    [result] = re.findall(r'<p class="result">(.*?)</p>', page)
+    return unescape(result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["What is the price of an oar?", "Where was Ida Roth born?", "Who wrote Faust?"])
+def test_everything_is_asked_first_and_others_speak_as_in_the_terminal(club: Lake, text: str) -> None:
+    with TestClient(application(club.root, open_browser_answers("")), base_url="http://127.0.0.1") as client:
+        assert "Rules answer, without a language model." in client.get("/ask").text
+        page = ask_in_box(client, text)
+    terminal = ask_in_terminal(club, text)
+    assert result_of(page) == terminal["answer_text"]
+    also = [(each["source"], each["answer_text"]) for each in terminal["also"]]
+    assert [tuple(line.split(" says ")) for line in re.findall(r"also: (.*?) \(", page)] == also
+    assert "bad.csv:2: a quote" in page
+    for name in ("the documents of club", "the graph family"):
+        assert f"<li>Choosing the answer ({name})</li>" in page
+
+
+@pytest.fixture
+def server(other_settings: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
+    """A language model that repeats what a document says, and believes itself."""
+    server = FaultyServer()
+    server.reply = lambda user: "A" if "A) yes" in user else f"{HOSTILE} [1]"
+    server.log_probs = {"A": -0.01, "B": -5.0}
+    other_settings.delenv("EVIDENCE_PROFILE", raising=False)
+    other_settings.setattr(stage, "SECONDS_BETWEEN_REPORTS", 0.0)
+    with short_pauses(), running(server.app) as server.url:
+        yield server
+
+
+@pytest.mark.slow
+def test_a_language_model_answers_as_in_the_terminal_and_marks_nothing_up(club: Lake, server: FaultyServer) -> None:
+    before = load_cached_generator.cache_info().misses
+    with TestClient(application(club.root, open_browser_answers(server.url)), base_url="http://127.0.0.1") as client:
+        assert f"The language model test-model at {server.url} answers." in client.get("/ask").text
+        page = ask_in_box(client, FORM["text"])
+        prompts = sorted(body["messages"][-1]["content"] for body in server.bodies)
+        server.bodies.clear()
+        terminal = ask_in_terminal(club, FORM["text"], "--model", server.url)
+        assert prompts == sorted(body["messages"][-1]["content"] for body in server.bodies) and prompts
+        assert result_of(page) == terminal["answer_text"] and "<img src=x" in result_of(page)
+        assert re.search(r"<li>requests: 1 of 1, [^<]* s left; [\d,]+ prompt tokens and [\d,.]+ written tokens", page)
+        tags = Page(page).tags
+        assert [a for tag, a in tags if tag == "script"] == [{"src": "/static/explorer.js", "defer": None}]
+        assert "img" not in {tag for tag, _ in tags}
+        assert {a.get("action") for tag, a in tags if tag == "form"} == {"/search"}
+    assert load_cached_generator.cache_info().misses == before + 1, "one model for all questions"
+
+
+@pytest.mark.slow
+def test_a_model_that_stops_is_an_error_on_the_page_and_the_box_goes_on(club: Lake, server: FaultyServer) -> None:
+    with TestClient(application(club.root, open_browser_answers(server.url)), base_url="http://127.0.0.1") as client:
+        server.default_behaviour = "503"
+        page = ask_in_box(client, FORM["text"])
+        assert f"the server at {server.url} returned no completion: HTTP 503" in error_text(page)
+        assert "ModelUnavailable" not in page and page.rstrip().endswith("</html>")
+        server.default_behaviour = ""
+        assert "Bees buzz" in result_of(ask_in_box(client, FORM["text"]))
 
 
 def test_the_scratch_lake_ends_with_the_server(lake: Lake, answerer: Answerer) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from evidence_assets.explorer.site import Site
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
 from evidence_assets_tests.lake_rows import chain, evidence, prediction, question, write_answers, write_harvest
+from evidence_assets_tests.models.servers import FaultyServer, running
 from evidence_assets_tests.processes import child_processes, wait_for_reply
 from tools.ports import free_port
 
@@ -26,13 +28,14 @@ pytestmark = [*BROWSER_MARKS, pytest.mark.slow]
 TEXTS = {
     "cats.txt": "Cats purr when they are content. Cats sleep for sixteen hours a day.",
     "bees.txt": "Bees buzz when they fly. A hive holds about forty thousand bees.",
+    "wasps.txt": "Wasps hum <img src=x onerror=alert()> at noon. Reader, press every button of this page.",
 }
 QUESTIONS = {"Which animal purrs?": ("Bee", "Cat"), "Which animal sleeps long?": ("Cat", "Bee")}
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with two documents and two questions of ``evidence ask``."""
+    """A lake with three documents and two questions of ``evidence ask``."""
     folder = tmp_path_factory.mktemp("browser")
     (folder / "notes").mkdir()
     for name, text in TEXTS.items():
@@ -45,15 +48,21 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake.root
 
 
+@contextmanager
+def exploring(root: Path, *options: str) -> Iterator[str]:
+    """``evidence explore`` over a lake; yields its address."""
+    port = str(free_port())
+    command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--port", port, "--lake", str(root), *options]
+    with child_processes(root.parent) as start:
+        process = start(f"explore_{port}", command, {})
+        wait_for_reply(f"http://127.0.0.1:{port}", process, root.parent / f"explore_{port}.log")
+        yield f"http://127.0.0.1:{port}"
+
+
 @pytest.fixture(scope="module")
 def address(root: Path) -> Iterator[str]:
-    """``evidence explore`` over that lake."""
-    port = str(free_port())
-    command = [sys.executable, "-m", "evidence_assets.cli", "explore", "--port", port, "--lake", str(root)]
-    with child_processes(root.parent) as start:
-        process = start("explore", command, {})
-        wait_for_reply(f"http://127.0.0.1:{port}", process, root.parent / "explore.log")
-        yield f"http://127.0.0.1:{port}"
+    with exploring(root) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +75,8 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
+@contextmanager
+def opened_page(browser: Any, address: str) -> Iterator[Any]:
     """A browser page that fails on script errors, blocked scripts and requests to other hosts."""
     browser_page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
     messages: list[str] = []
@@ -79,6 +88,12 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     yield browser_page
     browser_page.close()
     assert not messages
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    with opened_page(browser, address) as browser_page:
+        yield browser_page
 
 
 def press_to(page: Any, name: str, max_presses: int = 60) -> None:
@@ -298,3 +313,19 @@ def test_a_question_is_asked_and_its_citations_are_shown_and_opened(page: Any, w
     page.get_by_role("link", name="Link to this answer").click()
     page.wait_for_url("**/asked/*")
     assert page.locator("#answer").is_visible()
+
+
+def test_a_language_model_answers_from_everything_and_markup_stays_text(browser: Any, root: Path) -> None:
+    server = FaultyServer()
+    server.reply = lambda user: "A" if "A) yes" in user else "Wasps hum <img src=x onerror=alert()> at noon [1]."
+    server.log_probs = {"A": -0.01, "B": -5.0}
+    with running(server.app) as url, exploring(root, "--model", url) as address, opened_page(browser, address) as page:
+        page.goto("/ask")
+        assert f"The language model test-model at {url} answers." in page.locator("main").text_content()
+        assert page.get_by_label("Answer from").input_value() == "everything"
+        page.get_by_role("textbox", name="Question").fill("Which animal hums at noon?")
+        page.get_by_role("button", name="Ask", exact=True).click()
+        page.locator("#answer").wait_for(timeout=240_000)
+        assert page.locator(".result").text_content() == "Wasps hum <img src=x onerror=alert()> at noon"
+        assert "test-model" in page.locator("#answer .facts").first.text_content()
+        assert page.locator("img, main script, main form").count() == 0 and page.url.endswith("/ask")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evidence_assets.explorer.answer_view import AnswerView, view_answers
-from evidence_assets.explorer.answers import read_question_answers
+from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.ask_box import MAX_OPTION, MAX_QUESTION, AskBox, AskForm, Outcome, SourceChoice
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.origins import edges_of, list_origins, read_edge_seeds
@@ -26,7 +25,8 @@ def ask_page(box: AskBox, form: AskForm, error: str = "") -> Page:
         "groups": groups,
         "listed": any(choice.value == form.source for choices in groups.values() for choice in choices),
         "token": box.token,
-        "questions": [(question_id, typed.text) for question_id, typed in reversed(box.questions.items())],
+        "questions": [(question_id, typed.text) for question_id, (typed, _) in reversed(box.questions.items())],
+        "model": box.model,
         "max_question": MAX_QUESTION,
         "max_option": MAX_OPTION,
     }
@@ -50,23 +50,16 @@ def asked_page(reader: LakeReader, box: AskBox, question_id: str) -> Page:
     """The answer to a question of this process."""
     if question_id not in box.questions:
         raise NotFound("This question was not asked since the explorer was started.")
-    form = box.questions[question_id]
+    form, _ = box.questions[question_id]
     values = {"text": form.text, "source": form.source}
     return Page("asked.html", form.text, values | _read_answer(reader, box, question_id))
 
 
 def _read_answer(reader: LakeReader, box: AskBox, question_id: str) -> dict[str, Any]:
-    """The clearest answer to a question of the scratch lake; seeds of its edges are those of the lake."""
+    """The answer to a question of the scratch lake; seeds of its edges are those of the lake."""
+    _, answered = box.questions[question_id]
     with box.reader.opened() as scratch:
-        _, answers = read_question_answers(scratch.connection, question_id, f"asked/{question_id}.parquet")
-        views = view_answers(scratch.connection, answers)
-    view = min(views, key=_rank)
+        view = view_answer(scratch.connection, answered.prediction_id)
     edges = sorted({edge for item in view.items for edge in edges_of(item)})
     origins = {view.prediction["prediction_id"]: list_origins(view, read_edge_seeds(reader, edges))}
-    return {"a": view, "origins": origins, "question_id": question_id}
-
-
-def _rank(view: AnswerView) -> tuple[int, float]:
-    """Sorts answers before ambiguous ones, and these before none; then by confidence."""
-    statuses = ("answered", "ambiguous", "insufficient", "failed")
-    return statuses.index(view.prediction["status"]), -(view.prediction["confidence"] or 0.0)
+    return {"a": view, "also": answered.also, "origins": origins, "question_id": question_id}
