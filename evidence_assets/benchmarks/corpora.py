@@ -223,9 +223,28 @@ def read_page(path: Path) -> tuple[str, str]:
     Raises BadInput if the file cannot be read or a library is missing.
     """
     require_file(path)
-    title, text = _read_pdf(path) if path.suffix.lower() == ".pdf" else _read_html(path)
-    text = text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
-    return " ".join(title.split()) or path.stem, text
+    if path.suffix.lower() == ".pdf":
+        title, pages = _read_pdf(path)
+        text = "\n\n".join(pages)
+    else:
+        title, text = _read_html(path)
+    return " ".join(title.split()) or path.stem, _as_utf8(text)
+
+
+def _as_utf8(text: str) -> str:
+    """The text without zeros, and with ``?`` for characters that UTF-8 cannot encode."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def read_pages(path: Path) -> list[str]:
+    """Read the text of a document: each page of a PDF, all of another file."""
+    suffix = path.suffix.lower()
+    if suffix not in TEXT_SUFFIXES:
+        raise BadInput(f"is no document; use {', '.join(TEXT_SUFFIXES)}", file=path)
+    if suffix == ".pdf":
+        require_file(path)
+        return [_as_utf8(page) for page in _read_pdf(path)[1]]
+    return [read_page(path)[1] if suffix in PAGE_SUFFIXES else read_text(path)]
 
 
 def _import_library(name: str, package: str, path: Path) -> Any:
@@ -260,18 +279,19 @@ def _read_html(path: Path) -> tuple[str, str]:
     return title, "\n\n".join(block for block in blocks if block)
 
 
-def _read_pdf(path: Path) -> tuple[str, str]:
+def _read_pdf(path: Path) -> tuple[str, list[str]]:
+    """Title and pages."""
     library = _import_library("pypdf", "pypdf", path)
     try:
         reader = library.PdfReader(path)
         if reader.is_encrypted and not reader.decrypt(""):
             raise BadInput("is protected by a password; save it without one", file=path)
-        text = "\n\n".join(page.extract_text() for page in reader.pages)
+        pages = [page.extract_text() for page in reader.pages]
         title = str((reader.metadata or {}).get("/Title") or "")
     except (library.errors.PyPdfError, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
         if isinstance(error, BadInput):
             raise
         raise BadInput(f"is damaged or not a PDF ({error})", file=path) from error
-    if not text.strip():
+    if not any(map(str.strip, pages)):
         raise BadInput("contains images and no text; run text recognition (OCR) first", file=path)
-    return title, text
+    return title, pages

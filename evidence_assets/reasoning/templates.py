@@ -9,7 +9,7 @@ asks for it; it is never sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
@@ -84,9 +84,15 @@ class Template:
 @lru_cache
 def _read_template(path: Path, expected: frozenset[str]) -> Template:
     try:
-        parts = path.read_text(encoding="utf-8").removesuffix("\n").split("\n---\n")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"cannot be read as a prompt: {error}", file=path) from error
+    return parse_template(text, path, expected)
+
+
+def parse_template(text: str, path: Path, expected: Set[str]) -> Template:
+    """Parse the text of a prompt's file, which must have exactly the fields ``expected``."""
+    parts = text.removesuffix("\n").split("\n---\n")
     if len(parts) != 2:
         raise BadInput("a prompt must have a system message, one line with --- and a user message", file=path)
     paragraphs = [*_read_parts("system", parts[0]), *_read_parts("user", parts[1])]
