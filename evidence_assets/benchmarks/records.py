@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.lake.errors import BadInput
@@ -75,6 +75,14 @@ class QuestionRecord:
         return option_labels(self.task, self.options)
 
 
+class CellOrigin(NamedTuple):
+    """The cell, header or column that one of a joined table was taken from; locators are like ``r3c1`` and ``c1``."""
+
+    locator: str
+    table_id: str
+    source_locator: str
+
+
 @dataclass(frozen=True)
 class Table:
     """A table as read: the header may be empty, rows may be ragged."""
@@ -86,6 +94,8 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     published_id: str = ""
     """The published id, if it was changed because an earlier table of the file has it."""
+    origins: tuple[CellOrigin, ...] = ()
+    """Where the cells of a joined table come from; a cell of its key comes from each table that has the key."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,7 @@ def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
             "cells": [
                 {"row": r, "column": c, "text": text} for r, row in enumerate(t.rows) for c, text in enumerate(row)
             ],
+            "origins": [origin._asdict() for origin in t.origins] or None,
             "content_hash": table_content_id(t),
         }
         for t in tables

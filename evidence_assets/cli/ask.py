@@ -108,8 +108,8 @@ def ask(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Answer a question from documents, tables and a graph.
 
-    Each source is asked; the most probable answer is printed with its evidence and what would change it, and what the
-    others say. Or that no answer was found with confidence.
+    Each source is asked, and tables with a common key are joined; the most probable answer is printed with its evidence
+    and what would change it, and what the others say. Or that no answer was found with confidence.
     """
     with report_errors():
         choice = SystemChoice(*split_system(system, model), why)
@@ -364,7 +364,7 @@ def _list_asked(sources: OpenedSources, text: str, options: Sequence[str], varia
         return [asked_sources.AskedSource(QuestionSource(table=tables[0].table_id), tables[0])]
     is_joint = sources.is_joint or bool(options)
     listed = [] if sources.source is None else asked_sources.list_sources(sources.source, is_joint=is_joint)
-    listed += asked_sources.select_tables(tables, text, options)
+    listed += asked_sources.select_tables(tables, text, options, _print_hint)
     if variant and len(listed) > 1:
         families = {each.family for each in variants() if each.name == variant}
         with_variant = [each for each in listed if _family(each, options) in families]
@@ -400,7 +400,7 @@ def _answer_in_lake(
     selected = [variant.model_copy(update={"asks_why": choice.asks_why}) for variant in selected]
     if source.corpus:
         ad_hoc_questions.check_corpus(lake, source.corpus)
-    ad_hoc_questions.store_question(lake, question, asked_source.table)
+    ad_hoc_questions.store_question(lake, question, asked_source.table, asked_source.joined)
     return select_clearest(
         ad_hoc_questions.answer_question(
             lake,

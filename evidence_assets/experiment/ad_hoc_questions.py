@@ -162,11 +162,14 @@ def check_corpus(lake: Lake, name: str) -> None:
         raise BadInput(f"corpus {name} is empty: add documents and build it again, or choose another with --corpus")
 
 
-def store_question(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
+def store_question(
+    lake: Lake, question: QuestionRecord, table: Table | None = None, joined: Sequence[Table] = ()
+) -> None:
+    """Write a question, its table, and the tables that this one was joined from."""
     partition = f"{ASKED_BENCHMARK}|{question.question_id}"
     family = FAMILY_OF_TASK[question.task]
     if table is not None:
-        lake.write("tables", partition, {"tables": table_rows([table])})
+        lake.write("tables", partition, {"tables": table_rows([table, *joined])})
     lake.write(f"questions/{family}", partition, {"questions": question_rows([question], question.split, 0, 1)})
 
 

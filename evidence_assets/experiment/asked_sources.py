@@ -20,9 +20,12 @@ from evidence_assets.experiment.ad_hoc_questions import (
 )
 from evidence_assets.experiment.solvers import TABLE_SOLVER
 from evidence_assets.experiment.stage import LogFunction
+from evidence_assets.experiment.table_joins import JoinCandidate, select_join, table_name
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.tables.cell_text import collect_words
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize
+from evidence_assets.reasoning.tables.lexicon import find_degree_words, pattern, related_headers
+from evidence_assets.text.words import TABLE_WORDS
 
 MAX_TABLES = 5
 """Tables that a question is put to: those with the most words of it. Each takes about 0.2 s."""
@@ -30,22 +33,38 @@ _NAME = re.compile(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*|(?<=\bin )(?:1\d|20)\d\d
 """A word inside a sentence, whose capital letter says that it is a name; or a year."""
 _KIND = re.compile(r"\b(?:which|what) ([^\W\d_]\w*)", re.IGNORECASE)
 """The kind of thing that a question asks for."""
+_OPERATIONS = (
+    "difference",
+    "ratio",
+    "total",
+    "mean",
+    "counting",
+    "amount_question",
+    "rising",
+    "falling",
+    "linking_verbs",
+)
+"""Entries of the lexicon whose phrases are no words of a table."""
 _NO_CELL = re.compile(r"why\b|how come\b", re.IGNORECASE)
 """Questions that no cell answers."""
 
 
 @dataclass(frozen=True)
 class AskedSource:
-    """One source of an answer: documents, a graph or both as ``source`` names them, or a table."""
+    """One source of an answer: documents, a graph or both as ``source`` names them, or a table.
+
+    ``joined``: The tables that a joined table was made of.
+    """
 
     source: QuestionSource
     table: Table | None = None
+    joined: tuple[Table, ...] = ()
 
     @property
     def name(self) -> str:
         """What the output calls the source."""
         if self.table is not None:
-            return self.table.table_id.rpartition("@")[0]
+            return table_name(self.table)
         return f"the documents of {self.source.corpus}" if self.source.corpus else f"the graph {self.source.graph}"
 
     @property
@@ -71,7 +90,7 @@ def list_everything(lake: Lake, question: str, options: Sequence[str], report: L
     if not (corpora or graphs):
         raise BadInput("the lake has no documents and no graph: add some with `evidence add corpus NAME FOLDER`")
     tables = [table for source in corpora for table in read_corpus_tables(lake, source.corpus, report)]
-    return [*map(AskedSource, [*corpora, *graphs]), *select_tables(tables, question, options)]
+    return [*map(AskedSource, [*corpora, *graphs]), *select_tables(tables, question, options, report)]
 
 
 def list_corpus_folders(lake: Lake, name: str) -> Iterator[Path]:
@@ -95,32 +114,61 @@ def read_tables_below(folder: Path, report: LogFunction) -> list[Table]:
     return [with_content_id(table) for table in tables]
 
 
-def select_tables(tables: Sequence[Table], question: str, options: Sequence[str]) -> list[AskedSource]:
-    """The tables that may answer a question, those with most words of it first."""
+def select_tables(
+    tables: Sequence[Table], question: str, options: Sequence[str], inform: LogFunction
+) -> list[AskedSource]:
+    """The tables that may answer a question, those with most words of it first.
+
+    The first may be a join of tables that have more words of the question together than each of them has.
+    """
     words = collect_words(question)
-    n_shared = {}
-    for number, table in enumerate(tables):
-        n_known = len(words & _collect_words(table, table.rows))
-        if n_known and _is_about(table, question, words) and _has_options(table, question, options):
-            n_shared[number] = n_known
-    best = sorted(n_shared, key=lambda number: -n_shared[number])[:MAX_TABLES]
-    return [AskedSource(QuestionSource(table=tables[number].table_id), tables[number]) for number in best]
+    shared = {n: words & _collect_words(table, table.rows) for n, table in enumerate(tables)}
+    selected = [
+        n for n in shared if 2 * len(shared[n]) >= max(1, len(words)) and _may_answer(tables[n], question, options)
+    ]
+    best = sorted(selected, key=lambda n: -len(shared[n]))[:MAX_TABLES]
+    sources = [AskedSource(QuestionSource(table=tables[n].table_id), tables[n]) for n in best]
+    join = select_join([JoinCandidate(table, _find_known_words(table, question)) for table in tables], inform)
+    if join is not None and _has_all_words(join.table, question) and _may_answer(join.table, question, options):
+        sources.insert(0, AskedSource(QuestionSource(table=join.table.table_id), join.table, join.sources))
+    return sources
 
 
-def _is_about(table: Table, question: str, words: frozenset[str]) -> bool:
-    """Whether a table has half of the question's words, all its names, and the kind of thing that it asks for.
+def _may_answer(table: Table, question: str, options: Sequence[str]) -> bool:
+    """Whether a table has the names of a question, the kind of thing that it asks for, and texts that may answer it.
 
     "Which boat is cheapest?" asks for no item of a list of prices, although a "boat hook" is one.
     """
     if _NO_CELL.match(question.strip()):
         return False
     labels = _collect_words(table, ())
-    table_words = _collect_words(table, table.rows)
+    words = _collect_words(table, table.rows)
     names = [name for name in _NAME.findall(question) if not name[0].islower() and name != "I"]
-    if 2 * len(words & table_words) < len(words) or not all(collect_words(name) <= table_words for name in names):
-        return False
-    kinds = [collect_words(kind) & table_words for kind in _KIND.findall(question)]
-    return all(kind <= labels for kind in kinds)
+    kinds = [collect_words(kind) & words for kind in _KIND.findall(question)]
+    has_words = all(collect_words(name) <= words for name in names) and all(kind <= labels for kind in kinds)
+    return has_words and _has_options(table, question, options)
+
+
+def _has_all_words(table: Table, question: str) -> bool:
+    """Whether a joined table has all words of a question but numbers and those that ask for an operation.
+
+    A join that lacks a word would answer a question that no single table is asked: "the weight of the fastest boat".
+    """
+    rest = question
+    for degree in reversed(find_degree_words(question)):
+        rest = f"{rest[: degree.start]} {rest[degree.end :]}"
+    for operation in _OPERATIONS:
+        rest = " ".join(pattern(operation).sub(" ", rest).split())
+    words = {stem(word) for word in tokenize(rest) if word not in STOP_WORDS | TABLE_WORDS and not word[0].isdigit()}
+    return words <= _find_known_words(table, rest)
+
+
+def _find_known_words(table: Table, text: str) -> frozenset[str]:
+    """The stems of a text that a table has, or that ask for one of its columns, as "cost" asks for a price."""
+    words = _collect_words(table, table.rows)
+    labels = _collect_words(table, ())
+    tokens = (token for token in tokenize(text) if token not in STOP_WORDS)
+    return frozenset(stem(t) for t in tokens if stem(t) in words or not labels.isdisjoint(related_headers(t)))
 
 
 def _collect_words(table: Table, rows: Sequence[Sequence[str]]) -> frozenset[str]:

@@ -10,7 +10,14 @@ from typing import Any
 import duckdb
 
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
-from evidence_assets.explorer.evidence_view import SOURCE_COLUMNS, EvidenceView, Grid, build_grid, texts_by_cell
+from evidence_assets.explorer.evidence_view import (
+    SOURCE_COLUMNS,
+    EvidenceView,
+    Grid,
+    build_grid,
+    origins_by_cell,
+    texts_by_cell,
+)
 from evidence_assets.explorer.pages import shorten
 from evidence_assets.explorer.paths import read_walks
 from evidence_assets.lake.catalogue import create_views
@@ -189,6 +196,12 @@ class AnswerView(AnswerRows):
         return f"{text} ({confidence[0]})" if confidence and is_guess else text
 
     @property
+    def joined_text(self) -> str:
+        """The tables of the joined table behind the answer; empty without one."""
+        tables = (item.source for item in self.items if item.source is not None and item.source.get("origin_cells"))
+        return next((str(table["caption"]) for table in tables), "")
+
+    @property
     def stale_text(self) -> str:
         """A warning if sources of the evidence behind the answer are gone."""
         items = [item for item in self.key_evidence or self.items if item.row["source_kind"] in KINDS]
@@ -291,6 +304,7 @@ class AnswerView(AnswerRows):
             **_columns(self.prediction, "confidence_basis selector reasoner model_id"),
             "variant": self.variant,
             "answer_text": self.answer_text,
+            "joined_tables": self.joined_text or None,
             "chains": [_columns(chain, "hypothesis support steps status") for chain in self.chains],
             "citations": [_columns(c, "chain_id step evidence_id quoted verdict") for c in self.citations],
             "evidence": [
@@ -346,7 +360,8 @@ def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]
         columns = f'"{schema.row_id}" AS id, {SOURCE_COLUMNS[kind]}'
         sql = f'SELECT {columns} FROM "{schema.name}" WHERE {condition} ORDER BY ALL'
         for row in query_rows(connection, sql, **parameters):
-            sources[kind, str(row["id"])] = row | ({"texts": texts_by_cell(row)} if kind == "table" else {})
+            cells = {"texts": texts_by_cell(row), "origin_cells": origins_by_cell(row)} if kind == "table" else {}
+            sources[kind, str(row["id"])] = row | cells
     return sources
 
 

@@ -235,7 +235,7 @@ class AskBox:
         if not name or kind not in ("corpus", "graph", "table", "tables"):
             raise BadInput("choose what the question is answered from")
         if kind == "tables":
-            selected = select_tables(self._read_tables("benchmark", name), form.text, options)
+            selected = select_tables(self._read_tables("benchmark", name), form.text, options, inform)
             if not selected:
                 raise BadInput(f"no table of {name} has the words of the question: use those of a header and of cells")
             return selected

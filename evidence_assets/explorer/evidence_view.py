@@ -18,7 +18,7 @@ SOURCE_COLUMNS = {
     "source || if(doc_id = source, '', ', document ' || doc_id) AS place, char_start, char_end, text, doc_id, source, "
     "asset",
     "table": "coalesce(nullif(caption, ''), table_id) AS title, 'table ' || table_id AS place, table_id, caption, "
-    "header, n_rows, cells",
+    "header, n_rows, cells, origins",
     "triple": "concat_ws(' ', head, relation, tail) AS title, source || '; licence ' || licence AS place, "
     "[source] AS sources",
     "edge": "relation AS title, concat(array_to_string(sources, ', '), '; licence ', array_to_string(licences, ', ')) "
@@ -87,8 +87,16 @@ class EvidenceView:
                 start += int(span[1])
             return f"{source['place']}, characters {start}–{end}"
         if "cells" in source:
-            return f"{source['place']}, {' '.join(dict.fromkeys((row['kind'], row['locator'])))}"
+            cells = self.origin_cells or [(source["table_id"], row["locator"])]
+            places = (f"table {table}, {' '.join(dict.fromkeys((row['kind'], cell)))}" for table, cell in cells)
+            return " and ".join(places)
         return str(source["place"])
+
+    @property
+    def origin_cells(self) -> list[tuple[str, str]]:
+        """Tables and locators of the cells that a cell of a joined table comes from."""
+        cells: dict[str, list[tuple[str, str]]] = (self.source or {}).get("origin_cells", {})
+        return cells.get(self.row["locator"], [])
 
     @property
     def highlight(self) -> tuple[str, str, str] | None:
@@ -134,6 +142,14 @@ def texts_by_cell(table: Mapping[str, Any]) -> dict[tuple[int, int], str]:
     """The texts of a table by row and column; row 0 is the header."""
     texts = {(0, column): text for column, text in enumerate(table["header"])}
     return texts | {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
+
+
+def origins_by_cell(table: Mapping[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    """Tables and locators that each cell of a joined table comes from, by its locator."""
+    cells: dict[str, list[tuple[str, str]]] = {}
+    for origin in table["origins"] or ():
+        cells.setdefault(origin["locator"], []).append((origin["table_id"], origin["source_locator"]))
+    return cells
 
 
 def read_cell(table: Mapping[str, Any], locator: str) -> str | None:

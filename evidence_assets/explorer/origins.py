@@ -129,6 +129,8 @@ def _origins_of(item: EvidenceView, seeds: Mapping[str, Sequence[Row]]) -> list[
     if item.row["source_kind"] == "chunk":
         return [("document", source["doc_id"], source["title"]), ("file", corpus_file(source), source["source"])]
     if item.row["source_kind"] == "table":
+        if item.origin_cells:
+            return [("cell", f"{table}:{cell}", f"{table}, {cell}") for table, cell in item.origin_cells]
         cell = f"{item.row['source_id']}:{item.row['locator']}"
         return [("cell", cell, f"{source['title']}, {item.row['locator']}")] if item.row["locator"] else []
     sources = [name for edge in item.walk for name in edge.sources] or source["sources"]

@@ -14,7 +14,7 @@ import duckdb
 
 from evidence_assets.lake.catalogue import create_views, lake_root, scan_sql, sql_literal
 from evidence_assets.lake.mirror import child_names, fetch_folder
-from evidence_assets.lake.schemas import KINDS
+from evidence_assets.lake.schemas import KINDS, TABLES
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -85,6 +85,9 @@ def id_condition(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
 _CORPUS = "regexp_extract(asset, '^corpus/(.+)/chunks$', 1) || ':' || "
 _DOCUMENT = f"{_CORPUS}doc_id"
 _CELL = "source_id || ':' || locator"
+_JOINED_CELL = "unnest(list_transform(origins, lambda o: table_id || ':' || o.locator))"
+_ORIGIN_CELL = "unnest(list_transform(origins, lambda o: o.table_id || ':' || o.source_locator))"
+_ORIGIN_TABLE = "unnest(list_transform(origins, lambda o: o.table_id))"
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ IMPLIED_EDGES = (
     ImpliedEdge(
         "evidence", "cell", "evidence", "evidence_id", _CELL, condition="source_kind = 'table' AND locator <> ''"
     ),
+    ImpliedEdge("cell", "cell", "tables", _JOINED_CELL, _ORIGIN_CELL),
+    ImpliedEdge("cell", "table", "tables", _ORIGIN_CELL, _ORIGIN_TABLE),
     ImpliedEdge("cell", "table", "evidence", _CELL, "source_id", condition="source_kind = 'table' AND locator <> ''"),
 )
 _CONTENTS = {
@@ -151,7 +156,9 @@ def implied_edges(
 def find_sources(connection: Connection, prefix: str) -> list[tuple[str, str]]:
     """Kind and id of at most 50 sources whose id has this prefix."""
     selects = []
-    for rule in IMPLIED_EDGES[:-1]:
+    for rule in IMPLIED_EDGES:
+        if rule.parent_kind == "table":
+            continue  # a row of its own
         create_views(connection, rule.table)
         selects.append(
             f"SELECT '{rule.parent_kind}', id FROM "
@@ -187,8 +194,8 @@ def source_contents(
 
 def _source_sql(connection: Connection, table: str, kind: str, ids: Sequence[str], files: PartitionFiles | None) -> str:
     """SQL source of a table's rows for ids of this kind, filtered if possible."""
-    if files is not None and table == "evidence":
-        return scan_sql(table, files.rows("evidence"))
+    if files is not None and table in ("evidence", "tables"):
+        return scan_sql(table, files.rows(TABLES[table].kind))
     create_views(connection, table)
     if (column := _ID_COLUMNS.get((table, kind))) is None:
         return table

@@ -36,13 +36,35 @@ BOATS = Table("own", "club.md, table 2@2", "Boats", ("Boat", "Seats"), (("Pike",
 def test_a_table_is_asked_if_it_has_the_words_names_and_kind_of_the_question(
     question: str, expected: list[str]
 ) -> None:
-    assert [source.name for source in select_tables([PRICES, BOATS], question, [])] == expected
+    assert [source.name for source in select_tables([PRICES, BOATS], question, [], print)] == expected
 
 
 def test_of_many_tables_those_with_most_words_are_asked() -> None:
     others = [Table("own", f"{i}.csv@{i}", "", ("item", "size"), (("oar", "1"), ("bell", "2"))) for i in range(9)]
-    selected = select_tables([*others, PRICES], "What is the price of an oar?", [])
+    selected = select_tables([*others, PRICES], "What is the price of an oar?", [], print)
     assert len(selected) == MAX_TABLES and selected[0].name == "prices.csv"
+
+
+RACES = Table("own", "races.csv@3", "", ("boat", "wins"), (("Swan", "3"), ("Pike", "5")))
+
+
+@pytest.mark.parametrize(
+    ("question", "is_joined"),
+    [
+        ("How many wins does the boat with 8 seats have?", True),
+        ("Which boat with more than 2 seats won the most wins?", True),
+        ("Which boat has the most wins?", False),
+        ("Which boat has the most seats?", False),
+        ("How many wins does the boat of Zurich with 8 seats have?", False),
+        ("What is the weight of the boat with most seats and wins?", False),
+        ("Why does the boat with 8 seats have 3 wins?", False),
+        ("Which item has 8 seats and 3 wins?", False),
+    ],
+)
+def test_a_join_is_asked_first_if_it_alone_has_all_words(question: str, is_joined: bool) -> None:
+    selected = select_tables([PRICES, BOATS, RACES], question, [], print)
+    assert [source.joined for source in selected if source.joined] == is_joined * [(BOATS, RACES)]
+    assert not is_joined or selected[0].name == "club.md, table 2 + races.csv"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from evidence_assets.benchmarks.records import MAX_OPTIONS, Table, table_rows
 from evidence_assets.cli import app
 from evidence_assets.cli.ask import add_folder, add_graph_file
 from evidence_assets.cli.browser_answers import open_browser_answers
-from evidence_assets.experiment import stage
+from evidence_assets.experiment import stage, table_joins
 from evidence_assets.experiment.asked_sources import AskedSource
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.experiment.solvers import load_cached_generator
@@ -63,6 +63,11 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         Table("fleet", "keys", "Keys", ("Key", "Room"), (("1", "kitchen"), ("2", "cellar"))),
     ]
     lake.write("tables", "fleet", {"tables": table_rows(tables)})
+    joinable_tables = [
+        Table("regatta", "lengths", "", ("Boat", "Length"), (("Heron", "7"), ("Swan", "9"))),
+        Table("regatta", "wins", "", ("Boat", "Wins"), (("Heron", "1"), ("Swan", "3"))),
+    ]
+    lake.write("tables", "regatta", {"tables": table_rows(joinable_tables)})
     return lake
 
 
@@ -244,6 +249,15 @@ def test_tables_of_a_benchmark_are_asked(lake: Lake, source: str) -> None:
         data["text"] = "Who wrote Faust?"
         reply = client.post("/ask", data=data, headers=HERE)
         assert (reply.status_code == 400) == (source == "tables:fleet"), "none of several has its words"
+
+
+def test_what_is_not_joined_is_reported(
+    lake: Lake, box: AskBox, answerer: Answerer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_joins, "MAX_CELLS", 20)
+    answerer.may_end.set()
+    form = AskForm("Which boat with a length of 9 m has the most wins?", "", "tables:regatta")
+    assert next(box.ask(form)) == "lengths and wins are not joined: 24 cells, more than 20"
 
 
 def test_progress_is_limited_in_length_and_number(box: AskBox, answerer: Answerer) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.lake import connect, lineage
-from evidence_assets.lake.lineage import DERIVED, USED, Node, edge, trace
-from evidence_assets.lake.row_locations import find_question_row
+from evidence_assets.lake.lineage import DERIVED, USED, Node, distinct_ids, edge, impact, trace
+from evidence_assets.lake.row_locations import find_question_row, find_sources
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
 
@@ -48,6 +48,29 @@ def test_a_trace_by_file_locations_equals_a_trace_through_views(
         root = trace(connection, long_id(name))
     assert root.as_dict() == trace_all_files(lake, long_id(name), monkeypatch).as_dict()
     assert root.next
+
+
+def test_a_cell_of_a_joined_table_leads_to_those_of_its_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [{"row": 0, "column": 0, "text": "Bolt"}]
+    origins = [{"locator": "r1c0", "table_id": name, "source_locator": f"r{n}c2"} for n, name in ((4, "a"), (5, "b"))]
+    tables = [
+        {"table_id": name, "benchmark": "asked", "caption": name, "header": ["x"], "n_rows": 1, "cells": cells}
+        | {"content_hash": name, "origins": origins if name == "a + b" else None}
+        for name in ("a + b", "a", "b")
+    ]
+    partition = "asked|q4"
+    lake.write("tables", partition, {"tables": tables})
+    lake.write("questions/table", partition, {"questions": [question(4)]})
+    item = evidence(4, 1, "Bolt", evidence_id=long_id("e4"), source_kind="table", source_id="a + b", locator="r1c0")
+    derived = [edge("evidence", long_id("e4"), DERIVED, "table", "a + b", "a + b", 1)]
+    write_answers(lake, [item], [], [], derived=derived, partition=partition)
+    with connect(lake.root) as connection:
+        root = trace(connection, long_id("e4"))
+        assert distinct_ids(root) == {"cell": ["a + b:r1c0", "a:r4c2", "b:r5c2"], "table": ["a", "a + b", "b"]}
+        assert distinct_ids(impact(connection, "b:r5c2"))["evidence"] == [long_id("e4")]
+        assert distinct_ids(impact(connection, "b"))["evidence"] == [long_id("e4")]
+        assert find_sources(connection, "a:r4") == [("cell", "a:r4c2")]
+    assert root.as_dict() == trace_all_files(lake, long_id("e4"), monkeypatch).as_dict()
 
 
 @pytest.mark.parametrize(("table", "column"), [("lineage_edges", "child_id"), ("evidence", "evidence_id")])

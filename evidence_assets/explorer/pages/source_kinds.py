@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
-from evidence_assets.explorer.evidence_view import EvidenceView, Grid, build_grid, read_cell, texts_by_cell
+from evidence_assets.explorer.evidence_view import (
+    EvidenceView,
+    Grid,
+    build_grid,
+    origins_by_cell,
+    read_cell,
+    texts_by_cell,
+)
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.origins import corpus_file, list_files, read_harvested, read_seeds
 from evidence_assets.explorer.pages import NotFound, link
@@ -35,6 +42,12 @@ IN_FILE = """
     e.source_kind = 'chunk' AND e.source_id IN (SELECT chunk_id FROM chunks WHERE source = $source AND asset = $asset)
     OR e.source_kind = 'node' AND e.source_id IN (SELECT node_id FROM kg_nodes WHERE source = $file)
 """
+IN_CELL = """
+    e.source_kind = 'table' AND (e.source_id = $table AND e.locator = $locator OR (e.source_id, e.locator) IN (
+        SELECT (table_id, o.locator) FROM (SELECT table_id, unnest(origins) AS o FROM tables)
+        WHERE o.table_id = $table AND o.source_locator = $locator))
+"""
+"""Evidence of a cell, also as a cell of joined tables."""
 FILE_DOCUMENTS = f"""
     SELECT doc_id, min(title) AS title, count(*) AS chunks FROM chunks
     WHERE source = $source AND asset = $asset GROUP BY doc_id ORDER BY doc_id LIMIT {MAX_ROWS}
@@ -164,11 +177,15 @@ def _read_cell(reader: LakeReader, identifier: str) -> Source | None:
     return Source(
         f"{caption}, {locator}",
         [{"text": text, "place": locator, "table": table_id, "benchmark": table["benchmark"]}],
-        "e.source_kind = 'table' AND e.source_id = $table AND e.locator = $locator",
+        IN_CELL,
         {"table": table_id, "locator": locator},
-        related=[(link("source", "table", table_id), caption)],
+        related=[(link("source", "table", table_id), caption), *_link_cells(origins_by_cell(table).get(locator, ()))],
         grid=build_grid(table | {"texts": texts_by_cell(table)}, [cell]),
     )
+
+
+def _link_cells(cells: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(link("source", "cell", f"{table}:{locator}"), f"{table}, {locator}") for table, locator in cells]
 
 
 def _read_model(reader: LakeReader, identifier: str) -> Source | None:

@@ -42,6 +42,7 @@ class Outcome:
 def apply_operations(analysis: TextAnalysis) -> Outcome | None:
     """The first outcome of a rule; for a claim, the first that confirms or contradicts it."""
     rules = _QUESTION_RULES if analysis.is_question else _CLAIM_RULES
+    rules = (_relate_columns,) if analysis.compared_columns else rules
     outcomes = filter(None, (rule(analysis) for rule in rules))
     return next((outcome for outcome in outcomes if analysis.is_question or outcome.is_confirmed is not None), None)
 
@@ -364,6 +365,95 @@ def _answer_comparison(analysis: TextAnalysis) -> Outcome | None:
     if than or (degree.is_verb and not rows):
         return None
     return _find_extreme(view, column, tuple(rows) or _select_compared_rows(analysis, column), direction)
+
+
+def _relate_columns(analysis: TextAnalysis) -> Outcome | None:
+    """How two columns of one header in joined tables differ: in the row that a text names, else the rows with more."""
+    if not _are_comparable(analysis):
+        return None
+    if len(analysis.rows) == 1:
+        return _subtract_columns(analysis)
+    asks_for_rows = analysis.has_phrase("row_question") or analysis.has_phrase("counting")
+    if analysis.rows or not (analysis.is_question and asks_for_rows and _orders_columns(analysis)):
+        return None
+    bounded = [condition.column for condition in analysis.find_conditions() if condition.number is not None]
+    if len(bounded) < len(analysis.numbers) or not analysis.compared_columns.keys().isdisjoint(bounded):
+        return None  # "Which product had 30 more sales in 2024 than in 2023?"
+    return _find_rows_with_more(analysis)
+
+
+def _find_rows_with_more(analysis: TextAnalysis) -> Outcome:
+    """The rows in which the first of two columns is greater or smaller than the second, as a text says."""
+    view = analysis.view
+    first, second = analysis.compared_columns
+    direction = analysis.direction(analysis.degrees[0], first)
+    candidates = analysis.select_rows(analysis.find_conditions())
+    differences = {i: d for i in candidates if (d := _subtract(view, (i, first), (i, second))) is not None}
+    rows = tuple(i for i, difference in differences.items() if direction * difference > 0)
+    cells = tuple((i, j) for i in rows or candidates for j in (first, second) if view.text_at((i, j)))
+    relation = "greater" if direction > 0 else "smaller"
+    text = f"“{view.label(first)}” is {relation} than “{view.label(second)}” in {len(rows)} of {len(candidates)} rows."
+    return Outcome("count", text, cells, float(len(rows)), rows)
+
+
+def _are_comparable(analysis: TextAnalysis) -> bool:
+    """Whether a text names two columns of joined tables with amounts, and measures no other column."""
+    columns = analysis.compared_columns
+    unordered = analysis.view.time_columns | analysis.view.mixed_units.keys()
+    is_comparison = [degree.kind for degree in analysis.degrees] in ([], ["comparative"])
+    if len(columns) != 2 or not unordered.isdisjoint(columns) or not is_comparison or analysis.has_phrase("ratio"):
+        return False
+    # "Did the price rise from 2023 to 2024?" measures no sales, if only these have years. "How much" measures nothing.
+    amounts = {match.end() for match in pattern("amount_question").finditer(analysis.text)}
+    mentions = {j: m for j, m in analysis.numeric_mentions.items() if m.end not in amounts}
+    others = {j for j, mention in mentions.items() if mention not in columns.values()}
+    return others <= columns.keys() | {condition.column for condition in analysis.find_conditions()}
+
+
+def _subtract(view: TableView, first: CellLocation, second: CellLocation) -> float | None:
+    """The first number minus the second; None if a cell has none."""
+    a = view.number_at(first)
+    b = view.number_at(second)
+    return None if a is None or b is None else a - b
+
+
+def _orders_columns(analysis: TextAnalysis) -> bool:
+    """Whether a text names a column before "than" and another one after it."""
+    degree = analysis.degree("comparative")
+    than = pattern("than_marker").search(analysis.text, degree.end) if degree is not None else None
+    first, second = analysis.compared_columns.values()
+    return than is not None and first.start < than.start() < second.start
+
+
+def _find_stated_direction(analysis: TextAnalysis) -> int:
+    """1 if the first of two columns should be the greater one, -1 if the second should, 0 if the text does not say."""
+    if _orders_columns(analysis):
+        return analysis.direction(analysis.degrees[0], next(iter(analysis.compared_columns)))
+    first = next(iter(analysis.compared_columns.values()))
+    if analysis.text[: first.start].split()[-1:] not in (["from"], ["between"]):
+        return 0
+    is_rising = analysis.has_phrase("rising")
+    is_falling = analysis.has_phrase("falling")
+    return is_falling - is_rising
+
+
+def _subtract_columns(analysis: TextAnalysis) -> Outcome | None:
+    """The difference of two columns in a row; for a claim, whether it is stated, or has the stated direction."""
+    view = analysis.view
+    first, second = ((i, j) for i in analysis.rows for j in analysis.compared_columns)
+    difference = _subtract(view, first, second)
+    if difference is None or any(number.kind == "percentage" for number in analysis.numbers):
+        return None
+    text = f"“{view.text_at(first)}” and “{view.text_at(second)}” differ by {abs(difference):.6g}."
+    outcome = Outcome("difference", text, (first, second), abs(difference))
+    direction = _find_stated_direction(analysis)
+    is_agreeing = direction == 0 or direction * difference > 0
+    is_difference = analysis.has_phrase("difference") or (direction != 0 and analysis.has_phrase("amount_question"))
+    if analysis.is_question:
+        return outcome if is_difference and is_agreeing and (direction or not analysis.degrees) else None
+    if len(analysis.numbers) > 1 or not (direction or (is_difference and analysis.numbers)):
+        return None
+    return replace(outcome, is_confirmed=is_agreeing and all(n.states(abs(difference)) for n in analysis.numbers))
 
 
 def _answer_conditions(analysis: TextAnalysis) -> Outcome | None:

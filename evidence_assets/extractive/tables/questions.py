@@ -85,9 +85,12 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
 
     "Who is the manager of Ana Lima?" is about her row, but no cell of it answers if the table has no managers.
     """
-    if compute_outcome(view, question) is not None:
-        return False
+    outcome = compute_outcome(view, question)
+    if outcome is not None:
+        return not asks_for_number(outcome, question) and _lacks_cell(view, outcome.rows, best)
     analysis = analyze_text(view, question, is_question=True)
+    if analysis.compared_columns:
+        return True
     if len(analysis.rows) == 1 and best in {view.text_at(name) for m in analysis.mentions for name in m.names}:
         return True  # "Who made the tin cup?" is not answered by "tin cup"
     rows = ({*view.row_texts(i).values()} for i in view.body)
@@ -100,6 +103,12 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
     numbers = {value.value for row in view.grid for cell in row for value in cell.values}
     is_computed = any(number.comparator or number.value not in numbers for number in analysis.numbers)
     return bool(analysis.degrees) or is_computed or analysis.has_phrase("difference")
+
+
+def _lacks_cell(view: TableView, rows: Sequence[int], best: str) -> bool:
+    """Whether rows have no cell in the column of an option: the supplier of the best product, if it has none."""
+    columns = [j for j in view.columns if best in view.column_texts(j)]
+    return bool(rows and columns) and not any(view.text_at((i, j)) for i in rows for j in columns)
 
 
 def _are_offered(lines: Iterable[set[str]], options: Sequence[str], best: str) -> bool:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from evidence_assets.extractive.tables.mentions import Mention, find_mentions
-from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup
+from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup, tokenize
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
 from evidence_assets.reasoning.tables.lexicon import DegreeKind, DegreeWord, find_degree_words, is_lower_better, pattern
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
@@ -23,6 +23,7 @@ _NUMBER_WORD = re.compile(
 )
 _ABSENT = re.compile(r"\b(?:no|without|(?:not|n't) (?:yet )?been) (?:an? )?$|\bnon-$", re.IGNORECASE)
 _SIGN = re.compile(r"\b(positive|negative) (?:\w+ )?$", re.IGNORECASE)
+_TABLE_MARK = ": "  # between the table and the header of a joined table's column
 _PADDING = "\n"  # pads the digits of a number word to its length
 
 
@@ -169,6 +170,23 @@ class TextAnalysis:
     def columns(self) -> dict[int, Mention]:
         """The first mention of each column, in order, without name columns."""
         return _first_mentions((column, m) for column, m in self._column_names if m not in self._value_columns)
+
+    @cached_property
+    def compared_columns(self) -> dict[int, Mention]:
+        """The columns of one header in joined tables that a text names, in order: "2023: sales" by "in 2023".
+
+        It has the columns of all such headers if the text does not say which header it means.
+        """
+        mentions = [mention for mention in reversed(self.mentions) if mention.is_whole]
+        named = {j: mention for mention in mentions for j in mention.columns if _TABLE_MARK in self.view.labels[j]}
+        if len({*named.values()}) < 2:
+            return {}
+        headers = {j: self.view.labels[j].partition(_TABLE_MARK)[2] for j in named}
+        counts = Counter(headers.values())
+        words = collect_words(self.text)
+        n_words = {j: len(collect_words(header) & words) for j, header in headers.items() if counts[header] > 1}
+        best = [j for j, count in n_words.items() if count == max(n_words.values())]
+        return {j: named[j] for j in sorted(best, key=lambda j: (named[j].start, j))}
 
     @property
     def numeric_mentions(self) -> dict[int, Mention]:
@@ -353,8 +371,14 @@ def analyze_text(view: TableView, text: str, *, is_question: bool = False) -> Te
     mentions = find_mentions(view, plain)
     # "23 million" is 23 below "Cost (million)"; a text often refers to a column without its name.
     header = " ".join(view.labels)
-    numbers = tuple(rescale_to_header(number, header) for number in _find_numbers(plain, mentions))
-    return TextAnalysis(view, plain, mentions, numbers, is_question)
+    numbers = [number for number in _find_numbers(plain, mentions) if not _is_year_of_caption(view, number)]
+    rescaled = tuple(rescale_to_header(number, header) for number in numbers)
+    return TextAnalysis(view, plain, mentions, rescaled, is_question)
+
+
+def _is_year_of_caption(view: TableView, number: CellValue) -> bool:
+    """Whether a number is the year that a whole table is of: "in 2024" is no condition on the rows of "sales_2024"."""
+    return number.is_date and not number.comparator and not view.date_columns and number.text in tokenize(view.caption)
 
 
 def _find_numbers(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:

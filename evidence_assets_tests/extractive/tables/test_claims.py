@@ -188,3 +188,61 @@ def test_scale_words_in_claims_match_scales_in_headers() -> None:
     assert verify_claim(view, "Rome has a cost of 23 million.").answer == "SUPPORTS"
     plain = TableView.of("", ["Model", "Params"], [["Alpha", "10M"], ["Bravo", "20M"]])
     assert verify_claim(plain, "Alpha has 10 million params.").answer == "SUPPORTS"
+
+
+YEARS = TableView.of(
+    "sales_2023.csv and sales_2024.csv and stock.csv, by product",
+    ["product", "2023: sales", "2024: sales", "price", "supplier"],
+    [
+        ["Bolt", "120", "150", "0.4", "Keller"],
+        ["Nut", "310", "290", "0.1", "Brand"],
+        ["Latch", "40", "", "5.1", "Moser"],
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "label"),
+    [
+        ("Did Bolt sell more in 2024 than in 2023?", "SUPPORTS"),
+        ("Did Nut sell more in 2024 than in 2023?", "REFUTES"),
+        ("Nut had fewer sales in 2024 than in 2023.", "SUPPORTS"),
+        ("Bolt had 30 more sales in 2024 than in 2023.", "SUPPORTS"),
+        ("Bolt had 40 more sales in 2024 than in 2023.", "REFUTES"),
+        ("Bolt had 30 more sales in 2023 than in 2024.", "REFUTES"),
+        ("The sales of Bolt rose from 2023 to 2024.", "SUPPORTS"),
+        ("Did the sales of Nut rise from 2023 to 2024?", "REFUTES"),
+        ("The sales of Nut fell by 20 between 2023 and 2024.", "SUPPORTS"),
+        ("Did Latch sell more in 2024 than in 2023?", None),
+        ("Did the price of Bolt rise from 2023 to 2024?", None),
+        ("Bolt sold more in 2023 and 2024.", None),
+        ("The sales of Bolt rose by 25% from 2023 to 2024.", None),
+        ("Bolt sold twice as much in 2024 as in 2023.", None),
+    ],
+)
+def test_columns_of_joined_tables_are_compared_in_a_row(claim: str, label: str | None) -> None:
+    answer = verify_claim(YEARS, claim)
+    if label is None:
+        assert answer.status == "insufficient"
+    else:
+        assert (answer.answer, answer.status) == (label, "answered")
+        assert answer.chain(label).steps[-1].cells in (
+            ((1, 2), (1, 1)),
+            ((1, 1), (1, 2)),
+            ((2, 2), (2, 1)),
+            ((2, 1), (2, 2)),
+        )
+
+
+@pytest.mark.parametrize(
+    ("caption", "label"),
+    [("sales_2024.csv", SUPPORTS), ("sales_2023.csv", NOT_ENOUGH_INFORMATION), ("12024", NOT_ENOUGH_INFORMATION)],
+)
+def test_the_year_of_a_table_is_no_condition_on_its_rows(caption: str, label: str) -> None:
+    view = TableView.of(caption, ["product", "sales", "supplier"], [["Bolt", "150", "Keller"], ["Nut", "290", "Brand"]])
+    assert verify_claim(view, "Bolt of Keller had more than 100 sales in 2024.").answer == label
+
+
+def test_a_year_is_a_condition_if_rows_have_dates() -> None:
+    view = TableView.of("2020 to 2024", ["club", "founded"], [["Rovers", "2021"], ["Swifts", "2024"]])
+    assert verify_claim(view, "Rovers was founded in 2024.").answer == "REFUTES"

@@ -72,3 +72,42 @@ def test_the_packaged_probability_is_the_fit_on_the_fifth_set() -> None:
     assert fit.probability({"share": 10.0, "answered": 1.0}) < 0.9, (
         "two thirds of the answers are right, not nearly all"
     )
+
+
+YEARS = TableView.of(
+    "",
+    ["product", "2023: sales", "2023: returns", "2024: sales", "2024: returns", "Price", "Supplier"],
+    [
+        ["Bolt", "120", "4", "150", "6", "0.4", "Keller"],
+        ["Nut", "310", "9", "290", "3", "0.1", "Brand"],
+        ["Hinge", "75", "2", "90", "2", "3.2", "Keller"],
+        ["Latch", "40", "1", "", "", "5.1", ""],
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the difference of sales of Bolt between 2023 and 2024?", "30"),
+        ("How many more sales did Nut have in 2023 than in 2024?", "20"),
+        ("By how much did the returns of Nut fall from 2023 to 2024?", "6"),
+        ("How many products had more sales in 2024 than in 2023?", "2"),
+        ("Which product had fewer returns in 2024 than in 2023?", "Nut"),
+        ("Which product with a price over 1 had more sales in 2024 than in 2023?", "Hinge"),
+        ("Which product had 30 more sales in 2024 than in 2023?", None),
+        ("What is the supplier of the product with the highest price?", None),
+        ("By how much did the returns of Nut rise from 2023 to 2024?", None),
+        ("What is the difference of sales of Latch between 2023 and 2024?", None),
+        ("What is the difference of Bolt between 2023 and 2024?", None),
+        ("Which product had the greatest difference of sales between 2023 and 2024?", None),
+        ("What are the total sales of Bolt in 2023 and 2024?", None),
+        ("What were the sales of Bolt in 2023 and in 2024?", None),
+    ],
+)
+def test_columns_of_joined_tables_are_compared(question: str, answer: str | None) -> None:
+    choice = answer_choice(YEARS, question, options := list_options(YEARS, question)[:26])
+    if answer is None:
+        assert choice.status == "insufficient"
+    else:
+        assert (options["ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(choice.answer)], choice.status) == (answer, "answered")
