@@ -54,10 +54,15 @@ class Sample(declared_benchmarks.Sample, dg.Resolvable):
     """A random sample of the questions."""
 
 
+class ListedSample(declared_benchmarks.ListedSample, dg.Resolvable):
+    """A sample whose questions a file lists."""
+
+
 class Subset(declared_benchmarks.Subset, dg.Resolvable):
     """Part of a benchmark."""
 
     sample: Sample | None = None
+    listed: ListedSample | None = None
 
 
 class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):

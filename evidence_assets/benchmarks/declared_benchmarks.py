@@ -52,6 +52,8 @@ RENAMED_FIELDS = {"holds": "contents", "differs": "difference_note"}
 """Present names of fields by the names in older declarations."""
 SEED_SEPARATOR = "-seed"
 """Separates the name of a random sample from its seed; the papers omit the seed."""
+LISTED_SUFFIX = "-listed"
+"""Ends the name of a sample whose questions a file lists."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,15 @@ class Sample(StrictModel):
     seed: int = Field(0, ge=0)
 
 
+class ListedSample(StrictModel):
+    """A sample whose questions a user's file lists, such as that of a paper's authors."""
+
+    n: int = Field(ge=1)
+    """Its size in print."""
+    file: str
+    """File below the lake's ``raw``: one id of the official files per line."""
+
+
 class Subset(StrictModel):
     """A subset of a benchmark. Its fields are applied in the order of their definition."""
 
@@ -166,18 +177,21 @@ class Subset(StrictModel):
     limit: int = Field(0, ge=0)
     """Number of questions from the start of the files; 0 for all."""
     sample: Sample | None = None
+    listed: ListedSample | None = None
+    """The subset exists where the file does."""
 
     @property
     def suffix(self) -> str:
-        """Suffix of the benchmark's name: ``first150``, ``sample100-seed0``, ``test-0.1``."""
+        """Suffix of the benchmark's name: ``first150``, ``sample100-seed0``, ``sample100-listed``, ``test-0.1``."""
         first = f"first{self.limit}" if self.limit else ""
         sample_name = f"sample{self.sample.n}{SEED_SEPARATOR}{self.sample.seed}" if self.sample else ""
-        return "+".join(filter(None, (self.split, first, sample_name)))
+        listed_name = f"sample{self.listed.n}{LISTED_SUFFIX}" if self.listed else ""
+        return "+".join(filter(None, (self.split, first, sample_name, listed_name)))
 
     @model_validator(mode="after")
     def _is_not_empty(self) -> Subset:
         if not self.suffix:
-            raise ValueError("a subset needs split, limit or sample")
+            raise ValueError("a subset needs split, limit, sample or listed")
         return self
 
     def select(self, questions: Iterable[QuestionRecord]) -> Iterator[QuestionRecord]:
@@ -259,7 +273,8 @@ class Benchmark(RawInput):
 
     @property
     def subset_benchmarks(self) -> list[BenchmarkSubset]:
-        """Its subsets as separate benchmarks of the same files."""
+        """Its subsets as separate benchmarks of the same files, without samples whose list is not in the lake."""
+        raw = find_lake() / "raw"
         return [
             BenchmarkSubset(
                 **dict(self)
@@ -272,6 +287,7 @@ class Benchmark(RawInput):
                 }
             )
             for subset in self.subsets
+            if subset.listed is None or (raw / subset.listed.file).is_file()
         ]
 
     @property
@@ -300,7 +316,7 @@ class Benchmark(RawInput):
     @property
     def optional_files(self) -> list[str]:
         """Files below ``raw`` that are read if they exist."""
-        return [self.aliases] if self.aliases else []
+        return [*filter(None, [self.aliases]), *(subset.listed.file for subset in self.subsets if subset.listed)]
 
     def check_reader(self) -> None:
         """Raise BadInput if its reader is no dataset, or a dataset without its split or with another task."""
@@ -335,7 +351,7 @@ class BenchmarkSubset(Benchmark):
 
     @property
     def official_size(self) -> int | None:
-        sample = self.subset.sample
+        sample = self.subset.sample or self.subset.listed
         sizes = (super().official_size, self.subset.limit, sample.n if sample else None)
         return min(filter(None, sizes), default=None)
 

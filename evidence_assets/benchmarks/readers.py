@@ -6,7 +6,7 @@ with their tables, ``PASSAGES`` for passages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ from evidence_assets.benchmarks import official, user_benchmark
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkSubset
 from evidence_assets.benchmarks.graphs.rows import read_labels
-from evidence_assets.benchmarks.line_streams import Row
+from evidence_assets.benchmarks.line_streams import Row, delimited_rows
 from evidence_assets.benchmarks.official import choices
 from evidence_assets.benchmarks.records import (
     Document,
@@ -114,9 +114,21 @@ def read_benchmark_questions(
         questions = read_questions(benchmark.reader, file, benchmark.split)
     if isinstance(benchmark, BenchmarkSubset):
         questions = benchmark.subset.select(q for q in questions if q.split == benchmark.split)
+        if listed := benchmark.subset.listed:
+            questions = _select_listed(questions, lake.raw_path(listed.file))
     forms = _read_answer_forms(lake, benchmark)
     renamed = (replace(_add_forms(question, forms), benchmark=benchmark.name) for question in questions)
     return require_items(renamed, lambda: BadInput("contains no questions; add at least one", file=file))
+
+
+def _select_listed(questions: Iterable[QuestionRecord], file: Path) -> Iterator[QuestionRecord]:
+    """The questions whose ids a file lists, one per line; an id that no question has is an error."""
+    lines = {fields[0]: line for line, fields in delimited_rows(file, "\t", columns=1)}
+    for question in questions:
+        if lines.pop(question.source_id, None) is not None:
+            yield question
+    for source_id, line in lines.items():
+        raise BadInput(f"{source_id} is not a question of the benchmark. Remove the line", file=file, line=line)
 
 
 def _read_answer_forms(lake: Lake, benchmark: Benchmark) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ VERSION = "4"
 """Bump when equal evidence gives other chains, predictions, citations or scores."""
 
 
-SCORES_VERSION = "4"
+SCORES_VERSION = "5"
 """Bump when equal predictions give other scores."""
 
 

@@ -12,8 +12,13 @@ import duckdb
 import pyarrow as pa
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks import declared_benchmarks
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import (
+    LISTED_SUFFIX,
+    SEED_SEPARATOR,
+    Benchmark,
+    all_benchmarks,
+    declarations_of,
+)
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.methods import (
     AnyMethod,
@@ -27,11 +32,20 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.reproduction import published_figures
 from evidence_assets.reproduction.data_files import DataFiles, RequiredData, sort_data
 from evidence_assets.reproduction.presets import presets
-from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedName, part_of
+from evidence_assets.reproduction.published_figures import (
+    RECORDED_ANSWERS,
+    RUN_SEPARATOR,
+    Figure,
+    Key,
+    PublishedName,
+    part_of,
+)
 
 SCORES_QUERY = r"""
     SELECT DISTINCT asset, figure_key(scope_id, selector, system, variant, model, model_id, metric) AS printed_for,
-           array_to_string(path[3:], '@') AS label, scope_id, model_id, value, low, high, n, reasoner, difference_note
+           array_to_string(path[3:], '@') AS label, scope_id, model_id, value, low, high, n, reasoner,
+           -- The selector of recorded answers names the run, if a model has answered in several.
+           concat_ws('; ', nullif(difference_note, ''), 'run ' || nullif(split_part(selector, '~', 2), ''))
     FROM (SELECT *, string_split(regexp_replace(asset, '_(judged|on_\w+)$', ''), '/') AS path FROM scores)
     JOIN names ON path[2] = family AND path[3] = name
          -- The same variants harvest K-Bloom and BertNet.
@@ -207,7 +221,14 @@ def _find_reason(figure: Figure, missing: Key, scored: Collection[str]) -> tuple
 
 
 def _profile_benchmarks() -> list[Benchmark]:
-    return [benchmark for benchmark in all_benchmarks().values() if benchmark.is_in_profile()]
+    """The profile's benchmarks and subsets; where the questions of a sample are listed, none are drawn instead."""
+    by_name = all_benchmarks()
+    return [
+        benchmark
+        for name, benchmark in by_name.items()
+        if benchmark.is_in_profile()
+        and (SEED_SEPARATOR not in name or f"{benchmark.base_name}.{part_of(name)}{LISTED_SUFFIX}" not in by_name)
+    ]
 
 
 def _systems() -> set[str]:
@@ -265,7 +286,7 @@ def load_scores(connection: duckdb.DuckDBPyConnection) -> dict[Key, list[Measure
 
 def _figure_key(scope: str, selector: str, system: str, variant: str, model: str, model_id: str, metric: str) -> str:
     if not system:  # the selector of recorded answers names the printed system
-        system, _, variant = selector.partition("+")
+        system, _, variant = selector.partition(RUN_SEPARATOR)[0].partition("+")
         model = model_id
     figure = published_figures.figure_for(scope, PublishedName(system, variant, model), model_id, metric)
     return "|".join(figure.key) if figure else ""
@@ -319,7 +340,7 @@ def _describe_data_differences(figure: Figure, score: MeasuredScore) -> list[str
         differences.append("minus the printed best baseline")
     if part != figure.part:
         differences.append(f"scored on {part or 'the whole benchmark'}, printed for {figure.part or 'the whole'}")
-    elif benchmark and (seed := score.benchmark.partition(declared_benchmarks.SEED_SEPARATOR)[2]):
+    elif benchmark and (seed := score.benchmark.partition(SEED_SEPARATOR)[2]):
         differences.append(f"sampled with seed {seed}; the document does not list its questions")
     if benchmark is None:
         return differences

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from evidence_assets.benchmarks.declared_benchmarks import SEED_SEPARATOR
+from evidence_assets.benchmarks.declared_benchmarks import LISTED_SUFFIX, SEED_SEPARATOR
 from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION
 
 FILE = Path(__file__).with_suffix(".csv")
@@ -33,6 +33,8 @@ LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", NOT_ENOUGH_INFORMATION: 
 """Published names of classes in metrics such as ``recall:SUPPORTS``."""
 RECORDED_ANSWERS = "recorded"
 """Method, and reasoner, of scores of recorded answers; see ``systems.baselines.recorded_answers``."""
+RUN_SEPARATOR = "~"
+"""Separates the name of recorded answers from that of the run, where a model has answered more than once."""
 RECALLED_SUFFIX = "_with_recalled"
 """Suffix of metrics that include facts recalled by a language model; see ``retrieval_scores``."""
 INCLUDED_SUFFIX = "_included"
@@ -210,12 +212,12 @@ def published_name_of_metric(metric: str, system: str) -> tuple[str, str]:
 
 
 def part_of(scope: str) -> str:
-    """The part in the scope of a score, without the seed, which no document gives.
+    """The part in the scope of a score, without how its questions were chosen, which no document gives.
 
-    >>> part_of("webqsp.sample1215-seed0"), part_of("webqsp")
-    ('sample1215', '')
+    >>> part_of("webqsp.sample1215-seed0"), part_of("webqsp.sample1215-listed"), part_of("webqsp")
+    ('sample1215', 'sample1215', '')
     """
-    return scope.partition(".")[2].partition(SEED_SEPARATOR)[0]
+    return scope.partition(".")[2].partition(SEED_SEPARATOR)[0].removesuffix(LISTED_SUFFIX)
 
 
 def figures_of(scope: str, published_name: PublishedName | PublishedTiming, model_id: str) -> list[Figure]:

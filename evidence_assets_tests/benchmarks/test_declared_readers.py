@@ -105,7 +105,8 @@ def test_aliases_of_the_graph_are_right_answers_if_its_names_are_there(tmp_path:
     write_files(lake.root / "raw", {request.aliases: "Q30\tUnited States (Q30)\nQ30\tUSA\nQ30\tUS\nQ39\tSwitzerland\n"})
     (question,) = read_benchmark_questions(lake, request)
     assert question.aliases == (("Q30", "US", "USA"),)
-    assert request.files == ["mintaka"] and request.optional_files == [request.aliases]
+    assert request.files == ["mintaka"]
+    assert request.optional_files == [request.aliases, "recorded/mintaka/sample1000.txt"]
 
 
 def test_an_undeclared_graph_or_corpus_is_an_error() -> None:

@@ -155,6 +155,7 @@ def test_triple_metrics_count_only_sourced_evidence() -> None:
         "hit@1_included": (0.5, 2),
         "hit@10_included": (0.5, 2),
         "answer_f1": (0.5, 2),
+        "answer_f1_included": (pytest.approx(1 / 3), 2),
         "triple_f1": (0.5, 2),
     }
     assert metrics["coverage"].n == metrics["coverage_all_words"].n == 3
@@ -167,6 +168,15 @@ def test_answer_f1_combines_triples_with_an_answer_and_answers_in_a_triple() -> 
     answer_f1 = triple_metrics(questions, evidence(*(("q1", fact, "graph") for fact in facts)))["answer_f1"].value
     precision, recall = 2 / 4, 2 / 3
     assert answer_f1 == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+def test_f1_by_inclusion_counts_distinct_ends_that_include_an_answer_or_are_included() -> None:
+    """Of york, it, yorkshire and old, york alone matches: whole words count. One of two answers is matched."""
+    facts = [("York", "in", "it"), ("York", "near", "Yorkshire"), ("York", "is", "old")]
+    questions = [gold("q1", "Where?", ["New York City", "Leeds"], "")]
+    metrics = triple_metrics(questions, evidence(*(("q1", fact, "graph") for fact in facts)))
+    assert metrics["answer_f1_included"].value == pytest.approx(2 * 1 / (2 * 1 + 3 + 1))
+    assert metrics["answer_f1"].value == 0
 
 
 def test_a_question_with_options_hits_by_the_text_of_the_right_one() -> None:

@@ -80,9 +80,28 @@ def test_triples_without_answers_get_retrieval_scores_only(tmp_path: Path) -> No
     assert 0 < scores["finder", "", "bertscore"][0] < 1 and ("finder", "", "accuracy") not in scores
 
 
+def test_triples_that_a_model_recalled_count_apart_and_null_is_no_answer(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake", question_shards=1)
+    questions = [
+        question(i, "sample_kgqa", gold="insect", task="kgqa", options=[], source_id=f"q{i}") for i in range(2)
+    ]
+    lake.write("questions/graph", "sample_kgqa|0", {"questions": questions})
+    rows = [{"id": "q0", "answer": None, "triples": [MISS, HIT], "recalled": [MISS]}, {"id": "q1", "answer": "insect"}]
+    write_files(lake.raw_path("recorded/sample_kgqa"), {"full@gpt-4~second.jsonl": json_lines(*rows)})
+    (stage,) = recorded_stages(Variant(system="baselines", family="graph", name="recorded"))
+    scored = stage.run(StageContext(lake, "scores", stage.key, "sample_kgqa")).rows
+    assert isinstance(scored, list) and {(row["selector"], row["model_id"]) for row in scored} == {
+        ("full~second", "gpt-4")
+    }
+    values = {row["metric"]: row["value"] for row in scored}
+    assert (values["accuracy"], values["insufficient_share"], values["failed_share"]) == (0.5, 0.5, 0)
+    assert (values["hit@1"], values["hit@1_with_recalled"], values["hit@10_with_recalled"]) == (0.5, 0, 0.5)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
+        ([{"id": "q1", "triples": [HIT], "recalled": [MISS]}], "recalled: .* is not among the triples. Add it there"),
         ([{"id": "q9", "answer": "A"}], "q9 is not a question of the benchmark"),
         ([{"id": "q1", "answer": "A"}, {"id": "q1", "answer": "B"}], "2: id: q1 appears twice"),
         ([{"id": "q1", "anwser": "A"}], "Rename 'anwser' to 'answer'"),

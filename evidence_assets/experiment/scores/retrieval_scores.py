@@ -6,7 +6,7 @@ Metrics of gold answers skip questions without one. Facts recalled by a language
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import polars as pl
 
@@ -42,6 +42,8 @@ def triple_metrics(
     contains no verdict such as "yes", so these are 0 for questions with verdicts as options.
     ``answer_f1``: 2PR / (P + R), where P is the share of the triples that have a gold answer as an end, and R the share
     of the gold answers that are an end of a triple.
+    ``answer_f1_included``: 2t / (2t + f + m) with t gold answers that include, or are included in, an end of a triple,
+    as whole words, m others, and f distinct ends that match no gold answer. So do Ho and Nguyen count.
     ``triple_f1``: F1 of the triples against those of the gold paths, if the benchmark has paths.
     ``coverage``: share of the question's content words that the triples contain; ``coverage_all_words``: of all words.
     ``bertscore`` (with an encoder): mean similarity of question tokens to the nearest token of the triples.
@@ -104,7 +106,21 @@ def _answer_scores(triples: Sequence[tuple[str, str, str]], forms: Sequence[set[
         **{f"hit@{k}": float(any(hit[:k])) for k in (1, 10)},
         **{f"hit@{k}{INCLUDED_SUFFIX}": float(any(included[:k])) for k in (1, 10)},
         "answer_f1": 2 * precision * recall / (precision + recall) if recall else 0.0,
+        f"answer_f1{INCLUDED_SUFFIX}": _included_f1(all_ends, forms),
     }
+
+
+def _included_f1(ends: Set[str], forms: Sequence[Set[str]]) -> float:
+    """F1 of distinct ends against gold answers; an end matches an answer if one of them includes the other."""
+    n_matched = sum(any(_is_included(end, answer) for end in ends) for answer in forms)
+    n_wrong = sum(not any(_is_included(end, answer) for answer in forms) for end in ends)
+    return 2 * n_matched / (n_matched + n_wrong + len(forms))
+
+
+def _is_included(end: str, answer: Set[str]) -> bool:
+    """Whether a normalised end includes a form of an answer, or the form the end, as whole words."""
+    words = f" {end} "
+    return bool(end) and any(f" {form} " in words or words in f" {form} " for form in answer if form)
 
 
 DEPTHS = (2, 5, 10, 100)

@@ -3,17 +3,18 @@
 ``raw/recorded/<benchmark>/<name>.jsonl`` in the lake has one line per question, with its id in the official files and
 any of these fields::
 
-    {"id": "7-980", "answer": "B", "ranked": ["n5", "n9"], "triples": [["bee", "is a", "insect"]]}
+    {"id": "7-980", "answer": "B", "ranked": ["n5", "n9"], "triples": [["bee", "is a", "insect"]], "recalled": []}
 
-``answer`` is the label of an option or claim, or a short answer; ``ranked`` are nodes of a knowledge base, or short
-answers, best first; ``triples`` are the retrieved triples, best first. ``<name>`` selects the published figures for
-the comparison: the system, optionally ``+`` and the variant, optionally ``@`` and the model.
+``answer`` is the label of an option or claim, or a short answer, null if the system said that it has none; ``ranked``
+are nodes of a knowledge base, or short answers, best first; ``triples`` are the retrieved triples, best first, and
+``recalled`` those of them that a language model recalled. ``<name>`` selects the published figures for the comparison:
+the system, optionally ``+`` and the variant, optionally ``@`` and the model, optionally ``~`` and one of several runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,10 +27,13 @@ from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.scores.scoring import answer_metrics, metric_rows
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
+from evidence_assets.experiment.variant_plan import SCORES_VERSION
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder
-from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, PublishedName
+from evidence_assets.reasoning.tasks import MODEL_KNOWLEDGE
+from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, RUN_SEPARATOR, PublishedName
 from evidence_assets.systems.baselines import VERSION
 
 FOLDER = "recorded"
@@ -41,23 +45,29 @@ class _RecordedRows:
 
     evidence: list[dict[str, object]] = field(default_factory=list)
     predictions: list[dict[str, object]] = field(default_factory=list)
+    has_recalled: bool = False
 
     def add(self, question_id: str, task: str, row: Row) -> None:
         ranking = list(row.texts("ranked")) if "ranked" in row.values else []
         # hits@k counts triples, so a short answer becomes the tail of one
         triples = [["", "", answer] for answer in ranking] if task == "kgqa" else []
-        triples += [_check_triple(row, item) for item in row.values.get("triples") or []]
+        triples += [_check_triple(row, item, "triples") for item in row.values.get("triples") or []]
+        recalled = [_check_triple(row, item, "recalled") for item in row.values.get("recalled") or []]
+        if other := next((triple for triple in recalled if triple not in triples), None):
+            raise row.error(f"{other} is not among the triples. Add it there, too", "recalled")
+        self.has_recalled |= "recalled" in row.values
         for rank, triple in enumerate(triples, 1):
             text = " ".join(filter(None, triple))
-            why = json.dumps({"triple": triple})
+            why = json.dumps({"triple": triple} | ({"origin": MODEL_KNOWLEDGE} if triple in recalled else {}))
             self.evidence.append({"question_id": question_id, "kind": "triple", "rank": rank, "text": text, "why": why})
         if "answer" not in row.values and not (ranking and task == "skb_search"):
             return
         answer = row.text_or_none("answer") or next(iter(ranking), None)
-        if answer is None:
+        if answer is None and not (task == "kgqa" and row.values["answer"] is None):
             raise row.error("no answer, and nothing is ranked. Leave out the field", "answer")
+        status = "insufficient" if answer is None else "answered"
         prediction = {"question_id": question_id, "answer": answer, "ranked_answers": ranking}
-        self.predictions.append({**prediction, "status": "answered", "supported_answers": []})
+        self.predictions.append({**prediction, "status": status, "supported_answers": []})
 
 
 def recorded_stages(variant: Variant) -> list[Stage]:
@@ -76,7 +86,7 @@ def recorded_stages(variant: Variant) -> list[Stage]:
         score_files,
         "Scores of other systems from recorded answers.",
         [StageInput(questions_asset, "benchmark"), StageInput(f"raw/{FOLDER}")],
-        VERSION,
+        f"{VERSION}:{SCORES_VERSION}",
         family=variant.family,
         partitions="benchmarks",
         pool="gpu",
@@ -85,9 +95,28 @@ def recorded_stages(variant: Variant) -> list[Stage]:
 
 
 def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> Sequence[dict[str, object]]:
-    name, _, model = file.stem.partition("@")
+    published, selector = parse_name(file)
+    is_whole = context.benchmark_name == context.benchmark.base_name
+    metrics = measure_file(file, questions, lambda: get_encoder(context.profile.token_encoder), reject_unknown=is_whole)
+    return metric_rows(context.benchmark_name, selector, RECORDED_ANSWERS, published.model, metrics, [published])
+
+
+def parse_name(file: Path) -> tuple[PublishedName, str]:
+    """The printed system of a file, and the selector of its scores, which also names the run."""
+    stem, separator, run = file.stem.partition(RUN_SEPARATOR)
+    name, _, model = stem.partition("@")
     system, _, variant = name.partition("+")
-    recorded = _read_file(file, questions, context.benchmark_name == context.benchmark.base_name)
+    return PublishedName(system, variant, model), f"{name}{separator}{run}"
+
+
+def measure_file(
+    file: Path, questions: pl.DataFrame, open_encoder: Callable[[], Encoder] | None, *, reject_unknown: bool
+) -> dict[str, Estimate]:
+    """Every metric of the answers and triples of a file; questions without a line count as wrong.
+
+    ``open_encoder``: Opens the encoder for the similarity of question and triples; not measured without it.
+    """
+    recorded = _read_file(file, questions, reject_unknown)
     evidence = _read_as("evidence", recorded.evidence)
     metrics: dict[str, Estimate] = {}
     if recorded.predictions:
@@ -95,11 +124,10 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> S
         answers = {"predictions": predictions, "evidence": evidence.clear(), "citations": _read_as("citations", [])}
         metrics = answer_metrics({"questions": questions, **answers})
     if recorded.evidence:
-        metrics |= triple_metrics(
-            typed_rows(questions, QuestionRow), evidence, get_encoder(context.profile.token_encoder)
-        )
-    published = PublishedName(system, variant, model)
-    return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, metrics, [published])
+        rows = typed_rows(questions, QuestionRow)
+        encoder = open_encoder() if open_encoder else None
+        metrics |= triple_metrics(rows, evidence, encoder, recalled=recorded.has_recalled)
+    return metrics
 
 
 def _read_file(file: Path, questions: pl.DataFrame, reject_unknown: bool) -> _RecordedRows:
@@ -109,7 +137,7 @@ def _read_file(file: Path, questions: pl.DataFrame, reject_unknown: bool) -> _Re
     recorded = _RecordedRows()
     ids = set()
     for row in jsonl_rows(file):
-        row.check_field_names(("id", "answer", "ranked", "triples"))
+        row.check_field_names(("id", "answer", "ranked", "triples", "recalled"))
         source_id = row.label("id")
         if source_id in ids:
             raise row.error(f"{source_id} appears twice. Remove one of the lines", "id")
@@ -121,9 +149,9 @@ def _read_file(file: Path, questions: pl.DataFrame, reject_unknown: bool) -> _Re
     return recorded
 
 
-def _check_triple(row: Row, value: object) -> list[str]:
+def _check_triple(row: Row, value: object, field: str) -> list[str]:
     if not isinstance(value, list) or len(value) != 3 or not all(isinstance(part, str) for part in value):
-        raise row.error("expected a list of [head, relation, tail]", "triples")
+        raise row.error("expected a list of [head, relation, tail]", field)
     return value
 
 

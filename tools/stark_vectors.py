@@ -1,0 +1,149 @@
+"""``python -m tools.stark_vectors FOLDER BENCHMARK``: STaRK's published vectors of text-embedding-ada-002, searched.
+
+FOLDER is what STaRK's emb_download.py writes for a base, such as ``emb/prime/text-embedding-ada-002``: one
+``query_emb_dict.pt`` and one ``candidate_emb_dict.pt`` below it, dictionaries of vectors by the id of the question or
+node. Each question's nearest nodes by inner product, as in STaRK's own vector search (VSS), become recorded answers of
+the system ``vss``, whose scores are compared with the printed ones. The files are read as tensors, nothing in them is
+run, and the vectors stay on disk: the memory that the search takes is stated first.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle  # nosec B403
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from evidence_assets.assets.resources import LakeResource
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.readers import read_benchmark_questions
+from evidence_assets.cli.console import out, report_errors
+from evidence_assets.graphs.merge import prefixed_node_id
+from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.protocols import FloatArray
+from evidence_assets.systems.baselines.recorded_answers import FOLDER
+from evidence_assets.text.spelling import did_you_mean
+
+if TYPE_CHECKING:
+    import torch
+
+MODEL = "text-embedding-ada-002"
+RECORDED_NAME = f"vss@{MODEL}.jsonl"
+QUESTIONS, NODES = "query_emb_dict.pt", "candidate_emb_dict.pt"
+K = 100
+"""Nodes of a ranking, enough for every printed metric; the reciprocal rank of a later one counts as 0."""
+NODES_PER_BLOCK = 8192
+BYTES_PER_ENTRY = 1600
+"""Memory of one entry of a dictionary without its numbers: 1,601 bytes, measured for 200,000 vectors."""
+Vectors = Mapping[int, "torch.Tensor"]
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def read_vectors(file: Path) -> Vectors:
+    """The dictionary of a file, whose numbers stay on disk; only tensors, numbers and texts can be read."""
+    import torch
+
+    try:
+        entries = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise BadInput(f"is no file of tensors that can be read without running it ({reason})", file=file) from error
+    if not isinstance(entries, dict) or not entries:
+        raise BadInput("expected a dictionary of vectors by id", file=file)
+    first = next(iter(entries.values()))
+    for key, vector in entries.items():
+        if not isinstance(key, int) or not isinstance(vector, torch.Tensor) or not vector.is_floating_point():
+            raise BadInput("expected numbers as ids, and vectors", file=file, field=str(key)[:40])
+        if vector.numel() != first.numel():
+            message = f"has {vector.numel()} numbers, the first vector {first.numel()}. Get the file again"
+            raise BadInput(message, file=file, field=str(key))
+    return entries
+
+
+def find_nearest(nodes: Vectors, queries: FloatArray, k: int = K) -> NDArray[np.int64]:
+    """Ids of the ``k`` nodes nearest to each query by inner product, ties by id.
+
+    Memory: the queries, their best nodes, and a block of nodes with its products.
+    """
+    ids = np.array(sorted(nodes), dtype=np.int64)
+    best_ids = np.zeros((len(queries), 0), np.int64)
+    best_scores = np.zeros((len(queries), 0), np.float32)
+    for start in range(0, len(ids), NODES_PER_BLOCK):
+        block = ids[start : start + NODES_PER_BLOCK]
+        scores = np.hstack([best_scores, queries @ stack_vectors(nodes, block.tolist()).T])
+        candidates = np.hstack([best_ids, np.broadcast_to(block, (len(queries), len(block)))])
+        # Ids ascend within the block and the earlier ones are sorted by score, so a stable sort keeps ties by id.
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        best_scores = np.take_along_axis(scores, order, 1)
+        best_ids = np.take_along_axis(candidates, order, 1)
+    return best_ids
+
+
+def stack_vectors(vectors: Vectors, keys: Sequence[int]) -> FloatArray:
+    """The vectors of these ids as rows."""
+    rows = [vectors[key].detach().flatten().float().numpy() for key in keys]
+    return np.stack(rows).astype(np.float32, copy=False)
+
+
+def describe_memory(nodes: int, questions: int, dimensions: int) -> str:
+    """The memory that the search takes, and the room on disk that is mapped."""
+    block = NODES_PER_BLOCK * dimensions * 4 + 3 * questions * (NODES_PER_BLOCK + K) * 8
+    gigabytes = (block + questions * dimensions * 4 + (nodes + questions) * BYTES_PER_ENTRY) / 1e9
+    return (
+        f"{nodes:,} nodes and {questions:,} questions of {dimensions:,} numbers: about {gigabytes:.1f} GB of memory; "
+        f"{nodes * dimensions * 4 / 1e9:.1f} GB of vectors stay on disk"
+    )
+
+
+def _find_file(folder: Path, name: str) -> Path:
+    files = sorted(folder.rglob(name))
+    if len(files) != 1:
+        how_many = f"{len(files)} files" if files else "no file"
+        raise BadInput(f"holds {how_many} {name}: name the folder of one base that emb_download.py wrote", file=folder)
+    return files[0]
+
+
+@app.command(help=__doc__)
+def main(
+    folder: Annotated[Path, typer.Argument(help="Folder with the vectors of one base.")],
+    benchmark: Annotated[str, typer.Argument(help="Such as stark_prime_synth.")],
+) -> None:
+    with report_errors():
+        searches = {name: each for name, each in all_benchmarks().items() if each.task == "skb_search"}
+        if benchmark not in searches or benchmark != searches[benchmark].base_name:
+            raise BadInput(f"no searches of a knowledge base {benchmark!r}{did_you_mean(benchmark, searches)}")
+        declared = searches[benchmark]
+        lake = LakeResource().open()
+        source_ids = [q.source_id for q in read_benchmark_questions(lake, declared) if q.split == declared.split]
+        query_file = _find_file(folder, QUESTIONS)
+        queries = read_vectors(query_file)
+        missing = next((name for name in source_ids if not name.isdecimal() or int(name) not in queries), None)
+        if missing is not None:
+            raise BadInput(f"has no vector of the question {missing} of {benchmark}", file=query_file)
+        query_rows = stack_vectors(queries, [int(name) for name in source_ids])
+        node_file = _find_file(folder, NODES)
+        nodes = read_vectors(node_file)
+        dimensions = next(iter(nodes.values())).numel()
+        if dimensions != query_rows.shape[1]:
+            raise BadInput(f"has {dimensions} numbers a vector, {QUESTIONS} {query_rows.shape[1]}", file=node_file)
+        out.print(describe_memory(len(nodes), len(source_ids), dimensions), markup=False, soft_wrap=True)
+        target = lake.raw_path(f"{FOLDER}/{benchmark}") / RECORDED_NAME
+        with replacing_file(target) as temporary, temporary.open("w", encoding="utf-8") as written:
+            for source_id, nearest in zip(source_ids, find_nearest(nodes, query_rows).tolist(), strict=True):
+                ranked = [prefixed_node_id(declared.graph, str(node)) for node in nearest]
+                written.write(json.dumps({"id": source_id, "ranked": ranked}) + "\n")
+        out.print(
+            f"{target}\nScore it with: evidence run {benchmark} --variants recorded", markup=False, soft_wrap=True
+        )
+
+
+if __name__ == "__main__":
+    app()
