@@ -7,6 +7,7 @@ import polars as pl
 
 from evidence_assets.lake.lineage import DERIVED, USED, edge
 from evidence_assets.lake.rows import prepare_rows
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 Rows = Sequence[dict[str, Any]]
@@ -137,8 +138,10 @@ def write_harvest(lake: Lake, triples: int, *, relation: str = "may_treat", suff
     ]
     edges += [edge("triple", f"t{n}", DERIVED, "candidate", f"{variant}{n}", f"{variant}{n}") for variant, n in pairs]
     lake.write("knowledge/seeds", "", {"relation_seeds": seeds})
-    tables = {"triples": rows, "prompts": prompts, "candidate_tuples": candidates, "lineage_edges": edges}
-    lake.write(asset, relation, tables)
+    assets = {"prompts": ("prompts", prompts), "candidates": ("candidate_tuples", candidates)}
+    for stage, (table, stage_rows) in (assets | {"harvest": ("triples", rows)}).items():
+        lineage = [row for row in edges if row["child_kind"] == TABLES[table].kind]
+        lake.write(f"knowledge/kbloom/{stage}", relation, {table: stage_rows, "lineage_edges": lineage})
 
 
 def write_answers(

@@ -17,6 +17,8 @@ from evidence_assets.assets.seeds import RELATIONS, SEEDS, read_seeds
 from evidence_assets.lake.store import Lake
 
 SCHEDULE = "reextract_triples"
+_STAGES = " or ".join(f'key:"knowledge/{name}"' for name in ("seeds", "*/prompts*", "*/candidates*", "*/harvest*"))
+"""The assets by relation."""
 CODE_VERSION = "dagster/code_version"
 """Tag of a materialization: the code version of its asset, which includes its settings, prompts and models."""
 
@@ -24,7 +26,7 @@ CODE_VERSION = "dagster/code_version"
 def request_changed_harvests(
     repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, lake: Lake, tick: str
 ) -> Iterator[dg.RunRequest]:
-    """One run per relation: its seeds if they have changed, and each harvest made from other seeds, prompts or models.
+    """One run per relation: its seeds if they have changed, and the stages of each harvest that are outdated.
 
     Relations of an unfinished run, backfill or command are left to it. ``tick``: Time of the schedule; a tick that is
     repeated after a crash requests nothing twice.
@@ -35,7 +37,10 @@ def request_changed_harvests(
         records = InstanceRecords(repository, instance)
         outdated = {key: _find_outdated(records, key) for key in _find_harvests(records)}
         for name, relation in sorted(relations.items()):
-            keys = [key for key, names in outdated.items() if name in names]
+            keys = list[dg.AssetKey]()
+            for key, names in outdated.items():
+                if name in names or not records.graph.get(key).parent_keys.isdisjoint(keys):
+                    keys.append(key)
             version, _ = last_version(instance, SEEDS, name)
             if version != relation.seed_hash:
                 keys = [SEEDS, *outdated]
@@ -45,14 +50,14 @@ def request_changed_harvests(
 
 
 def _find_harvests(records: InstanceRecords) -> list[dg.AssetKey]:
-    """The assets by relation that read the seeds, inputs first."""
+    """The stages of all harvests, inputs first: assets by relation that read the seeds."""
     graph = records.graph
     by_relation = [key for key in graph.toposorted_asset_keys if graph.get(key).partitions_def == RELATIONS]
     return [key for key in by_relation if key != SEEDS]
 
 
 def _find_outdated(records: InstanceRecords, key: dg.AssetKey) -> set[str | None]:
-    """Relations whose harvest is missing, or was made from other inputs, settings, prompts or models."""
+    """Relations for which an asset is missing, or was made from other inputs, settings, prompts or models."""
     stale = {asset.partition for asset, _ in records.find_stale(key)}
     code_version = records.graph.get(key).code_version
     return stale | {name for name, tags in records.tags(key).items() if tags.get(CODE_VERSION) != code_version}
@@ -64,7 +69,7 @@ def build_schedule() -> dg.ScheduleDefinition:
     @dg.schedule(
         name=SCHEDULE,
         cron_schedule=profiles.load().reextraction,
-        target=dg.AssetSelection.from_string('key:"knowledge/seeds" or key:"knowledge/*/harvest*"'),
+        target=dg.AssetSelection.from_string(_STAGES),
         description="Harvests relations again whose seeds, prompts or model have changed since their last harvest.",
     )
     def reextract_triples(context: dg.ScheduleEvaluationContext, lake: LakeResource) -> Iterator[dg.RunRequest]:

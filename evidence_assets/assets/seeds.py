@@ -51,8 +51,8 @@ MAX_RELATIONS = 64
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _COPIED_NAMES_FILE = ".placed.json"
-_RELATION_TABLES = ("relation_seeds", "prompts")
-"""Tables that are partitioned by relation."""
+_RELATION_TABLES = ("relation_seeds", "prompts", "candidate_tuples")
+"""Tables that are partitioned by relation, inputs first; triples are, too, in the assets of harvests."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,7 @@ def sync_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) 
     if new := sorted(set(files.relations) - set(instance.get_dynamic_partitions(name))):
         instance.add_dynamic_partitions(name, new)
     retired_partitions = find_retired_partitions(files, lake, instance)
-    owners = {asset for table, asset in lake.assets() if table in _RELATION_TABLES}
-    # Seeds first: assets retired later must not look stale because of them.
-    for asset in sorted(owners, key=lambda name: (name != "/".join(SEEDS.path), name)):
+    for asset in _list_relation_assets(lake):
         key = dg.AssetKey(asset.split("/"))
         for partition in retired_partitions:
             for table in TABLES:
@@ -136,6 +134,14 @@ def sync_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) 
     for partition in retired_partitions:
         instance.delete_dynamic_partition(name, partition)
     return retired_partitions
+
+
+def _list_relation_assets(lake: Lake) -> list[str]:
+    """The assets with rows by relation, inputs first: assets retired later must not look stale because of them."""
+    assets = sorted(lake.assets())
+    by_table = [asset for name in _RELATION_TABLES for table, asset in assets if table == name]
+    harvests = [asset for table, asset in assets if table == "triples" and asset.endswith("/harvest")]
+    return list(dict.fromkeys([*by_table, *harvests]))
 
 
 def find_retired_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:

@@ -18,7 +18,7 @@ from evidence_assets.assets.partitions import (
 from evidence_assets.assets.seeds import RELATIONS
 from evidence_assets.assets.table_asset import depends_on, files_asset, picture_metadata, table_asset, table_check
 from evidence_assets.experiment.scores.scoreboard import draw_scoreboard
-from evidence_assets.experiment.stage import LogFunction, Partitions, StageInput
+from evidence_assets.experiment.stage import LogFunction, Partitions, Stage, StageInput
 from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.catalogue import connect
@@ -45,12 +45,20 @@ def build_deps(inputs: Sequence[StageInput]) -> list[dg.AssetDep]:
     return [depends_on(stage_input.key, mappings[stage_input.partitions]) for stage_input in inputs]
 
 
-def build_variant_defs(variant: Variant) -> dg.Definitions:
-    """Assets and checks of one variant with all its models."""
-    tags = {f"{PRESET_TAG}{name}": "" for name in variant.printed.presets}
+def build_variant_defs(*variants: Variant) -> dg.Definitions:
+    """Assets and checks of variants with all their models; an asset that several share is built once.
+
+    A shared asset has the presets of all its variants.
+    """
+    owners: dict[str, tuple[Stage, Variant]] = {}
+    presets: dict[str, dict[str, str]] = {}
+    for variant in variants:
+        for stage in build_all_stages(systems.open_method(variant)):
+            owners.setdefault(stage.key, (stage, variant))
+            presets.setdefault(stage.key, {}).update({f"{PRESET_TAG}{name}": "" for name in variant.printed.presets})
     assets = []
     checks = []
-    for stage in build_all_stages(systems.open_method(variant)):
+    for stage, variant in owners.values():
         models = list(stage.models.values())
         asset = table_asset(
             stage.key,
@@ -63,7 +71,7 @@ def build_variant_defs(variant: Variant) -> dg.Definitions:
             partitions=partitions_definition(stage.partitions, stage.family),
             kinds=stage.kinds,
             pool=stage.pool,
-            tags=tags | {f"{MODEL_TAG}{name}": "" for name in models},
+            tags=presets[stage.key] | {f"{MODEL_TAG}{name}": "" for name in models},
         )
         assets.append(asset)
         checks.append(table_check(asset, stage.check, stage.warning_check))
@@ -74,15 +82,12 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
     """The assets of every loaded variant of every system (``systems/<name>/variants.yaml``)."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        definitions = []
         for variant in variants():
             # Variants that are not loaded are validated, too.
             systems.open_method(variant)
             if variant.prompt_settings != PACKAGED:
                 variant.prompt_settings.check(systems.load_templates())
-            if variant.is_loaded:
-                definitions.append(build_variant_defs(variant))
-        return dg.Definitions.merge(*definitions)
+        return build_variant_defs(*(variant for variant in variants() if variant.is_loaded))
 
 
 def _build_scoreboard(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:

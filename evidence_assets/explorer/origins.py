@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 from evidence_assets.explorer.answer_view import AnswerView
 from evidence_assets.explorer.answers import Row
@@ -27,6 +28,8 @@ HARVESTED = """
     ORDER BY ALL
 """
 """Harvested triples and the seeds of the prompts that found them."""
+HARVEST_TABLES = ("prompts", "candidate_tuples", "triples")
+"""Tables of harvests, each with its lineage."""
 TRIPLES_OF_EDGES = """
     SELECT e.edge_id, t.triple_id, t.asset, t.relation_id
     FROM (SELECT DISTINCT edge_id, unnest(triple_ids) AS triple_id FROM kg_edges
@@ -35,15 +38,16 @@ TRIPLES_OF_EDGES = """
 """
 
 
-def harvest_lineage(reader: LakeReader, harvests: Iterable[tuple[str, str]]) -> str:
-    """SQL of the lineage of harvests (asset and relation); other files of the lake are not opened."""
-    paths = [reader.lake.path("lineage_edges", asset, relation) for asset, relation in sorted(set(harvests))]
+def harvest_lineage(reader: LakeReader, relations: Iterable[str]) -> str:
+    """SQL of the lineage of these relations' prompts, candidates and triples; no other files are opened."""
+    assets = sorted({asset for table, asset in reader.lake.assets() if table in HARVEST_TABLES})
+    paths = [reader.lake.path("lineage_edges", *names) for names in product(assets, sorted(set(relations)))]
     return scan_sql("lineage_edges", [path for path in paths if path.exists()])
 
 
-def read_harvested(reader: LakeReader, triples: Sequence[Row], condition: str, ids: Sequence[str]) -> list[Row]:
-    """Pairs of a triple's and a seed's id in the harvests of these triples, that meet a condition on ``$ids``."""
-    lineage = harvest_lineage(reader, ((row["asset"], row["relation_id"]) for row in triples))
+def read_harvested(reader: LakeReader, relations: Iterable[str], condition: str, ids: Sequence[str]) -> list[Row]:
+    """Pairs of a triple's and a seed's id in the harvests of these relations, that meet a condition on ``$ids``."""
+    lineage = harvest_lineage(reader, relations)
     return reader.rows(HARVESTED.format(lineage=lineage, derived=DERIVED, condition=condition), ids=ids)
 
 
@@ -53,7 +57,8 @@ def read_seeds(reader: LakeReader, triples: Sequence[Row]) -> dict[str, list[Row
     if not harvested:
         return {}
     ids = sorted({row["triple_id"] for row in harvested})
-    pairs = read_harvested(reader, harvested, "t.child_id IN (SELECT unnest($ids))", ids)
+    relations = (row["relation_id"] for row in harvested)
+    pairs = read_harvested(reader, relations, "t.child_id IN (SELECT unnest($ids))", ids)
     seeds = {
         row["seed_id"]: row
         for row in reader.rows(

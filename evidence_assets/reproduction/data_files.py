@@ -24,8 +24,9 @@ from evidence_assets.experiment.stage import Stage
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.reproduction.presets import presets
+from evidence_assets.systems.kbloom.harvest_stages import SEARCH_TABLES, SEED_ASSET
 from evidence_assets.systems.kbloom.scores import load_references
-from evidence_assets.systems.kbloom.system import SEED_ASSET, SEED_FOLDER_ASSET
+from evidence_assets.systems.kbloom.system import SEED_FOLDER_ASSET
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,9 @@ class RequiredData:
             if key in visited:
                 continue
             visited.add(key)
-            if stage := self._find_stage(key):
-                methods[stage[0].variant.key] = stage[0]
+            # Harvests share searches: a search's own variant may use other models than the harvest that reads it.
+            if (owner := self._find_stage(key)) and owner[1].table not in SEARCH_TABLES:
+                methods[owner[0].variant.key] = owner[0]
             for parent, split in self._find_parents(key, benchmark):
                 source = "/".join(parent.split("/")[:2])
                 if parent.startswith("raw/") or parent == SEED_ASSET:

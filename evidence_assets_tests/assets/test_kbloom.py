@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.assets.system import build_variant_defs
-from evidence_assets.experiment.variants import Variant
+from evidence_assets.assets.system import PRESET_TAG, build_variant_defs
+from evidence_assets.experiment.variants import Variant, variants_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.systems.kbloom.rows import build_seed_rows
 from evidence_assets_tests.assets.small_worlds import materialize
@@ -46,6 +46,22 @@ def test_models_judge_if_the_profile_has_any(tmp_path: Path, monkeypatch: pytest
 
 def test_a_harvest_depends_on_its_type_triples() -> None:
     assert "knowledge/typed/triples" in parents(harvest(kinds="knowledge/typed/triples"))[HARVEST]
+
+
+def test_a_shared_search_is_one_asset_that_all_presets_of_its_variants_select() -> None:
+    """Also without the variant that it is named after."""
+    names = ["kbloom_euclidean", "kbloom_corrected"]
+    sharing = [next(variant for variant in variants_of("kbloom") if variant.name == name) for name in names]
+    definitions: Any = build_variant_defs(*sharing)
+    specs = [spec for asset in definitions.assets for spec in asset.specs]
+    tags = {s.key.to_user_string(): {tag for tag in s.tags if tag.startswith(PRESET_TAG)} for s in specs}
+    presets = [{f"{PRESET_TAG}{name}" for name in variant.printed.presets} for variant in sharing]
+    assert presets[0] != presets[1]
+    for stage in ("prompts", "candidates"):
+        assert tags[f"knowledge/kbloom_printed/{stage}"] == presets[0] | presets[1]
+    assert [tags[f"knowledge/{name}/harvest"] for name in names] == presets
+    assert not any("bertnet" in key for key in tags), "neither runs the baseline"
+    assert len(definitions.asset_checks) == len(tags)
 
 
 def test_the_scores_of_a_harvest_have_a_picture_of_its_precision(lake: Lake) -> None:

@@ -114,6 +114,6 @@ def test_a_table_is_filled(table: str, server: SmallServer) -> None:
         assert "[1] erratum: SUPPORTS and NEI rows swapped" in result.output
     if table == "thesis-6.4":
         lake = Lake(find_lake())
-        harvested_files = lake.files("prompts", "knowledge/kbloom_medical/harvest")
+        harvested_files = lake.files("triples", "knowledge/kbloom_medical/harvest")
         assert sorted(path.stem for path in harvested_files) == UMLS_RELATIONS
         assert not lake.files("chunks", "corpus/wikipedia/chunks"), "the table needs no text"

@@ -44,10 +44,15 @@ def test_a_harvest_needs_the_seeds_of_its_collection_and_its_reference() -> None
 
 
 def test_the_medical_graph_needs_no_bertnet() -> None:
-    methods = RequiredData().find_upstream("scores/mcqa/ugat_published", all_benchmarks()["medqa"]).methods
+    finder = RequiredData()
+    finder.find_upstream("scores/mcqa/ugat_published", all_benchmarks()["medqa"])
+    finder.find_upstream("scores/knowledge/kbloom_printed", None)
+    methods = finder.find_upstream("scores/mcqa/ugat_published", all_benchmarks()["medqa"]).methods
     (harvest,) = [method for method in methods if isinstance(method, KBloom)]
     assert harvest.variant.name == "kbloom_medical" and not harvest.settings.baseline
-    assert [stage.key for stage in harvest.build_stages()][:2] == [
+    assert [stage.key for stage in harvest.build_stages()][:4] == [
+        "knowledge/kbloom_printed/prompts",
+        "knowledge/kbloom_printed/candidates",
         "knowledge/kbloom_medical/harvest",
         "knowledge/kbloom_medical/umls",
     ]

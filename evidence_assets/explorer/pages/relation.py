@@ -68,7 +68,7 @@ def draw_relation(
     """
     origin = triples[0]["origin"]
     best = [row for row in triples if row["origin"] == origin][:MAX_PER_COLUMN]
-    rows = _read_origins(reader, relation, {row["asset"] for row in prompts}, best)
+    rows = _read_origins(reader, relation, best)
     prompt_ids = {row["prompt_id"] for row in rows}
     used_prompts = [row for row in prompts if row["prompt_id"] in prompt_ids]
     columns = {
@@ -99,9 +99,9 @@ def _build_boxes(columns: Iterable[Mapping[str, str]]) -> list[Box]:
     return boxes
 
 
-def _read_origins(reader: LakeReader, relation: str, assets: Iterable[str], triples: Sequence[Row]) -> list[Row]:
+def _read_origins(reader: LakeReader, relation: str, triples: Sequence[Row]) -> list[Row]:
     """The tuples, prompts and seeds behind triples of one harvest."""
-    lineage = harvest_lineage(reader, ((asset, relation) for asset in assets))
+    lineage = harvest_lineage(reader, [relation])
     sql = ORIGINS.format(lineage=lineage, derived=DERIVED)
     return reader.rows(sql, origin=triples[0]["origin"], ids=[row["triple_id"] for row in triples])
 

@@ -127,9 +127,7 @@ def _read_row(reader: LakeReader, kind: str, identifier: str) -> Source | None:
 
 def _read_seed_edges(reader: LakeReader, seed: Row) -> list[Row]:
     """Edges of the triples that prompts from a seed found."""
-    relation = seed["relation_id"]
-    triples = reader.rows("SELECT DISTINCT asset, relation_id FROM triples WHERE relation_id = $id", id=relation)
-    pairs = read_harvested(reader, triples, "s.parent_id IN (SELECT unnest($ids))", [seed["seed_id"]])
+    pairs = read_harvested(reader, [seed["relation_id"]], "s.parent_id IN (SELECT unnest($ids))", [seed["seed_id"]])
     ids = [row["triple_id"] for row in pairs]
     return _read_edges(reader, "list_has_any(e.triple_ids, $ids)", ids=ids) if ids else []
 

@@ -1,15 +1,15 @@
 """K-Bloom: harvests the triples of a relation from a masked model, a prompt and a few seed pairs.
 
-Runs the three published stages: prompt mining, tuple search and triple scoring. The BertNet baseline shares the code.
+The three published stages: prompt mining, tuple search and triple scoring. The BertNet baseline shares the code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,30 +32,69 @@ if TYPE_CHECKING:  # it imports torch
 
 LOG_PROBS_PER_BATCH = 1 << 24
 """Log-probabilities in memory when pairs are rated by each prompt (64 MB)."""
+MAX_STORED_LOG_PROBS = 1 << 24
+"""Log-probabilities of a search that are stored, because it asks again: of a large vocabulary, the first (64 MB)."""
 EntityKinds = Mapping[str, frozenset[str]]
 """Kinds of each entity, by its name in lower case."""
 
 
 @dataclass(frozen=True)
-class KBloomSettings:
-    """Settings of one variant.
-
-    ``prompts`` is the published prompt setting; ``n`` limits the pairs of each heap and the final triples. For the
-    published formulas, set ``prompt_choice``, ``fluency`` and ``final`` to ``printed`` and ``bm25`` to ``corpus``. The
-    defaults of the first two differ because their printed forms prefer improbable text.
-    """
+class MiningSettings:
+    """Settings of stage 1. ``prompts`` is the published prompt setting, ``variant`` the method."""
 
     variant: tuple_search.ScoreForm = "kbloom"
     prompts: PromptSetting = "multi"
     max_prompts: int = 20
     prompt_choice: CertaintyForm = "probable"
+
+
+@dataclass(frozen=True)
+class SearchSettings(MiningSettings):
+    """Settings of stages 1 and 2, which decide the candidates. ``n`` limits the pairs of each heap."""
+
     n: PositiveInt = 1000
     max_occurrences: int | None = 10
+    batch_size: int = 64
+
+
+@dataclass(frozen=True)
+class KBloomSettings(SearchSettings):
+    """Settings of all stages. ``n`` also limits the triples.
+
+    For the published formulas, set ``prompt_choice``, ``fluency`` and ``final`` to ``printed`` and ``bm25`` to
+    ``corpus``. The defaults of the first two differ because their printed forms prefer improbable text.
+    """
+
     ground: GroundDistance = "cosine"
     bm25: WeightForm = "sentence"
     fluency: FluencyForm = "corrected"
     final: FinalForm = "printed"
-    batch_size: int = 64
+
+
+Stages = TypeVar("Stages", bound=MiningSettings)
+
+
+def narrow_settings(settings: MiningSettings, stages: type[Stages]) -> Stages:
+    """The settings of fewer stages.
+
+    >>> narrow_settings(KBloomSettings(prompts="top1", final="distance"), MiningSettings)
+    MiningSettings(variant='kbloom', prompts='top1', max_prompts=20, prompt_choice='probable')
+    """
+    return stages(**{field.name: getattr(settings, field.name) for field in fields(stages)})
+
+
+class KeptPrompt(NamedTuple):
+    """A prompt that the search uses, with its normalised weight."""
+
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Candidate(ScoredPair):
+    """A pair that the search found; ``agreement`` is the share of the prompts that find it on their own."""
+
+    agreement: float
 
 
 @dataclass(frozen=True)
@@ -63,10 +102,9 @@ class HarvestedTriple:
     """A harvested pair with its scores and rank.
 
     ``semantic`` is a distance (smaller is nearer) and ``fluency`` a score; both are None for the baseline, whose
-    ``score`` is its search score. ``found_by`` holds the kept prompts that find the pair on their own, and
-    ``agreement`` is their share of the kept prompts. ``flags`` can be ``seed``; ``second_tail``: the relation is
-    functional and the head has several tails; ``unknown_kind``: the relation restricts the kinds of entities and the
-    kind of the head or tail is unknown.
+    ``score`` is its search score. ``agreement`` is that of its candidate. ``flags`` can be ``seed``; ``second_tail``:
+    the relation is functional and the head has several tails; ``unknown_kind``: the relation restricts the kinds of
+    entities and the kind of the head or tail is unknown.
     """
 
     head: str
@@ -74,62 +112,18 @@ class HarvestedTriple:
     score: float
     semantic: float | None
     fluency: float | None
-    found_by: tuple[MinedPrompt, ...]
     agreement: float
     rank: int = 0
     flags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Harvest:
-    """Prompts, candidates and triples of one relation; ``candidates`` are in search order, best first."""
-
-    variant: tuple_search.ScoreForm
-    prompts: tuple[MinedPrompt, ...]
-    candidates: tuple[ScoredPair, ...]
-    triples: tuple[HarvestedTriple, ...]
-
-    @property
-    def kept_prompts(self) -> list[MinedPrompt]:
-        return [prompt for prompt in self.prompts if prompt.kept]
-
-
-def harvest_relation(
-    relation: Relation,
-    model: MaskedLM,
-    prompts: Sequence[MinedPrompt],
-    settings: KBloomSettings,
-    kinds: EntityKinds | None = None,
-    causal: TextLikelihood | None = None,
-) -> Harvest:
-    """Harvest one relation with mined prompts.
-
-    A pair with an entity of a kind that the relation does not allow remains a candidate and does not become a triple.
-
-    ``causal``: Rates the fluency of filled prompts; by default the masked model does.
-    """
-    kept_prompts = [prompt for prompt in prompts if prompt.kept]
-    texts = [prompt.text for prompt in kept_prompts]
+def search_candidates(
+    relation: Relation, model: MaskedLM, prompts: Sequence[KeptPrompt], settings: SearchSettings
+) -> tuple[list[Candidate], list[tuple[int, ...]]]:
+    """The candidates of a relation (stage 2), best first, and for each the prompts that find it on their own."""
+    texts = [prompt.text for prompt in prompts]
     queries = PromptQueries(model, texts, entity_word_positions(model.vocabulary, [relation.prompt, *texts]))
-    candidates = _search_pairs(queries, kept_prompts, settings)
-    harvest = Harvest(settings.variant, tuple(prompts), tuple(candidates), ())
-    pairs = [pair for pair in candidates if matches_kinds(relation, pair.head, pair.tail, kinds) is not False]
-    if not pairs:
-        return harvest
-    ratings = _rate_pairs(relation, pairs, model, settings, causal)
-    finders = find_supporting_prompts(queries.pair_log_likelihoods(pairs), [pair.shape for pair in pairs])
-    triples = [
-        HarvestedTriple(
-            pair.head, pair.tail, *rating, tuple(kept_prompts[n] for n in numbers), len(numbers) / len(texts)
-        )
-        for pair, rating, numbers in zip(pairs, ratings, finders, strict=True)
-    ]
-    triples.sort(key=lambda triple: (-triple.score, triple.head, triple.tail))
-    return replace(harvest, triples=tuple(_flag_triples(relation, triples[: settings.n], kinds)))
-
-
-def _search_pairs(queries: PromptQueries, prompts: Sequence[MinedPrompt], settings: KBloomSettings) -> list[ScoredPair]:
-    return tuple_search.search_tuples(
+    pairs = tuple_search.search_tuples(
         queries.log_probs,
         queries.words,
         [prompt.weight for prompt in prompts],
@@ -138,6 +132,35 @@ def _search_pairs(queries: PromptQueries, prompts: Sequence[MinedPrompt], settin
         variant=settings.variant,
         batch_size=settings.batch_size,
     )
+    finders = find_supporting_prompts(queries.pair_log_likelihoods(pairs), [pair.shape for pair in pairs])
+    agreements = [len(numbers) / len(prompts) for numbers in finders]
+    return [Candidate(**asdict(pair), agreement=share) for pair, share in zip(pairs, agreements, strict=True)], finders
+
+
+def score_candidates(
+    relation: Relation,
+    candidates: Sequence[Candidate],
+    model: MaskedLM,
+    settings: KBloomSettings,
+    kinds: EntityKinds | None = None,
+    causal: TextLikelihood | None = None,
+) -> list[HarvestedTriple]:
+    """The triples of a relation (stage 3), best first.
+
+    A pair with an entity of a kind that the relation does not allow becomes no triple.
+
+    ``causal``: Rates the fluency of filled prompts; by default the masked model does.
+    """
+    allowed = [pair for pair in candidates if matches_kinds(relation, pair.head, pair.tail, kinds) is not False]
+    if not allowed:
+        return []
+    ratings = _rate_pairs(relation, allowed, model, settings, causal)
+    triples = [
+        HarvestedTriple(pair.head, pair.tail, *rating, pair.agreement)
+        for pair, rating in zip(allowed, ratings, strict=True)
+    ]
+    triples.sort(key=lambda triple: (-triple.score, triple.head, triple.tail))
+    return list(_flag_triples(relation, triples[: settings.n], kinds))
 
 
 def _rate_pairs(
@@ -171,12 +194,12 @@ def _flag_triples(
 
 
 def mine_relation_prompts(
-    relation: Relation, models: MiningModels, settings: KBloomSettings, mined: Sequence[MinedPrompt] | None = None
+    relation: Relation, models: MiningModels, settings: MiningSettings, kbloom_texts: Sequence[str] = ()
 ) -> list[MinedPrompt]:
     """Mine the prompts of one relation (stage 1), by K-Bloom's method or the baseline's.
 
     The baseline paraphrases the prompt with ``models.paraphrase`` if there is one. Otherwise it weights K-Bloom's
-    candidates; pass them as ``mined`` to avoid mining them twice.
+    prompts, ``kbloom_texts``.
     """
     prompt = relation.prompt
     setting = settings.prompts
@@ -188,8 +211,7 @@ def mine_relation_prompts(
     if setting != "initial" and models.paraphrase is not None:
         candidates = bertnet_prompts.reword_prompt(prompt, relation.pairs, models.paraphrase)
     elif setting != "initial":
-        mined = mined or mine_relation_prompts(relation, models, replace(settings, variant="kbloom"))
-        candidates = bertnet_prompts.select_distinct(other.text for other in mined if other.text != prompt)
+        candidates = bertnet_prompts.select_distinct(text for text in kbloom_texts if text != prompt)
     score = partial(_bertnet_pair_scores, models.masked)
     return bertnet_prompts.mine_bertnet_prompts(prompt, relation.pairs, candidates, score, setting=setting, n=n)
 
@@ -262,15 +284,24 @@ class PromptQueries:
         self._allowed = allowed
         self.words = [model.vocabulary[position] for position in allowed]
         self._position = {word: position for position, word in enumerate(self.words)}
+        self._stored: dict[FillQuery, npt.NDArray[np.float32]] = {}
         self._prompts = [as_sentence(prompt) for prompt in prompts]
         self._tail_first = [prompt.index(TAIL) < prompt.index(HEAD) for prompt in prompts]
 
     def log_probs(self, queries: Sequence[FillQuery]) -> npt.NDArray[np.float32]:
-        texts, slots = self.render(queries)
-        return self._model.slot_log_probs(texts, slots, self._allowed)
+        """Log-probabilities of all words for each query; the model runs once for a query whose answer is stored."""
+        new = [query for query in queries if query not in self._stored]
+        answers: dict[FillQuery, npt.NDArray[np.float32]] = {}
+        if new:
+            texts, slots = self.render(new)
+            answers = dict(zip(new, self._model.slot_log_probs(texts, slots, self._allowed), strict=True))
+        rows = np.stack([self._stored[query] if query in self._stored else answers[query] for query in queries])
+        if (len(self._stored) + len(answers)) * len(self.words) <= MAX_STORED_LOG_PROBS:
+            self._stored |= answers
+        return rows
 
     def pair_log_likelihoods(self, pairs: Sequence[ScoredPair]) -> npt.NDArray[np.float64]:
-        """Log-likelihood of each pair under each prompt alone (pairs × prompts); equal queries run once."""
+        """Log-likelihood of each pair under each prompt alone (pairs × prompts)."""
         requests: dict[FillQuery, list[tuple[int, int]]] = {}
         for row, pair in enumerate(pairs):
             words = tuple(self._position[word] for word in f"{pair.head} {pair.tail}".split(" "))

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 
 import polars as pl
 
 from evidence_assets.experiment.stage import StageOutput
+from evidence_assets.harvest.prompt_mining import MinedPrompt
 from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple
-from evidence_assets.harvest.tuple_search import ScoredPair
-from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.harvest.tuple_search import SHAPES
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
 from evidence_assets.systems.kbloom import VERSION
-from evidence_assets.systems.kbloom.harvesting import EntityKinds, Harvest, HarvestedTriple, KBloomSettings
+from evidence_assets.systems.kbloom.harvesting import (
+    Candidate,
+    EntityKinds,
+    HarvestedTriple,
+    KBloomSettings,
+    KeptPrompt,
+    MiningSettings,
+    SearchSettings,
+)
 from evidence_assets.systems.kbloom.seeds import Relation
 
 LICENCE = "harvested from a model"
@@ -58,130 +67,150 @@ def read_entity_kinds(triples: pl.DataFrame) -> dict[str, frozenset[str]]:
     return kinds
 
 
+# Stage 1: prompts ---------------------------------------------------------------------------------------------------
+
+
+def hash_prompt_inputs(
+    relation: Relation, models: Sequence[str], settings: MiningSettings, kbloom_texts: Sequence[str] = ()
+) -> str:
+    """Hash of the inputs of a relation's prompts; fields of the seed file that mining does not read do not count."""
+    inputs = (relation.id, relation.prompt, relation.pairs)
+    return content_id(VERSION, *inputs, models, asdict(settings), sorted(kbloom_texts))
+
+
+def build_prompt_rows(relation: Relation, variant: str, prompts: Sequence[MinedPrompt], input_hash: str) -> list[Row]:
+    """Rows of ``prompts``."""
+    shared = {"relation_id": relation.id, "variant": variant, "input_hash": input_hash}
+    names = ("text", "weight", "bert_score", "ibleu", "certainty", "kept")
+    return [
+        {**shared, "prompt_id": content_id("prompt", relation.id, variant, prompt.text), **_columns(prompt, *names)}
+        for prompt in prompts
+    ]
+
+
+def link_prompts(relation: Relation, prompt_ids: Iterable[str], model: str) -> list[Row]:
+    """Lineage: a prompt derives from the seeds, and the model generates it."""
+    seeds = [_seed_id(relation, *pair) for pair in relation.pairs]
+    lineage = list[Row]()
+    for prompt_id in prompt_ids:
+        lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seeds]
+        lineage.append(edge("prompt", prompt_id, GENERATED, "model", model, model))
+    return lineage
+
+
+def read_kept_prompts(rows: pl.DataFrame) -> dict[str, KeptPrompt]:
+    """The prompts that the search uses by id, in an order that does not depend on the ids."""
+    kept_rows = rows.filter(pl.col("kept")).sort(-pl.col("weight"), "text")
+    return {row["prompt_id"]: KeptPrompt(row["text"], row["weight"]) for row in kept_rows.iter_rows(named=True)}
+
+
+# Stage 2: candidates ------------------------------------------------------------------------------------------------
+
+
+def hash_search_inputs(relation: Relation, model: str, settings: SearchSettings, prompts: Iterable[KeptPrompt]) -> str:
+    """Hash of the inputs of a relation's candidates."""
+    return content_id(VERSION, relation.id, relation.prompt, model, asdict(settings), list(prompts))
+
+
+@dataclass(frozen=True)
+class CandidateRows:
+    """Builds the rows of ``candidate_tuples`` of one search of a relation."""
+
+    relation_id: str
+    variant: str
+    model_id: str
+
+    def candidate_id(self, pair: Candidate | HarvestedTriple) -> str:
+        return content_id("candidate", self.relation_id, self.model_id, self.variant, pair.head, pair.tail)
+
+    def build(self, candidates: Sequence[Candidate], input_hash: str) -> list[Row]:
+        """Rows of candidates, best first."""
+        shared = asdict(self) | {"input_hash": input_hash}
+        return [
+            {
+                **shared,
+                **asdict(candidate),
+                "candidate_id": self.candidate_id(candidate),
+                "shape": "{}-{}".format(*candidate.shape),
+                "probability_rank": rank,
+            }
+            for rank, candidate in enumerate(candidates, 1)
+        ]
+
+    def link(
+        self, candidates: Sequence[Candidate], finders: Sequence[Sequence[int]], prompt_ids: Sequence[str]
+    ) -> list[Row]:
+        """Lineage: a candidate derives from the prompts that find it on their own, or from all if none does.
+
+        ``finders``: Numbers of the prompts that find each candidate.
+        """
+        lineage = list[Row]()
+        for candidate, numbers in zip(candidates, finders, strict=True):
+            candidate_id = self.candidate_id(candidate)
+            prompts = [prompt_ids[number] for number in numbers] or prompt_ids
+            lineage += [edge("candidate", candidate_id, DERIVED, "prompt", prompt, prompt) for prompt in prompts]
+        return lineage
+
+
+def read_candidates(rows: pl.DataFrame) -> list[Candidate]:
+    """The candidates of rows of one search, best first."""
+    shapes = {"{}-{}".format(*shape): shape for shape in SHAPES}
+    columns = rows.sort("probability_rank").select(field.name for field in fields(Candidate))
+    return [Candidate(**row | {"shape": shapes[row["shape"]]}) for row in columns.iter_rows(named=True)]
+
+
+# Stage 3: triples ---------------------------------------------------------------------------------------------------
+
+
 def hash_harvest_inputs(
     relation: Relation,
     model: str,
-    encoder: str,
     settings: Sequence[KBloomSettings],
+    candidates: Sequence[str],
     kinds: EntityKinds | None = None,
-    other_models: Sequence[str] = (),
+    causal: str = "",
 ) -> str:
-    """Hash of the inputs of a relation's harvest; kinds count only if the relation restricts them.
+    """Hash of the inputs of a relation's triples; kinds count only if the relation restricts them.
 
-    ``other_models``: Models other than the masked one and the encoder that write prompts.
+    ``candidates``: Hash of the inputs of each search. ``causal``: The causal model that rates the fluency.
     """
     has_kinds = bool(relation.head_kinds or relation.tail_kinds)
-    inputs: list[object] = [[asdict(one) for one in settings]]
+    inputs: list[object] = [[asdict(one) for one in settings], list(candidates), causal]
     if has_kinds and kinds is not None:
         inputs.append(sorted((name, sorted(of_entity)) for name, of_entity in kinds.items()))
-    return content_id(VERSION, relation.seed_hash, model, encoder, *inputs, *other_models)
+    return content_id(VERSION, relation.seed_hash, model, *inputs)
 
 
-def build_harvest_rows(
-    relation: Relation, harvests: Sequence[Harvest], *, model: str, source: str, input_hash: str
+def build_triple_rows(
+    relation: Relation, harvests: Mapping[str, Sequence[HarvestedTriple]], model: str, source: str, input_hash: str
 ) -> StageOutput:
-    """Rows of ``triples`` of one relation, with those of ``prompts`` and ``candidate_tuples``.
+    """Rows of ``triples`` of one relation: those of K-Bloom and of the baseline, by name.
 
-    Lineage: a prompt derives from the seeds; a triple from its candidate; the candidate of a triple from the prompts
-    that find it on their own, or from all kept prompts if none does. The model generates prompts and triples.
-
-    Raises BadInput if a harvest is empty: the relation failed.
+    Lineage: a triple derives from its candidate, and the model generates it.
     """
-    tables = _HarvestTables(relation, model)
-    for harvest in harvests:
-        if not harvest.triples:
-            raise BadInput(
-                f"relation {relation.id!r}: {model} yields no pair. Its vocabulary has no candidate entity for this "
-                "prompt, or none of an allowed kind. Change the prompt or the allowed kinds, or use another model"
-            )
-        prompt_ids = tables.add_prompts(harvest, input_hash)
-        tables.add_candidates(harvest)
-        tables.add_triples(harvest, source, prompt_ids)
-    metadata: dict[str, object] = {"prompts": len(harvests[0].kept_prompts), "candidates": len(tables.candidates)}
-    side_tables = {"prompts": tables.prompts, "candidate_tuples": tables.candidates}
-    return StageOutput(tables.triples, tables.lineage, metadata, reused=0, other_tables=side_tables)
-
-
-class _HarvestTables:
-    """Rows of the harvests of a relation by table, and their lineage."""
-
-    def __init__(self, relation: Relation, model: str) -> None:
-        self._relation = relation
-        self._model = model
-        self.prompts = list[Row]()
-        self.candidates = list[Row]()
-        self.triples = list[Row]()
-        self.lineage = list[Row]()
-
-    def add_prompts(self, harvest: Harvest, input_hash: str) -> dict[str, str]:
-        """Returns the id of each prompt."""
-        relation = self._relation
-        seed_ids = [_seed_id(relation, *pair) for pair in relation.pairs]
-        ids: dict[str, str] = {}
-        for prompt in harvest.prompts:
-            prompt_id = content_id("prompt", relation.id, harvest.variant, prompt.text)
-            ids[prompt.text] = prompt_id
-            self.prompts.append(
-                {
-                    "prompt_id": prompt_id,
-                    "relation_id": relation.id,
-                    "variant": harvest.variant,
-                    "input_hash": input_hash,
-                    **_columns(prompt, "text", "weight", "bert_score", "ibleu", "certainty", "kept"),
-                }
-            )
-            self.lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seed_ids]
-            self._add_origin("prompt", prompt_id)
-        return ids
-
-    def add_candidates(self, harvest: Harvest) -> None:
-        agreement = {(triple.head, triple.tail): triple.agreement for triple in harvest.triples}
-        for rank, candidate in enumerate(harvest.candidates, 1):
-            self.candidates.append(
-                {
-                    "candidate_id": self._candidate_id(harvest, candidate),
-                    "relation_id": self._relation.id,
-                    "variant": harvest.variant,
-                    "model_id": self._model,
-                    "shape": "{}-{}".format(*candidate.shape),
-                    "probability_rank": rank,
-                    "agreement": agreement.get((candidate.head, candidate.tail)),
-                    **_columns(candidate, "head", "tail", "log_likelihood"),
-                }
-            )
-
-    def add_triples(self, harvest: Harvest, source: str, prompt_ids: Mapping[str, str]) -> None:
-        relation_id = self._relation.id
-        previous_ids = {triple["triple_id"] for triple in self.triples}
-        for triple in harvest.triples:
-            triple_id = content_id("triple", triple.head, relation_id, triple.tail)
-            self.triples.append(
-                {
-                    "triple_id": triple_id,
-                    "relation": relation_id,
-                    "relation_id": relation_id,
-                    "origin": harvest.variant,
-                    "model_id": self._model,
-                    "source": source,
-                    "licence": LICENCE,
-                    "flags": list(triple.flags),
-                    **_columns(triple, "head", "tail", "semantic", "fluency", "score", "rank", "agreement"),
-                }
-            )
-            candidate = self._candidate_id(harvest, triple)
-            prompts = [prompt_ids[prompt.text] for prompt in triple.found_by or harvest.kept_prompts]
-            self.lineage += [edge("candidate", candidate, DERIVED, "prompt", prompt, prompt) for prompt in prompts]
-            self.lineage.append(
+    shared = {"relation": relation.id, "relation_id": relation.id, "model_id": model, "source": source}
+    shared |= {"licence": LICENCE, "input_hash": input_hash}
+    names = ("head", "tail", "semantic", "fluency", "score", "rank", "agreement")
+    triple_rows = list[Row]()
+    lineage = list[Row]()
+    generated_ids = set[str]()
+    for variant, triples in harvests.items():
+        candidate_rows = CandidateRows(relation.id, variant, model)
+        for triple in triples:
+            triple_id = content_id("triple", triple.head, relation.id, triple.tail)
+            row = {"triple_id": triple_id, "origin": variant, "flags": list(triple.flags), **_columns(triple, *names)}
+            triple_rows.append(shared | row)
+            candidate = candidate_rows.candidate_id(triple)
+            lineage.append(
                 edge("triple", triple_id, DERIVED, "candidate", candidate, candidate, triple.rank, triple.score)
             )
-            if triple_id not in previous_ids:
-                self._add_origin("triple", triple_id)
+            if triple_id not in generated_ids:
+                lineage.append(edge("triple", triple_id, GENERATED, "model", model, model))
+            generated_ids.add(triple_id)
+    return StageOutput(triple_rows, lineage, reused=0)
 
-    def _add_origin(self, kind: str, row_id: str) -> None:
-        self.lineage.append(edge(kind, row_id, GENERATED, "model", self._model, self._model))
 
-    def _candidate_id(self, harvest: Harvest, pair: ScoredPair | HarvestedTriple) -> str:
-        return content_id("candidate", self._relation.id, self._model, harvest.variant, pair.head, pair.tail)
+# Collections --------------------------------------------------------------------------------------------------------
 
 
 def select_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:
@@ -197,7 +226,8 @@ def select_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: st
     columns = rows.select("head", "relation", "tail").iter_rows()
     facts = [(head.casefold(), relation, tail.casefold()) for head, relation, tail in columns]
     flags = map(list.__add__, rows["flags"].to_list(), _flag_reverses(facts, directions))
-    return rows.with_columns(pl.Series("flags", flags, dtype=rows.schema["flags"]))
+    # Without the hash of the inputs: a collection changes only if its triples do.
+    return rows.with_columns(pl.Series("flags", flags, dtype=rows.schema["flags"]), input_hash=None)
 
 
 def _flag_reverses(facts: Sequence[Triple], directions: Mapping[str, Direction]) -> Iterator[list[str]]:

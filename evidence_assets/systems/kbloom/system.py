@@ -1,13 +1,14 @@
-"""The stages of K-Bloom: harvest triples by relation, merge them by collection, score them.
+"""The method K-Bloom: its settings, the scores of its harvests, and all its stages.
 
-The harvest has the triples of K-Bloom and those of the BertNet baseline, with different origins; a collection has
-K-Bloom's only.
+The stages that harvest a relation are in ``harvest_stages``; here its triples are merged by collection and scored. A
+harvest has the triples of K-Bloom and those of the BertNet baseline, with different origins; a collection has K-Bloom's
+only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -15,40 +16,21 @@ from evidence_assets import profiles
 from evidence_assets.experiment.methods import NoSettings, ScoreTarget, StagesMethod
 from evidence_assets.experiment.solvers import find_pool, open_language_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
-from evidence_assets.experiment.variants import available_models
-from evidence_assets.harvest.prompt_mining import MiningModels
-from evidence_assets.models.registry import (
-    MASKED_LM_ASSET,
-    SAMPLE_MASKED_LM,
-    get_encoder,
-    get_masked_lm,
-    get_sequence_model,
-    masked_lm_key,
-    model_key,
-)
+from evidence_assets.experiment.variants import available_models, variants_of
+from evidence_assets.models.registry import SAMPLE_MASKED_LM, get_encoder, get_sequence_model
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reproduction.published_figures import add_published_figures
 from evidence_assets.systems.kbloom import VERSION, rows, scores
-from evidence_assets.systems.kbloom.harvesting import (
-    EntityKinds,
-    Harvest,
-    KBloomSettings,
-    check_kinds,
-    check_seeds,
-    harvest_relation,
-    mine_relation_prompts,
-)
+from evidence_assets.systems.kbloom.harvest_stages import SEED_ASSET, HarvestStages, harvest_key
+from evidence_assets.systems.kbloom.harvesting import KBloomSettings, SearchSettings, narrow_settings
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, read_entity_names
 from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, draw_sample_precision, read_facts
 from evidence_assets.systems.kbloom.scores import Reference, load_references
-from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, StatementForm, reword_statements
+from evidence_assets.systems.kbloom.searches import Search, share_search
+from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, StatementForm
 
-SEED_ASSET = "knowledge/seeds"
 SEED_FOLDER_ASSET = "raw/seeds"
-"""Assets of the seeds of each relation and of the folder of seed files."""
-SIDE_TABLES = ("prompts", "candidate_tuples")
-"""Tables of a harvest beside its triples."""
+"""Asset of the folder of seed files."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +61,7 @@ class HarvestSettings(KBloomSettings):
     @property
     def harvests(self) -> list[KBloomSettings]:
         """Settings of K-Bloom's harvest and, if enabled, of the baseline's."""
-        kbloom = KBloomSettings(**{f.name: getattr(self, f.name) for f in fields(KBloomSettings)})
+        kbloom = narrow_settings(self, KBloomSettings)
         return [kbloom, replace(kbloom, variant="bertnet")] if self.baseline else [kbloom]
 
 
@@ -147,17 +129,11 @@ class KBloom(StagesMethod[HarvestSettings]):
 
     def build_stages(self) -> list[Stage]:
         settings = self.settings
-        inputs = [StageInput(SEED_ASSET), StageInput(self.variant.with_models(MASKED_LM_ASSET, ["masked_model"]))]
-        harvest = Stage(
-            self._harvest_asset,
-            "triples",
-            self._make_harvest,
-            "Triples of one relation, with their prompts and candidate tuples.",
-            [*inputs, StageInput(settings.kinds)] if settings.kinds else inputs,
-            f"{VERSION}:{settings.harvests}:{self._other_models}",
-            partitions="relations",
-            kinds=("parquet", "pytorch"),
-            pool="gpu",
+        declared = self._declared_searches()
+        searches = [share_search(search, declared) for search in self.list_searches()]
+        rewriter = self.variant.profile.generator if self.rewords_prompts else None
+        harvest = HarvestStages(
+            self.variant, settings.harvests, searches, settings.kinds, settings.collections, rewriter
         )
         collections = [
             Stage(
@@ -171,7 +147,7 @@ class KBloom(StagesMethod[HarvestSettings]):
             )
             for collection in settings.collections
         ]
-        return [harvest, *collections, *self._build_score_stages()]
+        return [*harvest.build(), *collections, *self._build_score_stages()]
 
     def _build_score_stages(self) -> Iterator[Stage]:
         settings = self.settings
@@ -230,7 +206,7 @@ class KBloom(StagesMethod[HarvestSettings]):
 
     @property
     def _harvest_asset(self) -> str:
-        return f"{self.variant.key}/harvest"
+        return harvest_key(self.variant)
 
     @property
     def _harvest_inputs(self) -> list[StageInput]:
@@ -244,75 +220,35 @@ class KBloom(StagesMethod[HarvestSettings]):
         names = {first: self.variant.name} | {other: other for other in others}
         return {origin: self.variant.with_models(name, separator="@") for origin, name in names.items()}
 
-    @property
-    def _other_models(self) -> list[str]:
-        """Models other than the masked one and the encoder, as far as they are known without loading them."""
+    def list_searches(self) -> list[Search]:
+        """The searches of K-Bloom and, if enabled, of the baseline."""
+        return [
+            Search(self.variant.key, narrow_settings(settings, SearchSettings), self._mining_models(settings.variant))
+            for settings in self.settings.harvests
+        ]
+
+    def _declared_searches(self) -> list[Search]:
+        """The searches of all declared variants, loaded or not, with the models of this one."""
+        update = {"active_models": self.variant.active_models}
+        declared = [other for other in variants_of(self.name) if other.method in ("", self.name)]
+        return [search for other in declared for search in KBloom(other.model_copy(update=update)).list_searches()]
+
+    def _mining_models(self, variant: str) -> tuple[str, ...]:
+        """Models that write prompts, as far as they are known without loading them."""
         harvesting = self.variant.profile.harvesting
-        models = list[str]()
-        if self.settings.prompts != "initial":
-            writers = [model for model in (harvesting.writer, harvesting.substitution) if model is not None]
-            models += [f"{model.name}@{model.revision}" for model in writers]
-            if self.rewords_prompts:
-                prompts = self.variant.prompt_settings
-                models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=prompts))
-        causal = harvesting.causal
-        return models + ([f"{causal.name}@{causal.revision}"] if causal else [])
+        if self.settings.prompts == "initial":
+            return ()
+        writers = [model for model in (harvesting.writer, harvesting.substitution) if model is not None]
+        models = [f"{model.name}@{model.revision}" for model in writers]
+        if self.rewords_prompts and variant == "bertnet":
+            prompts = self.variant.prompt_settings
+            models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=prompts))
+        return tuple(models)
 
     @property
     def rewords_prompts(self) -> bool:
         """Whether the language model rewords prompts for the baseline."""
         return self.settings.baseline and self.variant.profile.harvesting.paraphraser == "generator"
-
-    def _make_harvest(self, context: StageContext) -> StageOutput:
-        relation = rows.build_relation(context.read("relation_seeds", SEED_ASSET, context.partition))
-        if relation.collection not in self.settings.collections:
-            collections = ", ".join(self.settings.collections)
-            context.warn(
-                f"no asset merges collection {relation.collection!r}. Set the relation's collection to one of "
-                f"{collections}, or add it to `collections` of the variant"
-            )
-        kinds = rows.read_entity_kinds(context.read("triples", self.settings.kinds)) if self.settings.kinds else None
-        model_id = masked_lm_key(context.lake, context.profile.masked_model)
-        encoder_id = model_key(get_encoder(context.profile.encoder))
-        settings = self.settings.harvests
-        input_hash = rows.hash_harvest_inputs(relation, model_id, encoder_id, settings, kinds, self._other_models)
-        if previous_output := _read_unchanged(context, input_hash):
-            return previous_output
-        harvests = self._run_harvests(context, relation, kinds)
-        source = self._harvest_asset
-        return rows.build_harvest_rows(relation, harvests, model=model_id, source=source, input_hash=input_hash)
-
-    def _run_harvests(self, context: StageContext, relation: Relation, kinds: EntityKinds | None) -> list[Harvest]:
-        """K-Bloom's harvest of a relation and, if enabled, the baseline's."""
-        from evidence_assets.models.sequence_models import TextLikelihood  # imports torch, which planning does not need
-
-        models = self._open_mining_models(context)
-        causal_settings = context.profile.harvesting.causal
-        causal = get_sequence_model(TextLikelihood, causal_settings) if causal_settings else None
-        check_seeds(relation, models.masked)
-        check_kinds(relation, kinds)
-        harvests = list[Harvest]()
-        for settings in self.settings.harvests:
-            prompts = mine_relation_prompts(relation, models, settings, harvests[0].prompts if harvests else None)
-            harvests.append(harvest_relation(relation, models.masked, prompts, settings, kinds, causal))
-        return harvests
-
-    def _open_mining_models(self, context: StageContext) -> MiningModels:
-        from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # imports torch
-
-        harvesting = context.profile.harvesting
-        masked = get_masked_lm(context.lake, context.profile.masked_model)
-        models = MiningModels(masked, get_encoder(context.profile.encoder))
-        if self.settings.prompts == "initial":
-            return models
-        if harvesting.writer:
-            models = replace(models, write=get_sequence_model(SentenceWriter, harvesting.writer).write)
-        if harvesting.substitution:
-            models = replace(models, propose=get_sequence_model(PermutedLM, harvesting.substitution))
-        if self.rewords_prompts:
-            generator = open_language_model(context, context.profile.generator)
-            models = replace(models, paraphrase=partial(reword_statements, generator))
-        return models
 
     def _merge_collection(self, collection: str, context: StageContext) -> StageOutput:
         seeds = context.read("relation_seeds", SEED_ASSET)
@@ -369,16 +305,6 @@ class KBloom(StagesMethod[HarvestSettings]):
             published = [name for name in self.variant.printed.figures if name.system == origin]
             output_rows += add_published_figures([row for row in score_rows if row["selector"] == selector], published)
         return StageOutput(output_rows)
-
-
-def _read_unchanged(context: StageContext, input_hash: str) -> StageOutput | None:
-    """The previous harvest if it is complete and has these inputs."""
-    side_tables = {name: context.read(name, context.asset, context.partition) for name in SIDE_TABLES}
-    is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
-    if not is_complete or set(side_tables["prompts"]["input_hash"]) != {input_hash}:
-        return None
-    triples, lineage, _ = context.previous_output
-    return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
 
 
 def find_judges() -> list[GeneratorSettings]:

@@ -28,6 +28,7 @@ def test_every_step_with_a_model_has_a_pool() -> None:
         "predictions/table/ucret": None,
         "subgraphs/mcqa": "gpu",
         "corpus/sample/embeddings": "gpu",
+        "knowledge/kbloom/candidates": "gpu",
         "knowledge/kbloom/harvest": "gpu",
         "models/masked_lm": "gpu",
         "scores/mcqa/uscrake": None,

@@ -33,7 +33,15 @@ from evidence_assets_tests.processes import child_processes, query_dagster, serv
 pytestmark = pytest.mark.long
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
 SEEDS, HARVEST = "knowledge/seeds", "knowledge/kbloom/harvest"
+PROMPTS, CANDIDATES = "knowledge/kbloom/prompts", "knowledge/kbloom/candidates"
+STAGES = [[PROMPTS], [CANDIDATES, f"{PROMPTS}_bertnet"], [f"{CANDIDATES}_bertnet"], [HARVEST]]
+"""The stages of a harvest, those in one list at a time."""
 MERGED: list[Asset] = [(COLLECTION, None), ("knowledge/kbloom/commonsense", None), ("scores/knowledge/kbloom", None)]
+
+
+def stages(*relations: str) -> list[list[Asset]]:
+    """What the sensor requests to harvest relations, tick by tick."""
+    return [[(name, relation) for relation in sorted(relations) for name in names] for names in STAGES]
 
 
 def environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,10 +66,7 @@ def built_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sensor_world.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
         sensor_world.make("corpus/sample/index", "models/masked_lm", "raw/seeds", "knowledge/sample/triples")
         requested = sensor_world.settle()
-        assert requested == [
-            [(SEEDS, name) for name in sorted(RELATIONS)],
-            [(HARVEST, name) for name in sorted(RELATIONS)],
-        ]
+        assert requested == [[(SEEDS, name) for name in sorted(RELATIONS)], *stages(*RELATIONS)]
         sensor_world.make(*(name for name, _ in MERGED))
         assert sensor_world.settle() == []
         sensor_world.instance.dispose()
@@ -86,8 +91,9 @@ def test_an_edit_requests_its_relation_and_then_all_downstream_assets_once(senso
     assert sensor_world.tick() == [(SEEDS, "leads_to")]
     assert sensor_world.stale() == set()
     sensor_world.work()
-    assert sensor_world.stale() == {(HARVEST, "leads_to"), *MERGED}, "of the relations, only the edited one is stale"
-    assert sensor_world.settle() == [[(HARVEST, "leads_to")], MERGED]
+    own_stages = {asset for assets in stages("leads_to") for asset in assets}
+    assert sensor_world.stale() == {*own_stages, *MERGED}, "of the relations, only the edited one is stale"
+    assert sensor_world.settle() == [*stages("leads_to"), MERGED]
     assert sensor_world.stale() == set()
 
 
@@ -114,8 +120,10 @@ def test_the_schedule_harvests_relations_with_changed_seeds_prompts_or_model(
     assert scheduled(sensor_world) == [], "nothing has changed"
     sensor_world.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
     sensor_world.seed("brings", [["febuxostat", "gout"]])
-    expected = [(name, relation) for relation in ("brings", "leads_to") for name in (SEEDS, HARVEST)]
-    assert scheduled(sensor_world) == expected
+    names = {name for names in ([SEEDS], *STAGES) for name in names}
+    requested = scheduled(sensor_world)
+    assert sorted(requested) == sorted((name, relation) for relation in ("brings", "leads_to") for name in names)
+    assert [relation for _, relation in requested] == ["brings"] * len(names) + ["leads_to"] * len(names)
     assert scheduled(sensor_world) == []
     followed = {name for name, _ in sensor_world.tick()}
     assert followed == {"raw/seeds", *(name for name, _ in MERGED)}, "no relation is left to the sensors"
@@ -127,7 +135,11 @@ def test_the_schedule_harvests_relations_with_changed_seeds_prompts_or_model(
     other.write_text(PROFILE.replace("n: 12,", "n: 11,"))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(other))
     relations = ("brings", "leads_to", "listed_with", "may_treat")
-    assert scheduled(SensorWorld.open(sensor_world.root)) == [(HARVEST, relation) for relation in relations]
+    requested = scheduled(SensorWorld.open(sensor_world.root))
+    names = {CANDIDATES, f"{CANDIDATES}_bertnet", HARVEST}
+    assert sorted(requested) == sorted((name, relation) for relation in relations for name in names), (
+        "n is of the search"
+    )
 
 
 @pytest.fixture
@@ -211,8 +223,9 @@ def test_dagsters_scheduler_harvests_the_edited_relation_and_nothing_else(
     sensor_world.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
     wait_for_ticks(dagster_server, selector, "SUCCESS")
     deadline = time.monotonic() + 300
-    while (runs := scheduled_runs(dagster_server)) != [("SUCCESS", "leads_to", [HARVEST, SEEDS])]:
-        assert [run[1:] for run in runs] == [("leads_to", [HARVEST, SEEDS])] and runs[0][0] != "FAILURE", runs
+    names = sorted(name for names in ([SEEDS], *STAGES) for name in names)
+    while (runs := scheduled_runs(dagster_server)) != [("SUCCESS", "leads_to", names)]:
+        assert [run[1:] for run in runs] == [("leads_to", names)] and runs[0][0] != "FAILURE", runs
         assert time.monotonic() < deadline, runs
         time.sleep(1)
     statuses = wait_for_ticks(dagster_server, selector, "SKIPPED")
@@ -234,14 +247,14 @@ def test_a_relation_of_an_unfinished_backfill_is_left_to_it(sensor_world: Sensor
 def test_what_a_command_materializes_is_left_to_it_while_it_lives(
     sensor_world: SensorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = [dg.AssetKey(name.split("/")) for name in (SEEDS, HARVEST, "raw/seeds")]
+    planned = [dg.AssetKey(name.split("/")) for name in (SEEDS, PROMPTS, "raw/seeds")]
     sensor_world.seed("brings", [["febuxostat", "gout"]])
     with announce_plan(sensor_world.instance, planned):
         assert sensor_world.tick() == []
         sensor_world.make("raw/seeds")
         sensor_world.make(SEEDS, partition="brings")
         assert sensor_world.tick() == [], "the command harvests it later"
-    assert sensor_world.tick() == [(HARVEST, "brings")]
+    assert sensor_world.tick() == [(PROMPTS, "brings")]
     sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]])
     with monkeypatch.context() as patch:
         patch.setattr(command_plans, "SECONDS_VALID", 0.0)
@@ -261,7 +274,7 @@ def test_a_new_file_becomes_a_partition_and_is_merged_once(sensor_world: SensorW
     sensor_world.seed("brings", [["febuxostat", "gout"]])
     requested = sensor_world.settle(MERGED)
     assert requested[0] == [(SEEDS, "brings"), ("raw/seeds", None)]
-    assert requested[1:] == [[(HARVEST, "brings")], MERGED]
+    assert requested[1:] == [*stages("brings"), MERGED]
     assert sensor_world.partitions() == {*RELATIONS, "brings"}
     assert sensor_world.triples(COLLECTION, "brings") == sensor_world.triples(HARVEST, "brings") != []
 
@@ -282,7 +295,7 @@ def test_deleting_a_file_deletes_its_partition_and_triples_until_it_is_restored(
         )
     sensor_world.seed("leads_to")
     requested = sensor_world.settle(MERGED)
-    assert requested == [[(SEEDS, "leads_to"), ("raw/seeds", None)], [(HARVEST, "leads_to")], MERGED]
+    assert requested == [[(SEEDS, "leads_to"), ("raw/seeds", None)], *stages("leads_to"), MERGED]
     assert sensor_world.triples(COLLECTION, "leads_to") == triples_before
 
 
@@ -293,7 +306,7 @@ def test_a_bad_seed_file_fails_the_check_and_the_others_are_harvested(sensor_wor
     (sensor_world.root / "data_lake/raw/seeds/broken.yaml").write_text("id: broken\npairs: [[a, '']]\n")
     requested = sensor_world.settle(MERGED)
     assert requested[0] == [(SEEDS, "may_treat"), ("raw/seeds", None)]
-    assert requested[1][0] == (HARVEST, "may_treat")
+    assert requested[1][0] == (PROMPTS, "may_treat")
     passed, wrong = sensor_world.check("seed_files", "raw/seeds")
     assert not passed
     assert "leads_to.yaml:3: prompt: the prompt has no <TAIL>" in wrong
@@ -326,7 +339,7 @@ def test_nan_weights_fail_the_relation(sensor_world: SensorWorld) -> None:
     tensors = load_file(weights)
     save_file({name: tensor * float("nan") for name, tensor in tensors.items()}, weights, metadata={"format": "pt"})
     triples_before = sensor_world.triples(HARVEST, "leads_to")
-    events = sensor_world.make(HARVEST, partition="leads_to", succeeds=False)
+    events = sensor_world.make(PROMPTS, partition="leads_to", succeeds=False)
     [failure] = [event for event in events if event.is_step_failure]
     assert "sample-masked-lm yields values that are not numbers" in failure.step_failure_data.error_display_string
     assert sensor_world.triples(HARVEST, "leads_to") == triples_before

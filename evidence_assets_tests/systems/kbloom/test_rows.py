@@ -1,5 +1,6 @@
 """Rows of seeds and harvests, and the lineage between them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,20 +11,40 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.rows import prepare_rows
-from evidence_assets.systems.kbloom.harvesting import EntityKinds, Harvest, KBloomSettings, harvest_relation
+from evidence_assets.systems.kbloom.harvesting import (
+    EntityKinds,
+    KBloomSettings,
+    KeptPrompt,
+    MiningSettings,
+    SearchSettings,
+)
 from evidence_assets.systems.kbloom.rows import (
-    build_harvest_rows,
+    CandidateRows,
+    Row,
+    build_prompt_rows,
     build_relation,
     build_relations,
     build_seed_rows,
+    build_triple_rows,
     hash_harvest_inputs,
+    hash_prompt_inputs,
+    hash_search_inputs,
+    link_prompts,
+    read_candidates,
+    read_kept_prompts,
     select_collection,
 )
 from evidence_assets.systems.kbloom.seeds import Relation, find_suspect_seeds, read_seed_folder
 from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.models.tiny import tiny_model
 from evidence_assets_tests.systems.kbloom.test_scores import make_triples
-from evidence_assets_tests.systems.kbloom.test_system import SMALL_SETTINGS, make_relation, mine_eats_prompts
+from evidence_assets_tests.systems.kbloom.test_system import (
+    SMALL_SETTINGS,
+    Harvest,
+    harvest_relation,
+    make_relation,
+    mine_eats_prompts,
+)
 
 EATS = make_relation()
 WORDS = st.text("abcé ", min_size=1, max_size=6).map(str.strip).filter(bool)
@@ -50,23 +71,41 @@ def test_a_relation_comes_back_from_its_rows(
         build_relation(rows.clear())
 
 
-def harvest_both_variants() -> list[Harvest]:
+def harvest_both_variants() -> dict[str, Harvest]:
     settings = (SMALL_SETTINGS, replace(SMALL_SETTINGS, variant="bertnet"))
-    return [harvest_relation(make_relation(), tiny_model(), mine_eats_prompts(), one) for one in settings]
+    return {one.variant: harvest_relation(make_relation(), tiny_model(), mine_eats_prompts(), one) for one in settings}
+
+
+def build_all_rows(harvests: Mapping[str, Harvest]) -> tuple[dict[str, list[Row]], list[Row]]:
+    """Rows of the stages by table, and their lineage."""
+    relation = make_relation()
+    tables: dict[str, list[Row]] = {"prompts": [], "candidate_tuples": []}
+    lineage: list[Row] = []
+    for variant, harvest in harvests.items():
+        prompts = build_prompt_rows(relation, variant, mine_eats_prompts(), "h")
+        kept_ids = list(read_kept_prompts(as_stored("prompts", prompts)))
+        candidate_rows = CandidateRows(relation.id, variant, "m@1")
+        tables["prompts"] += prompts
+        tables["candidate_tuples"] += candidate_rows.build(harvest.candidates, "h")
+        lineage += link_prompts(relation, [str(row["prompt_id"]) for row in prompts], "m@1")
+        lineage += candidate_rows.link(harvest.candidates, harvest.finders, kept_ids)
+    triples = {variant: harvest.triples for variant, harvest in harvests.items()}
+    output = build_triple_rows(relation, triples, "m@1", "test", "h")
+    return {**tables, "triples": list(output.rows)}, [*lineage, *output.lineage]  # type: ignore[list-item, arg-type]
 
 
 def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None:
-    output = build_harvest_rows(make_relation(), harvest_both_variants(), model="m@1", source="test", input_hash="h")
-    for table, rows in {**output.other_tables, "triples": output.rows}.items():
+    tables, lineage = build_all_rows(harvest_both_variants())
+    for table, rows in tables.items():
         assert prepare_rows(table, rows).num_rows == len(rows) > 0
-    assert prepare_rows("lineage_edges", output.lineage).num_rows == len(
-        {(e["child_id"], e["parent_kind"], e["parent_id"], e["relation"]) for e in output.lineage}
+    assert prepare_rows("lineage_edges", lineage).num_rows == len(
+        {(e["child_id"], e["parent_kind"], e["parent_id"], e["relation"]) for e in lineage}
     )
     parents: dict[str, set[tuple[str, str]]] = {}
-    for edge in output.lineage:
+    for edge in lineage:
         parents.setdefault(edge["child_id"], set()).add((edge["parent_kind"], edge["parent_id"]))
     seeds = {row["seed_id"] for row in build_seed_rows(make_relation())}
-    for triple in output.rows:
+    for triple in tables["triples"]:
         ancestors, frontier = set(), {triple["triple_id"]}
         while frontier:
             new_ancestors = set().union(*(parents.get(one, set()) for one in frontier)) - ancestors
@@ -74,18 +113,56 @@ def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None
             frontier = {identifier for _, identifier in new_ancestors}
         assert {kind for kind, _ in ancestors} == {"candidate", "prompt", "seed", "model"}
         assert {identifier for kind, identifier in ancestors if kind == "seed"} == seeds
+    for candidate in tables["candidate_tuples"]:
+        same_variant = [row for row in tables["prompts"] if row["variant"] == candidate["variant"]]
+        kept_ids = {row["prompt_id"] for row in same_variant if row["kept"]}
+        prompts = {prompt_id for kind, prompt_id in parents[str(candidate["candidate_id"])] if kind == "prompt"}
+        assert prompts <= kept_ids
+        assert len(prompts) == (round(float(str(candidate["agreement"])) * len(kept_ids)) or len(kept_ids))
+
+
+def test_prompts_and_candidates_come_back_from_their_rows() -> None:
+    for variant, harvest in harvest_both_variants().items():
+        prompts = as_stored("prompts", build_prompt_rows(EATS, variant, mine_eats_prompts(), "h"))
+        kept_prompts = [KeptPrompt(prompt.text, prompt.weight) for prompt in mine_eats_prompts() if prompt.kept]
+        assert list(read_kept_prompts(prompts).values()) == kept_prompts, "in the order in which they were mined"
+        rows = as_stored("candidate_tuples", CandidateRows(EATS.id, variant, "m@1").build(harvest.candidates, "h"))
+        assert read_candidates(rows) == harvest.candidates
+
+
+def test_the_hash_of_a_stage_changes_with_everything_that_decides_its_rows_and_nothing_else() -> None:
+    fewer, functional = make_relation(seeds=4), make_relation(functional=True)
+    prompts = [KeptPrompt("<HEAD> eats <TAIL>", 1.0)]
+    mining = MiningSettings()
+    hashes = [hash_prompt_inputs(EATS, ["m", "e"], mining), hash_prompt_inputs(fewer, ["m", "e"], mining)]
+    hashes += [hash_prompt_inputs(EATS, ["n", "e"], mining), hash_prompt_inputs(EATS, ["m", "e"], mining, ["text"])]
+    hashes.append(hash_prompt_inputs(EATS, ["m", "e"], MiningSettings(prompts="top1")))
+    assert len(set(hashes)) == len(hashes)
+    assert hash_prompt_inputs(functional, ["m", "e"], mining) == hashes[0], "mining does not read it"
+    search = SearchSettings()
+    hashes = [hash_search_inputs(EATS, "m", search, prompts), hash_search_inputs(EATS, "n", search, prompts)]
+    hashes.append(hash_search_inputs(EATS, "m", SearchSettings(n=6), prompts))
+    hashes.append(hash_search_inputs(EATS, "m", search, [KeptPrompt("<HEAD> eats <TAIL>", 0.5)]))
+    assert len(set(hashes)) == len(hashes)
+    assert hash_search_inputs(fewer, "m", search, prompts) == hashes[0], "other seeds that give the same prompts"
 
 
 def test_the_hash_changes_with_everything_that_decides_a_harvest() -> None:
     def hash_of(
-        relation: Relation = EATS, model: str = "m", encoder: str = "e", n: int = 5, kinds: EntityKinds | None = None
+        relation: Relation = EATS,
+        model: str = "m",
+        searched: str = "s",
+        n: int = 5,
+        kinds: EntityKinds | None = None,
+        causal: str = "",
     ) -> str:
-        return hash_harvest_inputs(relation, model, encoder, [KBloomSettings(n=n)], kinds)
+        return hash_harvest_inputs(relation, model, [KBloomSettings(n=n)], [searched], kinds, causal)
 
     kinds = {"owl": frozenset({"bird"})}
     assert hash_of() == hash_of() == hash_of(kinds=kinds), "kinds count only for a relation that restricts them"
     changed = make_relation(seeds=4), make_relation(functional=True)
-    hashes = [hash_of(), hash_of(model="n"), hash_of(encoder="f"), hash_of(n=6), *map(hash_of, changed)]
+    hashes = [hash_of(), hash_of(model="n"), hash_of(searched="t"), hash_of(n=6), hash_of(causal="c")]
+    hashes += map(hash_of, changed)
     assert len(set(hashes)) == len(hashes)
     restricted = make_relation(head_kinds=("bird",))
     hashes = [hash_of(restricted, kinds=of_entities) for of_entities in (kinds, {}, {"owl": frozenset({"ape"})})]

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +16,23 @@ from evidence_assets.harvest.triple_metrics import judge_relevance
 from evidence_assets.harvest.triple_scoring import FluencyForm, WeightForm, final_scores, fit_sentence_idf
 from evidence_assets.harvest.tuple_search import FillQuery, ScoredPair, search_tuples
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.models.sequence_models import TextLikelihood
+from evidence_assets.systems.kbloom import harvesting
 from evidence_assets.systems.kbloom.harvesting import (
-    Harvest,
+    Candidate,
+    EntityKinds,
+    HarvestedTriple,
     KBloomSettings,
+    KeptPrompt,
     PromptQueries,
     check_kinds,
     check_seeds,
-    harvest_relation,
     matches_kinds,
     mine_relation_prompts,
+    score_candidates,
     score_pairs,
+    search_candidates,
 )
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import as_sentence, fill_prompt
@@ -60,6 +67,26 @@ def make_models(**others: object) -> MiningModels:
     return MiningModels(tiny_model(), LetterEncoder(), **others)  # type: ignore[arg-type]
 
 
+class Harvest(NamedTuple):
+    """The candidates of a relation, the prompts that find each, and the triples."""
+
+    candidates: list[Candidate]
+    finders: list[tuple[int, ...]]
+    triples: list[HarvestedTriple]
+
+
+def harvest_relation(
+    relation: Relation,
+    model: MaskedLM,
+    prompts: Sequence[MinedPrompt],
+    settings: KBloomSettings,
+    kinds: EntityKinds | None = None,
+) -> Harvest:
+    kept_prompts = [KeptPrompt(prompt.text, prompt.weight) for prompt in prompts if prompt.kept]
+    candidates, finders = search_candidates(relation, model, kept_prompts, settings)
+    return Harvest(candidates, finders, score_candidates(relation, candidates, model, settings, kinds))
+
+
 def score_harvest(result: Harvest, name: str = "eats") -> tuple[float, float, float]:
     """Precision@10, recall of stated facts, recall of unstated facts; without seeds."""
     world = tiny_world()
@@ -84,17 +111,17 @@ def test_a_harvest_is_deterministic_and_consistent() -> None:
     arguments = make_relation(functional=True), tiny_model(), mine_eats_prompts()
     first = harvest_relation(*arguments, SMALL_SETTINGS)
     assert first == harvest_relation(*arguments, replace(SMALL_SETTINGS, batch_size=7))
-    assert sum(prompt.weight for prompt in first.prompts) == pytest.approx(1)
+    assert sum(prompt.weight for prompt in mine_eats_prompts()) == pytest.approx(1)
     assert max(Counter(candidate.shape for candidate in first.candidates).values()) <= 40
-    candidates = {(candidate.head, candidate.tail) for candidate in first.candidates}
+    agreements = {(candidate.head, candidate.tail): candidate.agreement for candidate in first.candidates}
     assert len(first.triples) == 40 and [triple.rank for triple in first.triples] == list(range(1, 41))
-    assert all((triple.head, triple.tail) in candidates for triple in first.triples)
+    assert all(agreements[triple.head, triple.tail] == triple.agreement for triple in first.triples)
     scores = [triple.score for triple in first.triples]
     distances = np.asarray([triple.semantic for triple in first.triples], float)
     fluencies = np.asarray([triple.fluency for triple in first.triples], float)
     np.testing.assert_allclose(final_scores(distances, fluencies, 5), scores)
-    kept_prompts = {prompt for prompt in first.prompts if prompt.kept}
-    assert all(set(triple.found_by) <= kept_prompts for triple in first.triples)
+    n_kept = sum(prompt.kept for prompt in mine_eats_prompts())
+    assert [len(numbers) / n_kept for numbers in first.finders] == [pair.agreement for pair in first.candidates]
     assert {(triple.head, triple.tail) for triple in first.triples if "seed" in triple.flags} <= set(
         make_relation().pairs
     )
@@ -128,6 +155,25 @@ def test_queries_become_texts_for_any_tokenizer(build: object) -> None:
     np.testing.assert_allclose(log_likelihoods.mean(axis=1), [pair.log_likelihood for pair in pairs], atol=1e-4)
 
 
+def test_each_query_of_a_search_and_its_agreement_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for no answers, the result is the same."""
+    texts: list[tuple[str, int]] = []
+    model = tiny_model()
+    slot_log_probs = model.slot_log_probs
+
+    def count(*arguments: Any) -> Any:
+        texts.extend(zip(*arguments[:2], strict=True))
+        return slot_log_probs(*arguments)
+
+    monkeypatch.setattr(model, "slot_log_probs", count)
+    prompts = [KeptPrompt(prompt.text, prompt.weight) for prompt in mine_eats_prompts() if prompt.kept]
+    result = search_candidates(make_relation(), model, prompts, SMALL_SETTINGS)
+    assert len(texts) == len(set(texts)) > 0
+    monkeypatch.setattr(harvesting, "MAX_STORED_LOG_PROBS", 0)
+    assert search_candidates(make_relation(), model, prompts, SMALL_SETTINGS) == result
+    assert len(texts) > 2 * len(set(texts))
+
+
 def test_the_error_names_a_seed_that_the_tokenizer_cannot_represent() -> None:
     with pytest.raises(BadInput, match=r"pairs: relation 'eats': the tokenizer of tiny-sample does not know 'Zzyx'"):
         check_seeds(make_relation(pairs=(("Zzyx", "moss"),)), tiny_model())
@@ -153,7 +199,8 @@ def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagg
 def test_the_baseline_weighs_prompts_of_its_own() -> None:
     baseline = replace(SMALL_SETTINGS, variant="bertnet", max_prompts=20)
     kbloom_prompts = mine_eats_prompts()
-    prompts = mine_relation_prompts(make_relation(), make_models(), baseline, kbloom_prompts)
+    kbloom_texts = [one.text for one in kbloom_prompts]
+    prompts = mine_relation_prompts(make_relation(), make_models(), baseline, kbloom_texts)
     assert {one.text for one in prompts} <= {one.text for one in kbloom_prompts} and prompts[0].bert_score is None
     assert sum(one.weight for one in prompts) == pytest.approx(1)
     assert [one.weight for one in prompts if one.kept] != [one.weight for one in kbloom_prompts if one.kept]
