@@ -13,10 +13,10 @@ chosen on both halves, so the accuracies are slightly too high. Deterministic; w
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +24,9 @@ from sklearn.linear_model import LogisticRegression
 
 from bench.answers.fitted_values import write_values
 from bench.dev_data import dev_data
-from bench.tables.claim_data import Claim, read_scitab, read_tabfact
-from evidence_assets.benchmarks.records import CLAIM_LABELS
+from bench.measuring import make_parser
+from evidence_assets.benchmarks.readers import read_pairs
+from evidence_assets.benchmarks.records import CLAIM_LABELS, QuestionRecord, Table
 from evidence_assets.extractive.tables.claims import (
     WEIGHTS_FILE,
     ClaimCheck,
@@ -43,31 +44,38 @@ N_FOLDS, N_REPEATS = 5, 10
 
 
 class Sample(NamedTuple):
-    """A claim with its features and the index of its gold label."""
+    """A claim with the features of its whole table and the index of its gold label."""
 
-    claim: Claim
+    question: QuestionRecord
+    table_id: str
+    is_first_half: bool
     features: ClaimCheck
     gold: int
 
     @property
     def has_three_labels(self) -> bool:
-        return len(self.claim.question.labels) == 3
+        return len(self.question.labels) == 3
 
     def is_right(self, weights: ClaimWeights, *, n_labels: int | None = None) -> bool:
         """Whether the gold label is the most probable of the first ``n_labels``, by default of the claim's labels."""
-        chances = label_probabilities(self.features, weights)[: n_labels or len(self.claim.question.labels)]
+        chances = label_probabilities(self.features, weights)[: n_labels or len(self.question.labels)]
         return chances.index(max(chances)) == self.gold
 
 
-def build_samples(claims: Sequence[Claim]) -> list[Sample]:
-    """Claims with the features of their whole tables."""
-    samples = []
-    for claim in claims:
-        table = claim.table
-        view = TableView.of(table.caption, table.header, table.rows)
-        features = check_claim(view, claim.question.text)
-        samples.append(Sample(claim, features, CLAIM_LABELS.index(claim.question.gold[0])))
-    return samples
+def read_samples(folder: Path) -> list[Sample]:
+    """The claims of both benchmarks: halves of SCITAB are by claim, those of TabFact by table, both in file order."""
+    scitab = list(read_pairs("scitab", folder / "scitab", "test"))
+    tabfact = list(read_pairs("tabfact", folder / "tabfact", "test"))
+    tables = list(dict.fromkeys(table.table_id for _, table in tabfact))
+    first_tables = frozenset(tables[: len(tables) // 2])
+    samples = [build_sample(*pair, 2 * number < len(scitab)) for number, pair in enumerate(scitab)]
+    return samples + [build_sample(*pair, pair[1].table_id in first_tables) for pair in tabfact]
+
+
+def build_sample(question: QuestionRecord, table: Table, is_first_half: bool) -> Sample:
+    """A claim with the features of its whole table."""
+    features = check_claim(TableView.of(table.caption, table.header, table.rows), question.text)
+    return Sample(question, table.table_id, is_first_half, features, CLAIM_LABELS.index(question.gold[0]))
 
 
 def fit(samples: Sequence[Sample]) -> ClaimWeights:
@@ -105,29 +113,29 @@ def _regression(
 
 def cross_validate(samples: Sequence[Sample]) -> dict[str, float]:
     """Mean accuracy on each benchmark over repeated cross-validation with disjoint tables."""
-    tables = sorted({sample.claim.table.table_id for sample in samples})
+    tables = sorted({sample.table_id for sample in samples})
     n_right: dict[str, float] = {}
     for seed in range(N_REPEATS):
         order = np.random.default_rng(seed).permutation(len(tables))
         for fold in range(N_FOLDS):
             test_tables = {tables[k] for k in order[fold::N_FOLDS]}
-            weights = fit([sample for sample in samples if sample.claim.table.table_id not in test_tables])
+            weights = fit([sample for sample in samples if sample.table_id not in test_tables])
             for sample in samples:
-                if sample.claim.table.table_id in test_tables:
-                    name = sample.claim.question.benchmark
+                if sample.table_id in test_tables:
+                    name = sample.question.benchmark
                     n_right[name] = n_right.get(name, 0.0) + sample.is_right(weights) / N_REPEATS
-    sizes = Counter(sample.claim.question.benchmark for sample in samples)
+    sizes = Counter(sample.question.benchmark for sample in samples)
     return {name: count / sizes[name] for name, count in n_right.items()}
 
 
 def measure_halves(samples: Sequence[Sample]) -> dict[str, str]:
     """Held-out accuracies by benchmark and half, and of cross-validation."""
     scores = {}
-    halves = [[sample for sample in samples if sample.claim.is_first_half is first] for first in (True, False)]
+    halves = [[sample for sample in samples if sample.is_first_half is first] for first in (True, False)]
     for title, train, test in (("first half", halves[1], halves[0]), ("second half", halves[0], halves[1])):
         weights = fit(train)
-        for name in sorted({sample.claim.question.benchmark for sample in test}):
-            rows = [sample for sample in test if sample.claim.question.benchmark == name]
+        for name in sorted({sample.question.benchmark for sample in test}):
+            rows = [sample for sample in test if sample.question.benchmark == name]
             settled = [sample for sample in rows if sample.features.settled_as is not None]
             scores[f"{name}, {title}"] = (
                 f"accuracy {accuracy(rows, weights)} of {len(rows)}, three labels "
@@ -147,11 +155,10 @@ def accuracy(samples: Sequence[Sample], weights: ClaimWeights, *, n_labels: int 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--write", action="store_true", help="write the packaged file")
     options = parser.parse_args()
-    folder = dev_data()
-    samples = build_samples([*read_scitab(folder), *read_tabfact(folder)])
+    samples = read_samples(dev_data())
     weights = fit(samples)
     score = measure_halves(samples)
     print(weights, *(f"{name}: {text}" for name, text in score.items()), sep="\n")

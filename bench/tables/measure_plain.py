@@ -19,26 +19,40 @@ from pathlib import Path
 from typing import Any
 
 from bench.measuring import make_parser
-from bench.tables.answering import choose
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.experiment.ad_hoc_questions import parse_table, table_options
 from evidence_assets.extractive.tables.claims import REFUTES, SUPPORTS
 from evidence_assets.extractive.tables.open_questions import is_statement
+from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.reasoning.questions import Question, option_texts
-from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION, Choice, EvidenceItem
+from evidence_assets.reasoning.tasks import (
+    NOT_ENOUGH_INFORMATION,
+    Chain,
+    Choice,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+)
 
 FOLDER = Path(__file__).with_name("plain")
 RIGHT, REFUSED, WRONG, WRONG_LIST = "right", "refused", "wrong", "wrong list"
+SOLVER = TableSolver()
 read_table = cache(read_table_file)
 
 
 def answer(table: Table, text: str, task: str, options: Sequence[str]) -> Choice:
-    """The choice of the solver from all cells of a table."""
+    """The choice of the solver from all cells of a table: it explains each option, then chooses one."""
     grid = ((i, j, cell) for i, row in enumerate([table.header, *table.rows]) for j, cell in enumerate(row) if cell)
     cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", table.table_id, f"r{i}c{j}", cell) for i, j, cell in grid)
-    return choose(Question("", "", task, text, tuple(options)), cells)
+    question = Question("", "", task, text, tuple(options))
+    explained = SOLVER.explain([ExplainOption(question, label, cells) for label in question.labels])
+    chains = tuple(chain for chain in explained if isinstance(chain, Chain))
+    [choice] = SOLVER.choose([ChooseAnswer(question, chains, dict.fromkeys(question.labels, cells))])
+    if not isinstance(choice, Choice):
+        raise ValueError(f"{question.text!r} was not answered: {choice.reason}")
+    return choice
 
 
 def grade(table: Table, case: dict[str, Any]) -> tuple[str, str]:
