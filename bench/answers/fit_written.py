@@ -19,10 +19,16 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bench.answers.derive_unanswerable import read_unanswerable
 from bench.answers.fitted_values import write_values
 from bench.answers.measure_pages import FALSE, MIN_F1, REFUSED, RIGHT, STATEMENT, WRONG, grade, kind_of
-from bench.answers.short_answer_questions import PAGE_SETS, AnswerableQuestion, build_lake, read_pages, run_stages
+from bench.answers.short_answer_questions import (
+    PAGE_SETS,
+    AnswerableQuestion,
+    build_lake,
+    read_pages,
+    read_unanswerable,
+    run_stages,
+)
 from bench.measuring import make_parser
 from evidence_assets import profiles
 from evidence_assets.experiment.answers.short_answers import build_short_task
@@ -97,8 +103,8 @@ def sample_questions() -> list[AnswerableQuestion]:
         for kind, count in SAMPLE.items():
             of_kind = [question for question in questions if question.corpus == corpus and kind_of(question) == kind]
             chosen += source.sample(of_kind, count)
-        derived = [AnswerableQuestion(q.question, (), q.corpus, q.kind, 1) for q in read_unanswerable()]
-        chosen += source.sample([q for q in derived if q.corpus == corpus], SAMPLE["without an answer"])
+        derived = [question for question in read_unanswerable() if question.corpus == corpus]
+        chosen += source.sample(derived, SAMPLE["without an answer"])
     return chosen
 
 

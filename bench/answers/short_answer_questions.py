@@ -84,6 +84,16 @@ def read_pages() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     return {f"pages_{name}": PAGES / name for name in PAGE_SETS}, questions
 
 
+def read_unanswerable() -> list[AnswerableQuestion]:
+    """Questions that no page of a set answers, by corpus: with another name, another attribute, or a false premise.
+
+    The module ``bench.answers.derive_unanswerable`` of revision 456af6b2 derived them from the pages.
+    """
+    lines = (PAGES.parent / "unanswerable.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    return [AnswerableQuestion(record["question"], (), record["corpus"], record["kind"], 1) for record in records]
+
+
 def read_sets(root: Path) -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     """Documents by corpus, and all questions. SQuAD's first two articles are half 1, the third is half 2."""
     corpora, questions = read_squad(root / "squad_small/dev_3_articles.json")
