@@ -4,12 +4,10 @@
     python -m bench.answers.measure_variants hotpotqa_100 bm25 cosine uscrake --world bench/worlds/hotpotqa.yaml
 
 Everything is in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
-Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
-asks the half that settings are chosen on. ``--against`` names a benchmark of the same questions with another source,
-such as another graph: the paired differences of each variant between the two are printed. A world is YAML: its first
-document links folders and files of EVIDENCE_DEV_DATA, or collections that ``retrieval_collections.py`` writes, into
-the lake's ``raw``, the others declare corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state
-``variants`` of a ``system`` as its ``variants.yaml`` does.
+Presets need not be opted in. Graphs are built without harvested triples. ``--split dev`` asks the half that settings
+are chosen on. A world is YAML: its first document links folders and files of EVIDENCE_DEV_DATA, or collections that
+``retrieval_collections.py`` writes, into the lake's ``raw``, the others declare corpora, graphs and benchmarks as
+``evidence_assets/defs`` does, or state ``variants`` of a ``system`` as its ``variants.yaml`` does.
 
 Printed are the chosen metrics of each variant with their 95 % intervals, and what `evidence measure` prints: paired
 differences of the first variant to each other, with ``--halves`` on the first half of the questions, on which settings
@@ -37,9 +35,10 @@ from bench.result_files import print_table, write_results
 if TYPE_CHECKING:
     from evidence_assets.cli.measure import BenchmarkRows
     from evidence_assets.experiment.scores.measurement import VariantTables
-    from evidence_assets.experiment.scores.metrics import Half
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+DIFFERENCE = "accuracy, first variant − this"
+TOKENS = "tokens read, written"
 METRICS = "accuracy,hit@1,recall@2,recall@5,recall@10,mrr,ndcg@10,evidence_recall"
 
 
@@ -68,7 +67,7 @@ def project(root: Path, world: Path | None, benchmark: str, split: str | None) -
     return dict(links)
 
 
-def materialize_scores(benchmark: str, names: list[str], harvest: bool) -> BenchmarkRows:
+def materialize_scores(benchmark: str, names: list[str]) -> BenchmarkRows:
     """Make the scores of the variants with all that they need; returns the rows that they are measured by."""
     import dagster as dg
 
@@ -88,13 +87,9 @@ def materialize_scores(benchmark: str, names: list[str], harvest: bool) -> Bench
         return isinstance(graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
 
     harvested_keys = {key for key in keys if any(map(by_relation, (key, *graph.get(key).parent_keys)))}
-    report = run_all(replace(selection, keys=keys if harvest else keys - harvested_keys))
+    report = run_all(replace(selection, keys=keys - harvested_keys))
     print_report(report, "bench.answers.measure_variants")
     return BenchmarkRows.read(declared, variants)
-
-
-DIFFERENCE = "accuracy, first variant − this"
-TOKENS = "tokens read, written"
 
 
 def accuracy_differences(rows: BenchmarkRows) -> dict[str, str]:
@@ -151,25 +146,6 @@ def print_scores(rows: BenchmarkRows, metrics: list[str], json_file: Path | None
             write_results(json_file, heads, lines)
 
 
-def print_benchmark_differences(first: BenchmarkRows, second: BenchmarkRows, half: Half | None) -> None:
-    """Print the paired differences of each variant between two benchmarks with the same questions."""
-    from evidence_assets.experiment.scores.measurement import paired_differences, question_values
-    from evidence_assets.experiment.scores.metrics import halve
-    from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
-
-    ids = halve(first.questions, half)["source_id"].to_list()
-    for label, tables in first.tables.items():
-        values = []
-        for rows, variant_tables in ((first, tables), (second, second.tables[label])):
-            questions = {question["source_id"]: question for question in typed_rows(rows.questions, QuestionRow)}
-            values.append(question_values(rows.benchmark.family, [questions[i] for i in ids], variant_tables))
-        for metric, d in paired_differences(*values).items():
-            print(
-                f"{label}, {first.benchmark.name} − {second.benchmark.name}, {half or 'all'}: "
-                f"{metric} {d.value:+.3f} ({d.low:+.3f} to {d.high:+.3f}), n = {d.n}"
-            )
-
-
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("benchmark")
@@ -179,10 +155,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="a file to write the results to")
     parser.add_argument("--split")
     parser.add_argument("--profile", type=Path)
-    parser.add_argument("--harvest", action="store_true")
     parser.add_argument("--halves", action="store_true", help="print differences on both halves of the questions")
     parser.add_argument("--with-model", action="store_true", help="add paired differences of the accuracy, and tokens")
-    parser.add_argument("--against", help="a benchmark with the same questions")
     parser.add_argument("--metrics", default=METRICS, help="names or patterns, with commas between")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -213,13 +187,10 @@ def main() -> None:
         from evidence_assets.cli.measure import print_measurements
 
         with report_errors():
-            rows = materialize_scores(options.benchmark, options.variants, options.harvest)
-            other = options.against and materialize_scores(options.against, options.variants, options.harvest)
+            rows = materialize_scores(options.benchmark, options.variants)
         print_scores(rows, options.metrics.split(","), options.json, with_model=options.with_model)
         for half in ("first", "second") if options.halves else (None,):
             print_measurements(rows, half, with_baselines=False)
-            if other:
-                print_benchmark_differences(rows, other, half)
 
 
 if __name__ == "__main__":
