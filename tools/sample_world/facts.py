@@ -1,8 +1,7 @@
 """The facts of the sample world: reading the compact files, and asking what is true, false or left open.
 
 What belongs here: facts, names, types and the rules that keep a wrong option wrong. What does not: sentences
-(`wording`), articles and questions. ``python -m tools.sample_world.facts --draw 100 --seed 0`` prints facts drawn
-at random, each with where it can be checked, for a second reader.
+(`wording`), articles and questions.
 """
 
 from __future__ import annotations
@@ -139,6 +138,12 @@ class World:
 FAMILY = "belongs_to_the_drug_family_of"
 
 
+def read_input(name: str) -> dict[str, Any]:
+    """Read a YAML file of the inputs."""
+    content: dict[str, Any] = yaml.safe_load((INPUTS / name).read_text(encoding="utf-8"))
+    return content
+
+
 def read_triples(path: Path) -> list[tuple[str, str, str, str]]:
     """Read (head, relation, tail, check) from a grouped file.
 
@@ -197,8 +202,8 @@ def _choose_held_out(rows: list[tuple[str, str, str, str]], prompted: set[str]) 
 @cache
 def load_world() -> World:
     """Read the whole sample world."""
-    relations = yaml.safe_load((INPUTS / "lexicon" / "relations.yaml").read_text(encoding="utf-8"))
-    lexicon = yaml.safe_load((INPUTS / "lexicon" / "entities.yaml").read_text(encoding="utf-8"))
+    relations = read_input("lexicon/relations.yaml")
+    lexicon = read_input("lexicon/entities.yaml")
     rows = read_triples(INPUTS / "facts" / "biomedical.tsv") + read_triples(INPUTS / "facts" / "commonsense.tsv")
     if len({row[:3] for row in rows}) != len(rows):
         duplicates = sorted({row[:3] for row in rows if sum(other[:3] == row[:3] for other in rows) > 1})

@@ -8,62 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tools.sample_world.chains import Chain, KnownFacts, Step, Triple, describe_chain, question_text, wrong_options
-from tools.sample_world.facts import World, capital, order_key
+from tools.sample_world.facts import World, capital, order_key, read_input
 
 Question = dict[str, Any]
 
-FORWARD, BACK = True, False
-CHAINS_MEDICAL: tuple[tuple[tuple[str, bool], ...], ...] = (
-    (("is_a_vector_for", FORWARD), ("may_treat", BACK)),
-    (("is_associated_with", FORWARD), ("may_treat", BACK)),
-    (("may_cause", FORWARD), ("may_treat", BACK)),
-    (("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
-    (("belongs_to_the_drug_family_of", BACK), ("may_treat", FORWARD)),
-    (("belongs_to_the_drug_family_of", BACK), ("may_contraindicate", BACK)),
-    (("belongs_to_the_drug_family_of", BACK), ("interacts_with", FORWARD)),
-    (("is_a_risk_factor_of", FORWARD), ("belongs_to_the_category_of", FORWARD)),
-    (("is_associated_with", FORWARD), ("belongs_to_the_category_of", FORWARD)),
-    (("is_associated_with", FORWARD), ("is_a_risk_factor_of", BACK)),
-    (("may_treat", FORWARD), ("is_associated_with", BACK)),
-    (("is_a_subtype_of", FORWARD), ("may_treat", BACK)),
-    (("belongs_to_the_drug_family_of", FORWARD), ("belongs_to_drug_super-family", FORWARD)),
-    (("is_an_ingredient_of", FORWARD), ("is_an_ingredient_of", BACK)),
-    (("may_contraindicate", FORWARD), ("belongs_to_the_drug_family_of", FORWARD)),
-    (("may_treat", BACK), ("may_cause", FORWARD)),
-    (("may_treat", BACK), ("may_contraindicate", BACK)),
-)
-CHAINS_COMMON: tuple[tuple[tuple[str, bool], ...], ...] = (
-    (("UsedFor", BACK), ("MadeOf", FORWARD)),
-    (("CapableOf", BACK), ("IsA", FORWARD)),
-    (("CapableOf", BACK), ("AtLocation", FORWARD)),
-    (("MadeOf", BACK), ("UsedFor", FORWARD)),
-    (("MadeOf", BACK), ("AtLocation", FORWARD)),
-    (("HasA", BACK), ("IsA", FORWARD)),
-    (("PartOf", FORWARD), ("PartOf", BACK)),
-    (("AtLocation", FORWARD), ("AtLocation", BACK)),
-    (("CreatedBy", FORWARD), ("CapableOf", FORWARD)),
-    (("Antonym", FORWARD), ("HasProperty", BACK)),
-    (("MadeOf", FORWARD), ("HasProperty", FORWARD)),
-    (("HasProperty", FORWARD), ("HasProperty", BACK)),
-    (("IsA", BACK), ("AtLocation", FORWARD)),
-    (("Desires", BACK), ("CapableOf", FORWARD)),
-)
-CHAINS_LONG: tuple[tuple[tuple[str, bool], ...], ...] = (
-    (("is_a_vector_for", FORWARD), ("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
-    (("is_associated_with", FORWARD), ("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
-    (("is_associated_with", FORWARD), ("may_treat", BACK), ("may_contraindicate", BACK)),
-    (("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD), ("belongs_to_drug_super-family", FORWARD)),
-    (("may_cause", FORWARD), ("may_treat", BACK), ("interacts_with", FORWARD)),
-    (("is_a_subtype_of", FORWARD), ("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
-    (("belongs_to_the_drug_family_of", BACK), ("may_treat", FORWARD), ("is_associated_with", BACK)),
-    (("belongs_to_the_drug_family_of", BACK), ("may_treat", FORWARD), ("belongs_to_the_category_of", FORWARD)),
-    (("is_a_risk_factor_of", FORWARD), ("may_treat", BACK), ("belongs_to_the_drug_family_of", FORWARD)),
-)
 Evidence = Callable[[Iterable[Triple]], list[dict[str, Any]]]
+
+
+@cache
+def load_chains() -> dict[str, list[tuple[Step, ...]]]:
+    """The chains that questions follow, by field: "may_treat <" is a step from tail to head."""
+    chains: dict[str, list[tuple[Step, ...]]] = {}
+    for field, lines in read_input("questions.yaml")["chains"].items():
+        words_by_line = [line.split() for line in lines]
+        chains[field] = [tuple(map(Step, words[::2], (mark == ">" for mark in words[1::2]))) for words in words_by_line]
+    return chains
 
 
 def new_question(source_id: str, task: str, text: str, **fields: Any) -> Question:
@@ -123,8 +86,13 @@ class QuestionMaker:
         self.questions.append(new_question(f"{self.benchmark}-{number:03d}", task, text, **fields))
         return True
 
-    def _shuffled(self, text: str, options: list[str]) -> list[str]:
-        return sorted(options, key=lambda option: order_key("options", text, option))
+    def _offer(self, text: str, chain: Chain, true: list[str], n_wrong: int) -> tuple[list[str], list[str]]:
+        """Options in random order, true and wrong ones, and the wrong ones alone; none where they do not suffice."""
+        wrong = wrong_options(self.known_facts, chain, true, n_wrong)
+        # a name of the question among the options would give it away or away from it
+        if len(wrong) < n_wrong or any(option.lower() in text.lower() for option in (*true, *wrong)):
+            return [], []
+        return sorted([*true, *wrong], key=lambda option: order_key("options", text, option)), wrong
 
     def choice(self, steps: Sequence[Step], *, right: int = 1, reuse: int = 1) -> bool:
         """Add one question whose options hold so many right answers and three (or two) wrong ones."""
@@ -135,15 +103,9 @@ class QuestionMaker:
                 continue
             gold = sorted(usable, key=lambda name: order_key("gold", chain, name))[:right]
             text = question_text(self.world, chain)
-            wrong_answers = wrong_options(self.known_facts, chain, gold, 4 - right)
-            # a name of the question among the options would give it away or away from it
-            if len(wrong_answers) < 4 - right or any(
-                option.lower() in text.lower() for option in (*gold, *wrong_answers)
-            ):
-                continue
-            options = self._shuffled(text, [*gold, *wrong_answers])
+            options, wrong_answers = self._offer(text, chain, gold, 4 - right)
             paths = [path for name in gold for path in answers[name][:1]]
-            added = self._add(
+            added = bool(options) and self._add(
                 text,
                 "mcqa",
                 options=options,
@@ -174,11 +136,8 @@ class QuestionMaker:
             if len(true) < 3 or self._used[f"odd {chain.start}"]:
                 continue
             text = question_text(self.world, chain, negated=True)
-            odd = wrong_options(self.known_facts, chain, true, 1)
-            if not odd or any(option.lower() in text.lower() for option in (*true, *odd)):
-                continue
-            options = self._shuffled(text, [*true, *odd])
-            added = self._add(
+            options, odd = self._offer(text, chain, true, 1)
+            added = bool(options) and self._add(
                 text,
                 "mcqa",
                 options=options,
@@ -199,11 +158,8 @@ class QuestionMaker:
                 continue
             gold = sorted(self.hidden.follow(chain))[:1]
             text = question_text(self.world, chain)
-            wrong_answers = wrong_options(self.known_facts, chain, gold, 3)
-            if len(wrong_answers) < 3 or any(option.lower() in text.lower() for option in (*gold, *wrong_answers)):
-                continue
-            options = self._shuffled(text, [*gold, *wrong_answers])
-            if self._add(text, "mcqa", options=options, topic_entities=[chain.start], answerable=False):
+            options, _ = self._offer(text, chain, gold, 3)
+            if options and self._add(text, "mcqa", options=options, topic_entities=[chain.start], answerable=False):
                 self._used[f"hidden {chain.start}"] += 1
                 return True
         return False
@@ -263,10 +219,6 @@ def _round_robin(count: int, makers: Sequence[Callable[[], bool]], what: str) ->
         raise ValueError(f"the facts yield only {finished_count} of {count} questions of the kind: {what}")
 
 
-def _steps(pattern: Sequence[tuple[str, bool]]) -> tuple[Step, ...]:
-    return tuple(Step(relation, forward) for relation, forward in pattern)
-
-
 def _single(
     world: World, maker: Callable[[Step], bool], form: str, collections: Sequence[str]
 ) -> list[Callable[[], bool]]:
@@ -298,8 +250,8 @@ def finish(questions: list[Question]) -> list[Question]:
 def make_mcqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
     """Make the questions on texts: one hop, chained, odd one out, two right, unanswerable."""
     world, both = maker.world, ("biomedical", "commonsense")
-    pairs = zip(CHAINS_MEDICAL, CHAINS_COMMON, strict=False)  # the longer list's last ones are not needed
-    chains = [_steps(pattern) for pair in pairs for pattern in pair]
+    pairs = zip(load_chains()["medical"], load_chains()["common"], strict=False)  # the longer list's last are left out
+    chains = [steps for pair in pairs for steps in pair]
     _round_robin(counts["chained"], [partial(maker.choice, steps, reuse=2) for steps in chains], "chained")
     _round_robin(counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", both), "one hop")
     _round_robin(counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", both), "odd one out")
@@ -312,8 +264,8 @@ def make_mcqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
 def make_graph(maker: QuestionMaker, counts: dict[str, int]) -> None:
     """Make the medical questions on the graph: one to three hops, odd one out, two right, unanswerable."""
     world, medical = maker.world, ("biomedical",)
-    for kind, patterns in (("three_hop", CHAINS_LONG), ("two_hop", CHAINS_MEDICAL)):
-        makers = [partial(maker.choice, _steps(pattern), reuse=3) for pattern in patterns]
+    for kind, chains in (("three_hop", load_chains()["long"]), ("two_hop", load_chains()["medical"])):
+        makers = [partial(maker.choice, steps, reuse=3) for steps in chains]
         _round_robin(counts[kind], makers, kind)
     _round_robin(
         counts["one_hop"], _single(world, lambda step: maker.choice([step], reuse=2), "ask", medical), "one hop"
@@ -321,7 +273,7 @@ def make_graph(maker: QuestionMaker, counts: dict[str, int]) -> None:
     _round_robin(
         counts["negated"], _single(world, lambda step: maker.odd_one_out([step]), "not", medical), "odd one out"
     )
-    two = [partial(maker.odd_one_out, _steps(pattern)) for pattern in CHAINS_MEDICAL if _has_not(world, pattern)]
+    two = [partial(maker.odd_one_out, steps) for steps in load_chains()["medical"] if _has_not(world, steps[-1])]
     _round_robin(counts["negated_two_hop"], two, "odd one out over two hops")
     _round_robin(
         counts["two_right"], _single(world, lambda s: maker.choice([s], right=2, reuse=4), "ask", medical), "two right"
@@ -329,9 +281,8 @@ def make_graph(maker: QuestionMaker, counts: dict[str, int]) -> None:
     _round_robin(counts["unanswerable"], _single(world, maker.unanswerable, "ask", medical), "unanswerable")
 
 
-def _has_not(world: World, pattern: Sequence[tuple[str, bool]]) -> bool:
-    relation, forward = pattern[-1]
-    return f"not_{'tail' if forward else 'head'}" in world.relations[relation]
+def _has_not(world: World, step: Step) -> bool:
+    return f"not_{'tail' if step.forward else 'head'}" in world.relations[step.relation]
 
 
 def make_kgqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
@@ -339,7 +290,7 @@ def make_kgqa(maker: QuestionMaker, counts: dict[str, int]) -> None:
     world = maker.world
     names = [name for name in world.relations if name not in ("is_a_category",)]
     singles = [partial(maker.short_answer, [Step(name, forward)]) for forward in (True, False) for name in names]
-    doubles = [partial(maker.short_answer, _steps(pattern)) for pattern in (*CHAINS_MEDICAL, *CHAINS_COMMON)]
+    doubles = [partial(maker.short_answer, steps) for field in ("medical", "common") for steps in load_chains()[field]]
     hidden = [partial(maker.short_answer, [Step(name, True)], hidden=True) for name in world.prompted()]
     _round_robin(counts["two_hop"], doubles, "short answer over two hops")
     _round_robin(counts["one_hop"], singles, "short answer")

@@ -16,7 +16,7 @@ import yaml
 from tools.sample_world import skb
 from tools.sample_world.articles import sentences_of, write_articles
 from tools.sample_world.chains import KnownFacts
-from tools.sample_world.facts import Fact, World, load_world, order_key
+from tools.sample_world.facts import Fact, World, load_world, order_key, read_input
 from tools.sample_world.questions import (
     Question,
     QuestionMaker,
@@ -33,36 +33,6 @@ from tools.sample_world.tables import load_tables
 Size = Literal["full", "small"]
 SEED_PAIRS = 5
 
-COUNTS: dict[str, dict[str, dict[str, int]]] = {
-    "full": {
-        "mcqa": {"chained": 80, "one_hop": 62, "negated": 28, "two_right": 14, "unanswerable": 16},
-        "graph": {
-            "three_hop": 20,
-            "two_hop": 30,
-            "one_hop": 15,
-            "negated": 14,
-            "negated_two_hop": 7,
-            "two_right": 7,
-            "unanswerable": 7,
-        },
-        "kgqa": {"two_hop": 24, "one_hop": 30, "unanswerable": 6},
-        "other": {"claims": 100, "tables": 100, "skb": 60, "nodes": 300},
-    },
-    "small": {
-        "mcqa": {"chained": 3, "one_hop": 3, "negated": 1, "two_right": 1, "unanswerable": 1},
-        "graph": {
-            "three_hop": 0,
-            "two_hop": 2,
-            "one_hop": 2,
-            "negated": 1,
-            "negated_two_hop": 0,
-            "two_right": 1,
-            "unanswerable": 1,
-        },
-        "kgqa": {"two_hop": 2, "one_hop": 3, "unanswerable": 1},
-        "other": {"claims": 10, "tables": 6, "skb": 5, "nodes": 120},
-    },
-}
 SMALL_CORES = ("tuberculosis", "gout", "epilepsy", "peptic ulcer", "bat", "camel", "hot")
 """The small world holds the facts near these names."""
 
@@ -78,7 +48,7 @@ def render(folder: Path, size: Size = "full") -> None:
         ``full``, or ``small``: about two dozen articles and a handful of questions, for tests
     """
     world = load_world() if size == "full" else _small_world(load_world())
-    counts = COUNTS[size]
+    counts = read_input("questions.yaml")["counts"][size]
     stated_facts = [fact for fact in world.facts if fact.is_stated]
     graph = [fact for fact in world.facts if fact.in_graph]
     hidden = [fact for fact in world.facts if fact.held_out]

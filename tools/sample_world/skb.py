@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.sample_world.chains import Chain, KnownFacts, Step, describe_chain
 from tools.sample_world.facts import FAMILY, Fact, World, order_key
-from tools.sample_world.questions import Question, finish
+from tools.sample_world.questions import Question, finish, new_question
 from tools.sample_world.wording import sentence, statement, type_phrase, wording_order
 
 Edge = tuple[str, str, str]
@@ -122,19 +122,14 @@ def make_questions(world: World, base: KnowledgeBase, count: int) -> list[Questi
                 path for chain in conditions for other in sorted(right) for path in known_facts.follow(chain)[other][:1]
             ]
             questions.append(
-                {
-                    "source_id": "sample_skb-000",
-                    "split": "",
-                    "task": "skb_search",
-                    "text": text,
-                    "options": [],
-                    "gold": sorted(base.ids[other] for other in right),
-                    "table_id": None,
-                    "topic_entities": [chain.start for chain in conditions],
-                    "gold_evidence": [_row(base, path) for path in paths],
-                    "answerable": True,
-                    "negated": False,
-                }
+                new_question(
+                    "sample_skb-000",
+                    "skb_search",
+                    text,
+                    gold=sorted(base.ids[other] for other in right),
+                    topic_entities=[chain.start for chain in conditions],
+                    gold_evidence=[_row(base, path) for path in paths],
+                )
             )
             break
         if len(questions) == count:
