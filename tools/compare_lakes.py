@@ -27,72 +27,56 @@ import polars as pl
 
 Row: TypeAlias = dict[str, Any]
 
+
+@dataclass(frozen=True)
+class Identity:
+    """What makes a row of a table the same row in both lakes, besides its asset."""
+
+    key: tuple[str, ...] = ()
+    id: str = ""
+    """Column of its id, which is not compared."""
+    name: tuple[str, ...] = ()
+    """Columns that name the row wherever its id stands; by default the key."""
+    hidden: tuple[str, ...] = ()
+    """Further columns that are not compared."""
+
+
+HASHES = ("content_hash", "input_hash", "seed_hash")
+"""Columns that are not compared in any table."""
 VARIANT = ("selector", "reasoner", "model_id")
-KEYS: dict[str, tuple[str, ...]] = {
-    "questions": ("benchmark", "source_id"),
-    "tables": ("benchmark", "table_id"),
-    "chunks": ("doc_id", "ordinal"),
-    "chunk_embeddings": ("chunk_id", "model_id"),
-    "relation_seeds": ("relation_id", "head", "tail"),
-    "prompts": ("relation_id", "text"),
-    "candidate_tuples": ("relation_id", "variant", "model_id", "head", "tail"),
-    "triples": ("head", "relation", "tail", "origin", "source", "model_id"),
-    "models": ("name", "task"),
-    "kg_nodes": ("node_id",),
-    "kg_edges": ("head_id", "relation", "tail_id"),
-    "kg_passages": ("owner_kind", "owner_id", "ordinal", "model_id"),
-    "subgraphs": ("question_id", "graph"),
-    "evidence": ("question_id", "option", "selector", "kind", "source_kind", "source_id", "locator"),
-    "chains": ("question_id", "hypothesis", *VARIANT),
-    "predictions": ("question_id", *VARIANT),
-    "citations": ("chain_id", "step", "evidence_id", "quoted"),
-    "counterfactuals": ("question_id", *VARIANT),
-    "scores": ("scope_kind", "scope_id", *VARIANT, "metric"),
-    "lineage_edges": ("child_kind", "child_id", "relation", "parent_kind", "parent_id"),
+IDENTITIES = {
+    "questions": Identity(("benchmark", "source_id"), "question_id"),
+    "tables": Identity(("benchmark", "table_id")),
+    "chunks": Identity(("doc_id", "ordinal"), "chunk_id", name=("doc_id", "char_start", "char_end")),
+    "chunk_embeddings": Identity(("chunk_id", "model_id")),
+    "relation_seeds": Identity(("relation_id", "head", "tail"), "seed_id"),
+    "prompts": Identity(("relation_id", "text"), "prompt_id"),
+    "candidate_tuples": Identity(("relation_id", "variant", "model_id", "head", "tail"), "candidate_id"),
+    "triples": Identity(
+        ("head", "relation", "tail", "origin", "source", "model_id"), "triple_id", name=("head", "relation", "tail")
+    ),
+    "models": Identity(("name", "task")),
+    "kg_nodes": Identity(("node_id",)),
+    "kg_edges": Identity(("head_id", "relation", "tail_id"), "edge_id"),
+    "kg_passages": Identity(
+        ("owner_kind", "owner_id", "ordinal", "model_id"), "passage_id", name=("owner_kind", "owner_id", "ordinal")
+    ),
+    "subgraphs": Identity(("question_id", "graph"), "subgraph_id"),
+    "evidence": Identity(
+        ("question_id", "option", "selector", "kind", "source_kind", "source_id", "locator"),
+        "evidence_id",
+        name=("question_id", "option", "selector", "kind", "source_id", "locator", "text"),
+    ),
+    "chains": Identity(("question_id", "hypothesis", *VARIANT), "chain_id", hidden=("prompt_hash",)),
+    "predictions": Identity(("question_id", *VARIANT), "prediction_id"),
+    "citations": Identity(("chain_id", "step", "evidence_id", "quoted"), "citation_id"),
+    "counterfactuals": Identity(("question_id", *VARIANT), "counterfactual_id", hidden=("prediction_id",)),
+    "scores": Identity(("scope_kind", "scope_id", *VARIANT, "metric"), hidden=("score_id",)),
+    "lineage_edges": Identity(
+        ("child_kind", "child_id", "relation", "parent_kind", "parent_id"), hidden=("parent_version",)
+    ),
 }
-"""What makes a row of a table the same row in both lakes, besides its asset."""
-
-LEFT_OUT: dict[str, tuple[str, ...]] = {
-    "": ("content_hash", "input_hash", "seed_hash"),
-    "questions": ("question_id",),
-    "chunks": ("chunk_id",),
-    "relation_seeds": ("seed_id",),
-    "prompts": ("prompt_id",),
-    "candidate_tuples": ("candidate_id",),
-    "triples": ("triple_id",),
-    "kg_edges": ("edge_id",),
-    "kg_passages": ("passage_id",),
-    "subgraphs": ("subgraph_id",),
-    "evidence": ("evidence_id",),
-    "chains": ("chain_id", "prompt_hash"),
-    "predictions": ("prediction_id",),
-    "citations": ("citation_id",),
-    "counterfactuals": ("counterfactual_id", "prediction_id"),
-    "scores": ("score_id",),
-    "lineage_edges": ("parent_version",),
-}
-"""Columns that are not compared: ids of the rows themselves and hashes; "" holds for every table."""
-
-NAMED_BY: dict[str, tuple[str, tuple[str, ...]]] = {
-    "questions": ("question_id", ("benchmark", "source_id")),
-    "chunks": ("chunk_id", ("doc_id", "char_start", "char_end")),
-    "relation_seeds": ("seed_id", ("relation_id", "head", "tail")),
-    "prompts": ("prompt_id", ("relation_id", "text")),
-    "candidate_tuples": ("candidate_id", KEYS["candidate_tuples"]),
-    "triples": ("triple_id", ("head", "relation", "tail")),
-    "kg_edges": ("edge_id", ("head_id", "relation", "tail_id")),
-    "kg_passages": ("passage_id", ("owner_kind", "owner_id", "ordinal")),
-    "subgraphs": ("subgraph_id", KEYS["subgraphs"]),
-    "evidence": ("evidence_id", ("question_id", "option", "selector", "kind", "source_id", "locator", "text")),
-    "chains": ("chain_id", KEYS["chains"]),
-    "predictions": ("prediction_id", KEYS["predictions"]),
-    "citations": ("citation_id", KEYS["citations"]),
-    "counterfactuals": ("counterfactual_id", KEYS["counterfactuals"]),
-}
-"""By what a row is named wherever its id stands: the column of the id, and the columns that say what it is.
-
-Sources stand before what is made of them, so that a name holds names and no ids.
-"""
+"""Sources are before what is made of them, so that the name of a row has names and no ids."""
 FACT = ("kind", "source_id", "locator", "text")
 """Columns that say what a content hash of evidence stands for."""
 
@@ -116,9 +100,9 @@ def row_names(lake: Path) -> dict[str, str]:
     def name(row: Row, columns: Sequence[str]) -> str:
         return " · ".join(str(_named(row[column], names)) for column in columns)
 
-    for table, (id_column, columns) in NAMED_BY.items():
-        for row in read(lake, table):
-            names[row[id_column]] = name(row, columns)
+    for table, identity in IDENTITIES.items():
+        for row in read(lake, table) if identity.id else ():
+            names[row[identity.id]] = name(row, identity.name or identity.key)
             if table == "evidence":
                 names[row["content_hash"]] = name(row, FACT)
     return names
@@ -199,7 +183,7 @@ def compare_table(
 
 
 def _by_key(table: str, rows: Iterable[Row]) -> dict[str, list[Row]]:
-    columns = ("asset", *KEYS.get(table, ()))
+    columns = ("asset", *IDENTITIES.get(table, Identity()).key)
     by_key: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_key[json.dumps([row.get(column) for column in columns], ensure_ascii=False)].append(row)
@@ -240,7 +224,8 @@ def _compare_rows(difference: Difference, key: str, old: Row, new: Row, toleranc
 
 
 def _identity(table: str, row: Row) -> str:
-    return ", ".join(f"{column} {_short(row.get(column))}" for column in KEYS.get(table, tuple(row)))
+    columns = IDENTITIES[table].key if table in IDENTITIES else tuple(row)
+    return ", ".join(f"{column} {_short(row.get(column))}" for column in columns)
 
 
 def _short(value: Any, width: int = 160) -> str:
@@ -254,7 +239,8 @@ def _example(difference: Difference, asset: str, sentence: str, show: int) -> No
 
 
 def _content(table: str, rows: Iterable[Row], names: Mapping[str, str], left_out: Sequence[str]) -> Iterator[Row]:
-    hidden = {*LEFT_OUT[""], *LEFT_OUT.get(table, ()), *left_out}
+    identity = IDENTITIES.get(table, Identity())
+    hidden = {*HASHES, identity.id, *identity.hidden, *left_out}
     for row in rows:
         content = {name: _named(value, names) for name, value in row.items() if name not in hidden}
         if isinstance(content.get("why"), str):  # JSON, whose numbers the tolerance holds for, too
@@ -281,7 +267,7 @@ def compare(
         raise ValueError(
             f"neither lake holds a table {sorted(unknown)[0]!r}; they hold {', '.join(sorted(table_names))}"
         )
-    order = [*KEYS, *sorted(table_names - set(KEYS))]
+    order = [*IDENTITIES, *sorted(table_names - set(IDENTITIES))]
     names_old, names_new = row_names(old), row_names(new)
     differences = []
     for table in (name for name in order if name in (tables or table_names)):
