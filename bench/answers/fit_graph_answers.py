@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from bench.answers.fitted_values import FloatArray, fit_choice, write_values
+from bench.answers.fitted_values import FloatArray, answer_left_out, fit_choice, write_values
 from bench.measuring import make_parser
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
@@ -188,10 +188,8 @@ def main() -> None:
     for name, is_sample in (("half 2 of the sample", True), ("half 2 of the graphs", False)):
         half_2 = [item for item in items if item.half == 2 and (item.graph == SAMPLE) == is_sample]
         score[name] = print_outcomes(f"fitted on half 1, {name}", answer_items(half_2, weights))
-    outcomes = []
-    for graph in sorted({item.graph for item in items} - {SAMPLE}):
-        weights = fit_weights([item for item in items if item.graph != graph])
-        outcomes += answer_items([item for item in items if item.graph == graph], weights)
+    graphs = sorted({item.graph for item in items} - {SAMPLE})
+    outcomes = answer_left_out(items, graphs, lambda item: item.graph, fit_weights, answer_items)
     score["each graph left out"] = print_outcomes("each graph left out of the fit", outcomes)
     if options.write:
         weights = fit_weights(items)

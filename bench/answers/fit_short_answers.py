@@ -19,19 +19,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bench.answers.fitted_values import fit_choice, write_choice
+from bench.answers.fitted_values import answer_left_out, fit_choice, write_choice
 from bench.answers.short_answer_questions import (
     AnswerableQuestion,
     Outcome,
     build_lake,
     print_outcomes,
     read_development_sets,
-    run_stages,
+    select_evidence,
 )
 from bench.measuring import make_parser
 from evidence_assets import profiles
-from evidence_assets.experiment.answers.short_answers import build_short_task
-from evidence_assets.experiment.evidence_rows import read_item
 from evidence_assets.experiment.scores.metrics import token_f1
 from evidence_assets.extractive.spans import choice
 from evidence_assets.extractive.spans.choice import SpanWeights, find_best_span
@@ -39,7 +37,6 @@ from evidence_assets.extractive.spans.features import SpanCandidate, find_spans
 from evidence_assets.extractive.spans.passages import Passage, split_passages
 from evidence_assets.extractive.spans.questions import QUESTION_KINDS, analyze_question
 from evidence_assets.models.registry import get_encoder
-from evidence_assets.reasoning.questions import Question
 
 L2 = 1.0
 PAGE_COPIES = 2
@@ -68,11 +65,10 @@ class Item(NamedTuple):
 def read_items(lake_folder: Path) -> list[Item]:
     """The spans of all development questions; evidence is that of ``evidence ask``."""
     corpora, questions = read_development_sets()
-    encoder, items = get_encoder(profiles.load().encoder), []
-    for question, rows in run_stages(build_lake(lake_folder, corpora), questions, "evidence"):
-        ranked = sorted(rows, key=lambda row: row["rank"])
-        record = Question("", "", "kgqa", question.text)
-        passages = tuple(split_passages(build_short_task(record, list(map(read_item, ranked))).texts))
+    encoder = get_encoder(profiles.load().encoder)
+    items = []
+    for question, task in select_evidence(build_lake(lake_folder, corpora), questions):
+        passages = tuple(split_passages(task.texts))
         candidates = find_spans(question.text, passages, encoder)
         f1 = np.array([token_f1(c.text, question.golds) for c in candidates], dtype=np.float64)
         items.append(Item(question, passages, candidates, f1))
@@ -120,6 +116,12 @@ def print_all(title: str, outcomes: Sequence[Outcome]) -> dict[str, str]:
     return print_outcomes(f"{title}, thresholds of the kinds", served, (0.0,))
 
 
+def group_of(item: Item) -> tuple[str, int]:
+    """What is left out of a fit together: an article, a set of pages, or half of HotpotQA."""
+    question = item.question
+    return question.corpus, question.half if question.corpus == "hotpot" else 0
+
+
 def write_weights(weights: SpanWeights, items: Sequence[Item], score: dict[str, str]) -> None:
     """Write the packaged file."""
     answerable = sum(bool(item.question.golds) for item in items)
@@ -146,14 +148,7 @@ def main() -> None:
         items = read_items(options.lake or Path(folder))
     by_half = [[item for item in items if item.question.half == half] for half in (1, 2)]
     print_all("fitted on half 1, answers on half 2", answer_items(by_half[1], fit_weights(by_half[0])))
-    outcomes = []
-    for corpus in sorted({item.question.corpus for item in items} - {"hotpot"}):
-        weights = fit_weights([item for item in items if item.question.corpus != corpus])
-        outcomes += answer_items([item for item in items if item.question.corpus == corpus], weights)
-    for half in (1, 2):
-        is_left_out = [(item.question.corpus, item.question.half) == ("hotpot", half) for item in items]
-        weights = fit_weights([item for item, left_out in zip(items, is_left_out, strict=True) if not left_out])
-        outcomes += answer_items([item for item, left_out in zip(items, is_left_out, strict=True) if left_out], weights)
+    outcomes = answer_left_out(items, sorted(set(map(group_of, items))), group_of, fit_weights, answer_items)
     score = print_all("each article, set of pages and half of HotpotQA left out of the fit", outcomes)
     if options.write:
         write_weights(fit_weights(items), items, score)

@@ -19,18 +19,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.answers.fitted_values import fit_choice, write_choice
+from bench.answers.fitted_values import fit_choice, smallest_threshold, write_choice
 from bench.answers.short_answer_questions import (
     PAGE_SETS,
     AnswerableQuestion,
     build_lake,
     read_development_sets,
-    run_stages,
+    select_evidence,
 )
 from bench.measuring import make_parser
 from evidence_assets import profiles
-from evidence_assets.experiment.answers.short_answers import build_short_task
-from evidence_assets.experiment.evidence_rows import read_item
 from evidence_assets.extractive.spans import statements
 from evidence_assets.extractive.spans.choice import find_answer, load_span_weights
 from evidence_assets.extractive.spans.features import find_spans
@@ -44,7 +42,6 @@ from evidence_assets.extractive.spans.statements import (
 )
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.reasoning.citations import contains_quote
-from evidence_assets.reasoning.questions import Question
 from evidence_assets.text.tokens import asks_yes_or_no
 
 L2 = 1.0
@@ -69,10 +66,8 @@ def read_items(lake_folder: Path) -> Iterator[Item]:
     del corpora["hotpot"]
     open_questions = [q for q in questions if q.corpus in corpora and not asks_yes_or_no(q.text)]
     encoder = get_encoder(profiles.load().encoder)
-    for question, rows in run_stages(build_lake(lake_folder, corpora), open_questions, "evidence"):
-        ranked = sorted(rows, key=lambda row: row["rank"])
-        record = Question("", "", "kgqa", question.text)
-        passages = tuple(split_passages(build_short_task(record, list(map(read_item, ranked))).texts))
+    for question, task in select_evidence(build_lake(lake_folder, corpora), open_questions):
+        passages = tuple(split_passages(task.texts))
         finder = cache(partial(find_spans, encoder=encoder))
         described = describe_statements(question.text, passages, encoder, finder, load_span_weights())
         is_right = [any(contains_quote(gold, passage.text) for gold in question.golds) for passage, _ in described]
@@ -94,15 +89,13 @@ def choose_thresholds(items: Sequence[Item], weights: StatementWeights) -> dict[
     """The smallest threshold of each kind of question with the precision; 1 if there is none."""
     thresholds = {}
     for kind in QUESTION_KINDS:
-        best_pairs = sorted(
-            (p, right)
-            for p, right, item in _best_of(items, weights)
+        answers = [
+            (probability, is_right)
+            for probability, is_right, item in _best_of(items, weights)
             if analyze_question(item.question.text).kind == kind
-        )
-        rights = np.cumsum([right for _, right in reversed(best_pairs)])
-        counts = np.arange(1, len(best_pairs) + 1)
-        passing = np.flatnonzero(rights >= PRECISION * counts)
-        thresholds[kind] = round(best_pairs[-1 - int(passing[-1])][0], 3) if len(passing) else 1.0
+        ]
+        threshold = smallest_threshold(answers, PRECISION)
+        thresholds[kind] = 1.0 if threshold is None else round(threshold, 3)
     return thresholds
 
 

@@ -17,9 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
-from bench.answers.fitted_values import write_values
+from bench.answers.fitted_values import smallest_threshold, write_values
 from bench.answers.measure_pages import FALSE, MIN_F1, REFUSED, RIGHT, STATEMENT, WRONG, grade, kind_of
 from bench.answers.short_answer_questions import (
     PAGE_SETS,
@@ -27,12 +25,10 @@ from bench.answers.short_answer_questions import (
     build_lake,
     read_pages,
     read_unanswerable,
-    run_stages,
+    select_evidence,
 )
 from bench.measuring import make_parser
 from evidence_assets import profiles
-from evidence_assets.experiment.answers.short_answers import build_short_task
-from evidence_assets.experiment.evidence_rows import read_item
 from evidence_assets.experiment.scores.metrics import token_f1
 from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
 from evidence_assets.models.completions import CompletionCache
@@ -40,7 +36,6 @@ from evidence_assets.models.registry import get_encoder, load_generator
 from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.confidence import fit_weights
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import ShortAnswer
 from evidence_assets.reasoning.tasks import STATED_STATUS, Failure
 from evidence_assets.reasoning.written_answers import (
@@ -114,9 +109,7 @@ def read_items(folder: Path) -> Iterator[Item]:
     rules = ExtractiveShortAnswers(get_encoder(profile.encoder))
     model = LanguageModel(load_generator(profile.generator), CompletionCache(folder / "replies"))
     lake = build_lake(folder / "lake", read_pages()[0])
-    for question, rows in run_stages(lake, sample_questions(), "evidence"):
-        ranked = sorted(rows, key=lambda row: row["rank"])
-        task = build_short_task(Question("", "", "kgqa", question.text), list(map(read_item, ranked)))
+    for question, task in select_evidence(lake, sample_questions()):
         by_rules = checked_result(rules.answer([task])[0])
         if not list_rows(task):
             yield Item(question, by_rules, None, 0.0)
@@ -148,12 +141,9 @@ def fit_decision(items: Sequence[Item]) -> Decision:
             right.append(grade_written(item.question, item.draft.text) == RIGHT)
     intercept, *weights = fit_weights([[row[name] for name in SIGNALS] for row in rows], right, [1.0] * len(rows))
     decision = Decision({"intercept": intercept, **dict(zip(SIGNALS, weights, strict=True))}, 0.0)
-    ranked = sorted(
-        ((decision.probability(row), is_right) for row, is_right in zip(rows, right, strict=True)), reverse=True
-    )
-    right_counts = np.cumsum([is_right for _, is_right in ranked])
-    passing = np.flatnonzero(right_counts >= PRECISION * np.arange(1, len(ranked) + 1))
-    return replace(decision, min_probability=round(ranked[int(passing[-1])][0] - 5e-4, 3) if len(passing) else 1.0)
+    answers = [(decision.probability(row), is_right) for row, is_right in zip(rows, right, strict=True)]
+    threshold = smallest_threshold(answers, PRECISION)
+    return replace(decision, min_probability=1.0 if threshold is None else round(threshold - 5e-4, 3))
 
 
 def print_counts(title: str, items: Sequence[Item], decision: Decision | None, *, with_cases: bool) -> str:

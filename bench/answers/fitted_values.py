@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,10 @@ from sklearn.feature_extraction import DictVectorizer
 from evidence_assets.extractive.choice_probabilities import MAX_LOGIT, ChoiceWeights
 
 FloatArray = npt.NDArray[np.float64]
+Item = TypeVar("Item")
+Group = TypeVar("Group")
+Weights = TypeVar("Weights")
+Answer = TypeVar("Answer")
 
 
 def fit_choice(
@@ -48,6 +52,29 @@ def fit_choice(
     names = vectorizer.get_feature_names_out()
     weights = {str(name): round(float(w), 3) for name, w in zip(names, values[:-1], strict=True) if abs(w) >= 0.005}
     return round(float(values[-1]), 4), weights
+
+
+def smallest_threshold(answers: Sequence[tuple[float, bool]], precision: float) -> float | None:
+    """The smallest probability from which on at least this share of the answers is right; None if there is none."""
+    ranked = sorted(answers, reverse=True)
+    right_counts = np.cumsum([is_right for _, is_right in ranked])
+    passing = np.flatnonzero(right_counts >= precision * np.arange(1, len(ranked) + 1))
+    return ranked[int(passing[-1])][0] if len(passing) else None
+
+
+def answer_left_out(
+    items: Sequence[Item],
+    groups: Sequence[Group],
+    group_of: Callable[[Item], Group],
+    fit: Callable[[Sequence[Item]], Weights],
+    answer: Callable[[Sequence[Item], Weights], Sequence[Answer]],
+) -> list[Answer]:
+    """The answers to the items of each group, by weights that are fitted on all other items."""
+    answers: list[Answer] = []
+    for group in groups:
+        weights = fit([item for item in items if group_of(item) != group])
+        answers += answer([item for item in items if group_of(item) == group], weights)
+    return answers
 
 
 def write_values(file: Path, values: Mapping[str, Any], command: str, **provenance: Any) -> None:

@@ -17,18 +17,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.dev_data import dev_data
+from bench.dev_data import dev_data, hotpotqa_pages, hotpotqa_rows
 from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK, QuestionRecord
 from evidence_assets.cli.ask import add_folder, select_variant
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource
+from evidence_assets.experiment.answers.short_answers import build_short_task
 from evidence_assets.experiment.corpus_building import build_corpus
+from evidence_assets.experiment.evidence_rows import read_item
 from evidence_assets.experiment.question_rows import question_rows
 from evidence_assets.experiment.scores.metrics import normalise_answer, token_f1
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.questions import Question
+from evidence_assets.reasoning.short_answers import ShortTask
 
 OTHERS = 60
 """Questions of the previous article that are put to an article."""
@@ -94,28 +98,22 @@ def read_unanswerable() -> list[AnswerableQuestion]:
     return [AnswerableQuestion(record["question"], (), record["corpus"], record["kind"], 1) for record in records]
 
 
-def read_sets(root: Path) -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
+def read_development_sets() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     """Documents by corpus, and all questions. SQuAD's first two articles are half 1, the third is half 2."""
-    corpora, questions = read_squad(root / "squad_small/dev_3_articles.json")
+    corpora, questions = read_squad(dev_data() / "squad_small/dev_3_articles.json")
     names = list(corpora)
     for number, name in enumerate(names):
         half, previous = (2 if number == 2 else 1), names[number - 1]
         answerable = [question for question in questions if question.corpus == previous and question.golds]
         for question in answerable[:: len(answerable) // OTHERS][:OTHERS]:
             questions.append(AnswerableQuestion(question.text, (), name, "other", half))
-    passages = json.loads((root / "hotpotqa-100/hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
-    corpora["hotpot"] = [{"doc_id": t, "title": t, "text": "".join(s)} for t, s in passages.items()]
-    for number, row in enumerate(json.loads((root / "hotpotqa-100/hotpotqa_train.json").read_text(encoding="utf-8"))):
+    corpora["hotpot"] = [{"doc_id": t, "title": t, "text": "".join(s)} for t, s in hotpotqa_pages().items()]
+    for number, row in enumerate(hotpotqa_rows()):
         golds, half = (row["answer"],), 1 + (number >= 50)
         questions.append(AnswerableQuestion(row["question"], golds, "hotpot", "hotpot", half))
     pages, page_questions = read_pages()
     corpora, questions = corpora | pages, questions + page_questions
     return corpora, list({(q.corpus, " ".join(q.text.split())): q for q in questions}.values())
-
-
-def read_development_sets() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
-    """The sets in EVIDENCE_DEV_DATA."""
-    return read_sets(dev_data())
 
 
 def build_lake(root: Path, corpora: dict[str, Documents]) -> Lake:
@@ -161,6 +159,15 @@ def run_stages(
                     rows_of.setdefault(row["question_id"], []).append(row)
         for question, record in records.items():
             yield question, rows_of.get(record.question_id, [])
+
+
+def select_evidence(
+    lake: Lake, questions: Sequence[AnswerableQuestion]
+) -> Iterator[tuple[AnswerableQuestion, ShortTask]]:
+    """Each question with the evidence that ``evidence ask`` selects, by rank."""
+    for question, rows in run_stages(lake, questions, "evidence"):
+        items = [read_item(row) for row in sorted(rows, key=lambda row: row["rank"])]
+        yield question, build_short_task(Question("", "", "kgqa", question.text), items)
 
 
 class Outcome(NamedTuple):
