@@ -58,11 +58,16 @@ class PeakMemory:
 
 @dataclass(frozen=True)
 class Used:
-    """Seconds by the clock and of all threads, and the greatest growth of memory, in MiB."""
+    """Seconds by the clock and of all threads, and memory in MiB."""
 
     wall: float
     cpu: float
     megabytes: float
+    """Greatest growth of memory that is no mapped file."""
+    own: float
+    """Peak of that memory."""
+    with_files: float
+    """Peak of the process with mapped files."""
 
     def each(self, count: int) -> str:
         """Milliseconds of one of ``count`` pieces: by the clock, of the processor."""
@@ -80,7 +85,7 @@ def measured(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> t
         result = work(*arguments, **options)
         wall = time.perf_counter() - wall
         cpu = time.process_time() - cpu
-    return result, Used(wall, cpu, memory.gained)
+    return result, Used(wall, cpu, memory.gained, memory.total, resident("VmHWM"))
 
 
 def in_new_process(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:

@@ -125,7 +125,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--assertions", type=int, default=34_000_000)
     parser.add_argument("--english", type=float, default=0.1, help="Share of assertions between English concepts.")
-    run("bench.graphs.conceptnet", parser, STAGES, write)
+    run(parser, STAGES, write)
 
 
 if __name__ == "__main__":

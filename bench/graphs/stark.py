@@ -210,7 +210,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_900_000)
     parser.add_argument("--edges", type=int, default=40_000_000)
     parser.add_argument("--passages", type=int, default=1, help=f"How many of {SHARDS} shards of passages are made.")
-    run("bench.graphs.stark", parser, STAGES, write, SHARDS)
+    run(parser, STAGES, write, SHARDS)
 
 
 if __name__ == "__main__":

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.measuring import disk
-from bench.retrieval.scale import measure
+from bench.measuring import Used, disk, in_new_process, measured
 from evidence_assets.lake.rows import PreparedRows, Rows, prepare_rows
 from evidence_assets.lake.store import Lake
 
@@ -28,26 +23,24 @@ def keep(lake: Lake, table: str, asset: str, rows: Rows, partition: str = "", li
     return len(rows)
 
 
+def measure_stage(stage: Stage, folder: Path, shards: int, options: argparse.Namespace) -> tuple[Any, Used, int]:
+    """What a stage reports and used, and the bytes that it added to the lake of the folder."""
+    lake = Lake.create(folder / "lake", question_shards=1, corpus_shards=shards)
+    before = disk(lake.root)
+    report, used = measured(stage, lake, folder / "files", options)
+    return report, used, disk(lake.root) - before
+
+
 def run(
-    module: str,
     parser: argparse.ArgumentParser,
     stages: Mapping[str, Stage],
     write: Callable[[Path, argparse.Namespace], None],
     shards: int = 1,
 ) -> None:
-    """Make the files, then every stage, and print what each took; within such a process, one stage."""
+    """Make the files, then every stage, and print what each took."""
     parser.add_argument("--folder", type=Path, help="Where all is kept; a temporary folder where none is named.")
     parser.add_argument("--stages", nargs="+", default=list(stages), choices=stages)
-    parser.add_argument("--stage", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.stage:
-        lake = Lake.create(options.folder / "lake", question_shards=1, corpus_shards=shards)
-        results: dict[str, Any] = {}
-        before = disk(lake.root)
-        with measure(results):
-            report = stages[options.stage](lake, options.folder / "files", options)
-        print(json.dumps({**results, "disk": disk(lake.root) - before, "told": report}))
-        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         if not (folder / "files").is_dir():
@@ -55,13 +48,9 @@ def run(
         print(f"{disk(folder / 'files') / 2**20:,.0f} MiB of files\n")
         print("| stage | s | own memory, MiB | with files, MiB | disk, MiB | |\n|---|---|---|---|---|---|", flush=True)
         for name in options.stages:
-            command = [sys.executable, "-m", module, *sys.argv[1:], "--folder", str(folder), "--stage", name]
-            process = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
-            if process.returncode:
-                raise SystemExit(f"stage {name} ended with {process.returncode}:\n{process.stderr[-3000:]}")
-            row = json.loads(process.stdout.splitlines()[-1])
+            report, used, size = in_new_process(measure_stage, stages[name], folder, shards, options)
             print(
-                f"| {name} | {row['seconds']:.1f} | {row['own']:,.0f} | {row['with files']:,.0f} | "
-                f"{row['disk'] / 2**20:,.0f} | {row['told']} |",
+                f"| {name} | {used.wall:.1f} | {used.own:,.0f} | {used.with_files:,.0f} | {size / 2**20:,.0f} | "
+                f"{report} |",
                 flush=True,
             )

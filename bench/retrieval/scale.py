@@ -12,32 +12,34 @@ that is there.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.dev_data import hotpotqa_rows
-from bench.measuring import PeakMemory, disk, make_parser, resident
+from bench.measuring import disk, in_new_process, make_parser, measured
 from bench.retrieval.recombined import BETWEEN, Recombined, questions, write_documents
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment import corpus_building
+from evidence_assets.experiment.ad_hoc_questions import QuestionSource
 from evidence_assets.experiment.stage import StageContext, StageOutput
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models import registry
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.corpus import open_corpus
+from evidence_assets.systems.uscrake.system import Uscrake
 
 NAME = "scale"
 POOLS = (200, 2_000, 20_000)
@@ -55,16 +57,6 @@ MIB = 2**20
 
 
 # In the process of a stage -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def measure(into: dict[str, Any]) -> Iterator[None]:
-    """Note the seconds and the peak memory of what is done within."""
-    with PeakMemory() as memory:
-        start = time.perf_counter()
-        yield
-        into["seconds"] = time.perf_counter() - start
-    into |= {"own": memory.total, "gained": memory.gained, "with files": resident("VmHWM")}
 
 
 def use(folder: Path) -> Recombined:
@@ -94,14 +86,16 @@ def embeddings(lake: Lake, source: Path) -> None:
 
 
 def index(lake: Lake, source: Path) -> dict[str, Any]:
-    build, built = index_building.write_index, dict[str, Any]()
+    build = index_building.write_index
+    gained: list[float] = []
 
     def alone(*arguments: Any, **named: Any) -> Any:
-        with measure(built):
-            return build(*arguments, **named)
+        index, used = measured(build, *arguments, **named)
+        gained.append(used.megabytes)
+        return index
 
     index_building.write_index = alone
-    return {**vars(corpus_building.build_index(lake, NAME)), "gained": built["gained"]}
+    return {**vars(corpus_building.build_index(lake, NAME)), "gained": gained[-1]}
 
 
 def tokens(lake: Lake, source: Path) -> None:
@@ -118,48 +112,42 @@ STAGES: dict[str, Callable[[Lake, Path], Any]] = {
 
 def opening(lake: Lake) -> dict[str, Any]:
     """Open the corpus and read a thousand chunks of it anywhere."""
-    results: dict[str, Any] = {}
-    with measure(results):
-        corpus = open_corpus(lake, NAME)
+    corpus, used = measured(open_corpus, lake, NAME)
     positions = np.random.default_rng(0).integers(0, len(corpus), 1_000)
     start = time.perf_counter()
     assert len(corpus.texts(positions)) == 1_000
-    results["thousand texts"] = time.perf_counter() - start
-    results["chunks"] = len(corpus)
-    return results
+    return {**asdict(used), "thousand texts": time.perf_counter() - start, "chunks": len(corpus)}
 
 
 def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
-    from evidence_assets.experiment.ad_hoc_questions import QuestionSource
-    from evidence_assets.experiment.variants import Variant
-    from evidence_assets.reasoning.questions import Question
-    from evidence_assets.systems.uscrake.system import Uscrake
+    (first, again), used = measured(ask_twice, lake, size)
+    return {**asdict(used), "first": statistics.median(first), "again": statistics.median(again)}
 
-    results: dict[str, Any] = {}
-    texts = [
+
+def ask_twice(lake: Lake, size: int) -> tuple[list[float], list[float]]:
+    """Seconds of each question, the first time and the second."""
+    asked_questions = [
         Question(f"q{n}", "asked", "mcqa", text, options(n))
         for n, text in enumerate(questions()[: QUESTIONS_BY_POOL[size]])
     ]
-    with measure(results):
-        step = StageContext(
-            lake,
-            "evidence",
-            "evidence/mcqa/uscrake",
-            "asked|scale",
-            ad_hoc_benchmark=QuestionSource(NAME).benchmark("mcqa"),
-        )
-        parameters = {"R": size, "parts": "chunks"}
-        variant = Variant(system="uscrake", family="mcqa", name="scale", parameters=parameters)
-        selector = Uscrake(variant).open_selector(step)
-        first_seconds: list[float] = []
-        second_seconds: list[float] = []
-        for times in (first_seconds, second_seconds):
-            for text in texts:
-                start = time.perf_counter()
-                assert next(iter(selector.select([text])))
-                times.append(time.perf_counter() - start)
-    return {**results, "first": statistics.median(first_seconds), "again": statistics.median(second_seconds)}
+    step = StageContext(
+        lake,
+        "evidence",
+        "evidence/mcqa/uscrake",
+        "asked|scale",
+        ad_hoc_benchmark=QuestionSource(NAME).benchmark("mcqa"),
+    )
+    parameters = {"R": size, "parts": "chunks"}
+    variant = Variant(system="uscrake", family="mcqa", name="scale", parameters=parameters)
+    selector = Uscrake(variant).open_selector(step)
+
+    def ask(question: Question) -> float:
+        start = time.perf_counter()
+        assert next(iter(selector.select([question])))
+        return time.perf_counter() - start
+
+    return [ask(question) for question in asked_questions], [ask(question) for question in asked_questions]
 
 
 def options(number: int) -> tuple[str, ...]:
@@ -168,38 +156,19 @@ def options(number: int) -> tuple[str, ...]:
     return tuple(answers[(number + i) % len(answers)] for i in range(5))
 
 
-def in_child(stage: str, folder: Path, size: int) -> dict[str, Any]:
-    """What a stage takes, in a process of its own."""
-    command = [sys.executable, "-m", "bench.retrieval.scale", "--stage", stage]
-    command += ["--folder", str(folder), "--sizes", str(size)]
-    profile_file = folder / "scale.yaml"
-    profile_file.write_text(PROFILE, encoding="utf-8")
-    environment = {**os.environ, "EVIDENCE_PROFILE": str(profile_file)}
-    process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if process.returncode:
-        raise SystemExit(f"stage {stage} at {size} ended with {process.returncode}:\n{process.stderr[-3000:]}")
-    results: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
-    return results
-
-
-def stage(name: str, folder: Path, size: int) -> dict[str, Any]:
-    """The body of such a process."""
+def measure_stage(name: str, folder: Path, size: int) -> dict[str, Any]:
+    """What a stage takes, or opening the corpus, or asking questions with a pool of this size."""
     use(folder)
     root = folder / str(size)
-    lake = (
-        Lake(root / "lake")
-        if (root / "lake").is_dir()
-        else Lake.create(root / "lake", question_shards=1, corpus_shards=SHARDS)
-    )
+    is_made = (root / "lake").is_dir()
+    lake = Lake(root / "lake") if is_made else Lake.create(root / "lake", question_shards=1, corpus_shards=SHARDS)
     if name == "open":
         return opening(lake)
     if name.isdecimal():
         return measure_answering(lake, int(name))
-    results: dict[str, Any] = {}
     before = disk(lake.root)
-    with measure(results):
-        report = STAGES[name](lake, root / "source")
-    return {**results, "disk": disk(lake.root) - before, "told": report}
+    report, used = measured(STAGES[name], lake, root / "source")
+    return {**asdict(used), "disk": disk(lake.root) - before, "told": report}
 
 
 # In the process that prints -----------------------------------------------------------------------------------------
@@ -213,7 +182,7 @@ def made_at(folder: Path, size: int, encoder: Recombined) -> dict[str, dict[str,
     results: dict[str, dict[str, Any]] = json.loads(noted.read_text()) if noted.exists() else {}
     for name in (*STAGES, "open", *map(str, POOLS)):
         if name not in results:
-            results[name] = in_child(name, folder, size)
+            results[name] = in_new_process(measure_stage, name, folder, size)
             noted.write_text(json.dumps(results, default=str))
             print(f"{size:,} {name}: {results[name]}", file=sys.stderr, flush=True)
     return results
@@ -240,8 +209,8 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         for name in STAGES:
             row = result[name]
             print(
-                f"| {count:,} | {name} | {row['seconds']:.1f} | {1000 * row['seconds'] / count:.2f} | "
-                f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
+                f"| {count:,} | {name} | {row['wall']:.1f} | {1000 * row['wall'] / count:.2f} | "
+                f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with_files']:,.0f} |"
             )
     print(
         "\n| chunks | open, s | it gains, MiB | R | s / question, first | again | own memory, MiB | with files, MiB |\n"
@@ -252,8 +221,8 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         for pool in POOLS:
             row = result[str(pool)]
             print(
-                f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {pool:,} | "
-                f"{row['first']:.2f} | {row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
+                f"| {opened['chunks']:,} | {opened['wall']:.2f} | {opened['megabytes']:.0f} | {pool:,} | "
+                f"{row['first']:.2f} | {row['again']:.2f} | {row['own']:,.0f} | {row['with_files']:,.0f} |"
             )
     sizes = list(results)
     for result in results.values():
@@ -281,7 +250,7 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         )
         for name, target in PAPER.items():
             counts = [result["open"]["chunks"] for result in (small, large)]
-            hours = sum(large[s]["seconds"] for s in STAGES) / counts[1] * target / 3600
+            hours = sum(large[s]["wall"] for s in STAGES) / counts[1] * target / 3600
             space = sum(large[s]["disk"] for s in STAGES) / counts[1] * target / 2**30
             memory = max(line(counts, [f[s]["own"] for f in (small, large)], target) for s in STAGES) / 1024
             print(f"| {name} | {hours:.1f} | {pace * target / 3600:.0f} | {space:,.0f} | {memory:.1f} |")
@@ -296,14 +265,12 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 200_000, 1_000_000])
     parser.add_argument("--folder", type=Path, help="Where corpora are kept; a temporary folder where none is named.")
-    parser.add_argument("--stage", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.stage:
-        print(json.dumps(stage(arguments.stage, arguments.folder, arguments.sizes[0]), default=str))
-        return
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         encoder = Recombined(folder / "sentences")
+        (folder / "scale.yaml").write_text(PROFILE, encoding="utf-8")
+        os.environ["EVIDENCE_PROFILE"] = str(folder / "scale.yaml")  # of the processes of the stages
         show({size: made_at(folder, size, encoder) for size in sorted(arguments.sizes)}, encoder_pace(encoder))
 
 
