@@ -16,7 +16,6 @@ import re
 import time
 from collections.abc import Sequence
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -33,7 +32,6 @@ from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.knowledge_graph import GraphStructure, GraphVectors, KnowledgeGraph
 from evidence_assets.graphs.passage_files import PassageFiles
-from evidence_assets.graphs.passages import fact_passages, passage_lineage, passage_table
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.models.rerankers import MaxSimReranker
@@ -69,16 +67,6 @@ class WordVectors:
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         raise NotImplementedError("no bench needs the vectors of tokens")
-
-
-class ZeroEncoder(WordVectors):
-    """An encoder that takes no time."""
-
-    def __init__(self, dimensions: int) -> None:
-        self.dimensions = dimensions
-
-    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        return np.zeros((len(texts), self.dimensions), np.float32)
 
 
 def read_triples(data: Path, count: int) -> list[tuple[str, str, str]]:
@@ -164,32 +152,11 @@ def measure(name: str, selector: Selector, questions: Sequence[Question], limit:
     )
 
 
-def measure_passages(graph: KnowledgeGraph, count: int) -> None:
-    """Print the rate of the asset of passages, and the share of its CPU time that the encoder takes."""
-    encoder, start = get_encoder(profiles.load().encoder), time.process_time()
-    facts = list(islice(fact_passages(graph), len(graph), len(graph) + count))
-    building = time.process_time() - start
-    encoder.encode_sentences(["warm up"])
-    start = time.process_time()
-    encoder.encode_sentences([fact.text for fact in facts])
-    encoding = time.process_time() - start
-    stored = pl.DataFrame({"input_hash": [""], "vector": [[0.0] * encoder.dimensions]})
-    start = time.process_time()
-    table, _ = passage_table(facts, stored.head(0), ZeroEncoder(encoder.dimensions), "bench@1")
-    passage_lineage(table)
-    building += time.process_time() - start
-    print(
-        f"\npassages: {count / (encoding + building):,.0f} per second of CPU time; the encoder takes "
-        f"{100 * encoding / (encoding + building):.1f} % of it"
-    )
-
-
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--triples", type=int, default=100_000)
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--passages", type=int, default=1000, help="sentences of edges that are encoded; 0 for none")
     options = parser.parse_args()
     data, encoder = dev_data(), WordVectors()
     graph = build_graph(read_triples(data, options.triples), encoder)
@@ -218,8 +185,6 @@ def main() -> None:
     )
     for name, selector in selectors.items():
         measure(name, selector, questions, 60 * options.minutes)
-    if options.passages:
-        measure_passages(graph, options.passages)
 
 
 if __name__ == "__main__":

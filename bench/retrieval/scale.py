@@ -4,10 +4,9 @@
 
 Documents are real sentences put together anew (`recombined`), cut, encoded, indexed and answered from by the functions
 that the assets call. Their vectors are known already, so that the row "embeddings" is the cost of keeping and reading
-vectors; what the encoder itself takes is printed beside it and added to the extrapolation. Each stage is a process of
-its own. "Own memory" is the greatest resident set without mapped files; "with files" counts the pages that were
-mapped as well, which the system takes back where memory is short. A second run on the same folder makes nothing again
-that is there.
+vectors. Each stage is a process of its own. "Own memory" is the greatest resident set without mapped files; "with
+files" counts the pages that were mapped as well, which the system takes back where memory is short. A second run on the
+same folder makes nothing again that is there.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import numpy as np
 
 from bench.dev_data import hotpotqa_rows
 from bench.measuring import disk, in_new_process, make_parser, measured
-from bench.retrieval.recombined import BETWEEN, Recombined, questions, write_documents
+from bench.retrieval.recombined import Recombined, questions, write_documents
 from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource
@@ -35,7 +34,6 @@ from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models import registry
-from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.corpus import open_corpus
@@ -45,7 +43,6 @@ NAME = "scale"
 POOLS = (200, 2_000, 20_000)
 QUESTIONS_BY_POOL = {200: 40, 2_000: 10, 20_000: 3}
 """Questions at each size of the pool; each is asked once to fill the cache, and then measured."""
-PAPER = {"11.4 M chunks": 11_400_000, "41 M chunks": 41_000_000}
 SHARDS = 16
 PROFILE = f"""name: scale
 extends: embedded
@@ -188,18 +185,8 @@ def made_at(folder: Path, size: int, encoder: Recombined) -> dict[str, dict[str,
     return results
 
 
-def encoder_pace(encoder: Recombined) -> float:
-    """Seconds that the real encoder takes for a chunk, on this machine's processors."""
-    real = load_encoder(EMBEDDED_ENCODER)
-    texts = [BETWEEN.join(encoder.texts[i : i + 4]) for i in range(0, 800, 4)]
-    real.encode_sentences(texts[:50])
-    start = time.perf_counter()
-    real.encode_sentences(texts)
-    return (time.perf_counter() - start) / len(texts)
-
-
-def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
-    """The tables of what was measured, and what it comes to at the sizes of Wikipedia."""
+def show(results: dict[int, dict[str, dict[str, Any]]]) -> None:
+    """The tables of what was measured."""
     print(
         "| chunks | stage | s | s / 1,000 chunks | bytes / chunk | own memory, MiB | with files, MiB |\n"
         "|---|---|---|---|---|---|---|"
@@ -224,7 +211,6 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
                 f"| {opened['chunks']:,} | {opened['wall']:.2f} | {opened['megabytes']:.0f} | {pool:,} | "
                 f"{row['first']:.2f} | {row['again']:.2f} | {row['own']:,.0f} | {row['with_files']:,.0f} |"
             )
-    sizes = list(results)
     for result in results.values():
         index_report = result["index"]["told"]
         recall = ", ".join(f"{share} at {k}" for k, share in index_report["recall"].items()) or "exact"
@@ -234,31 +220,6 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
             f"built within {index_report['gained'] / (index_report['bytes'] / MIB):.2f} times its size, "
             f"{index_report['gained']:,.0f} MiB above what the process held before"
         )
-    if len(sizes) > 1:
-        print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
-        small, large = results[sizes[-2]], results[sizes[-1]]
-        for size in map(str, POOLS):
-            growth = large[size]["own"] / small[size]["own"] - 1
-            print(
-                f"Own memory of an answering process with R = {int(size):,}: {100 * growth:+.1f} % "
-                f"from {sizes[-2]:,} to {sizes[-1]:,} chunks."
-            )
-        print()
-        print(
-            "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n"
-            "|---|---|---|---|---|"
-        )
-        for name, target in PAPER.items():
-            counts = [result["open"]["chunks"] for result in (small, large)]
-            hours = sum(large[s]["wall"] for s in STAGES) / counts[1] * target / 3600
-            space = sum(large[s]["disk"] for s in STAGES) / counts[1] * target / 2**30
-            memory = max(line(counts, [f[s]["own"] for f in (small, large)], target) for s in STAGES) / 1024
-            print(f"| {name} | {hours:.1f} | {pace * target / 3600:.0f} | {space:,.0f} | {memory:.1f} |")
-
-
-def line(sizes: list[int], values: list[float], target_size: int) -> float:
-    """What a straight line through two points gives."""
-    return values[1] + max(0.0, (values[1] - values[0]) / (sizes[1] - sizes[0])) * (target_size - sizes[1])
 
 
 def main() -> None:
@@ -271,7 +232,7 @@ def main() -> None:
         encoder = Recombined(folder / "sentences")
         (folder / "scale.yaml").write_text(PROFILE, encoding="utf-8")
         os.environ["EVIDENCE_PROFILE"] = str(folder / "scale.yaml")  # of the processes of the stages
-        show({size: made_at(folder, size, encoder) for size in sorted(arguments.sizes)}, encoder_pace(encoder))
+        show({size: made_at(folder, size, encoder) for size in sorted(arguments.sizes)})
 
 
 if __name__ == "__main__":

@@ -20,18 +20,14 @@ from pathlib import Path
 
 import numpy as np
 import ot
-import torch
 from numpy.typing import NDArray
 from scipy.stats import entropy
 
 from bench.dev_data import hotpotqa_rows, hotpotqa_sentences
 from bench.measuring import PeakMemory, make_parser, resident
 from bench.retrieval.token_encoding import Encoded, encode
-from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
 from evidence_assets.transport import TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
-from evidence_assets.transport.bounds import BLOCK_TOKENS
-from evidence_assets.transport.ground_cost import Chunk, Workspace
 from evidence_assets.transport.search import NearestTexts, count_processors
 
 K, D, CHUNK, TURNS = 15, 384, 130, 3
@@ -182,58 +178,6 @@ def report(name: str, queries: list[TokenMeasure], pool: TokenPool, cost: str, s
     print(
         f"  {len(queries)} queries at once {at_once:.2f} s wall: {base_walls.sum() / at_once:.1f} times their baselines"
     )
-    where(queries[0], pool, cost, walls[0])
-
-
-def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
-    """Where the time goes, on one thread over a block of the pool, and the least bytes and operations of a search."""
-    rows = np.flatnonzero(pool.weights > 0)[:BLOCK_TOKENS]
-    with_mass = int((pool.weights > 0).sum())
-    points, masses = query.points[query.masses > 0], query.masses[query.masses > 0]
-    ground, size = get_ground_cost(cost), len(rows)
-    texts = [pool.measure(text, ground) for text in np.linspace(0, len(pool) - 1, 8).astype(int).tolist()]
-    others = np.concatenate([text.points for text in texts])
-    relaxed_features = ground.relax(points, others, np.outer(masses, np.full(len(others), 1 / len(others))))
-    assert relaxed_features is not None
-    features, relaxed = (tuple(torch.from_numpy(f) for f in fs) for fs in (ground.features(points), relaxed_features))
-    room = Workspace(len(points), size, size, D)
-    chunk = Chunk(np.asarray(pool.vectors), rows, ground.factors(pool.weights[rows], 1.0))
-    x = torch.rand(size, D)
-    y = torch.empty_like(x)
-
-    def load() -> torch.Tensor:
-        return room.rows(size)[0].copy_(torch.from_numpy(chunk.vectors.take(rows, axis=0)))
-
-    many = [
-        ("relaxed bound", lambda: ground.relaxed_lower(relaxed, chunk, room)),
-        ("tight bound", lambda: ground.lower(features, chunk, room)),
-        ("rows to float32", load),
-        ("exp", lambda: torch.exp(x, out=y)),
-        ("product", lambda: torch.mm(features[0], x.T)),
-    ]
-    seconds = {}
-    torch.set_num_threads(1)
-    with native_thread_pools().limit(limits=1, user_api="blas"):
-        for name, function in many:
-            times = []
-            for _ in range(20):
-                start = time.process_time()
-                function()
-                times.append(time.process_time() - start)
-            seconds[name] = min(times) * with_mass / size
-    torch.set_num_threads(count_processors())
-    # the centroids' divergence is a lower bound by Jensen's inequality, as it is convex in both distributions
-    bound = ground.matrix((masses @ points)[None], np.stack([text.masses @ text.points for text in texts]))[0]
-    exact = [ot.emd2(masses, text.masses, ground.matrix(points, text.points)) for text in texts]
-    tightness = float(np.median(bound / exact))
-    print(f"  one processor's seconds on all tokens: {', '.join(f'{n} {s:.2f}' for n, s in seconds.items())}")
-    least = sum(seconds[name] for name in ("rows to float32", "exp", "product")) / count_processors()
-    print(
-        f"  least work: {with_mass * D * pool.vectors.itemsize / 1e9:.2f} GB read, {with_mass * D / 1e9:.2f} billion "
-        f"exponentials and {2 * D * len(points) * with_mass / 1e9:.0f} GFLOP of one product, {least:.2f} s on "
-        f"{count_processors()} processors; the search takes {wall / least:.1f} times that"
-    )
-    print(f"  the bound by centroids, which is not used, is {tightness:.2f} of the distance")
 
 
 def main() -> None:
