@@ -51,6 +51,12 @@ query ($id: String!) { partitionBackfillOrError(backfillId: $id) {
 CANCEL = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
 
 
+def select_partitions(key: dg.AssetKey, names: Sequence[str]) -> dict[str, Any]:
+    """An asset with these of its partitions, as a backfill is asked for."""
+    asset = {"assetKey": {"path": list(key.path)}}
+    return asset | {"partitions": {"ranges": [{"start": name, "end": name} for name in names]}} if names else asset
+
+
 def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> list[dict[str, Any]]:
     """A benchmark's scores with all that they are made from, or those of a pool alone, as a backfill is asked for."""
     from evidence_assets.assets.definitions import load_definitions
@@ -61,14 +67,10 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
     run_selection = select_assets(graph, declared, select_variants(declared, variants))
     assets: list[dict[str, Any]] = []
     for key in sorted(run_selection.keys or ()):
-        definition = graph.get(key).partitions_def if graph.get(key).is_executable else None
-        names = definition.get_partition_keys() if definition is not None else []
-        names = [name for name in names if run_selection.has_partition(key, name)]
-        selection: dict[str, Any] = {"assetKey": {"path": list(key.path)}}
-        if names:
-            selection["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}
-        if graph.get(key).is_executable and (not pool or pool in (graph.get(key).pools or ())):
-            assets.append(selection)
+        node = graph.get(key)
+        if node.is_executable and (not pool or pool in (node.pools or ())):
+            names = node.partitions_def.get_partition_keys() if node.partitions_def is not None else []
+            assets.append(select_partitions(key, [name for name in names if run_selection.has_partition(key, name)]))
     return assets
 
 
@@ -88,8 +90,7 @@ def select_all(cluster: Cluster, *, after_seeds: bool) -> list[dict[str, Any]]:
             if not node.is_executable or (key in later) != after_seeds:
                 continue
             names = [name for name in list_partitions(graph, key, instance, EVERYTHING) if name is not None]
-            over = {"partitions": {"ranges": [{"start": name, "end": name} for name in names]}} if names else {}
-            assets.append({"assetKey": {"path": list(key.path)}} | over)
+            assets.append(select_partitions(key, names))
     return assets
 
 
