@@ -64,7 +64,7 @@ class Used:
     cpu: float
     megabytes: float
     """Greatest growth of memory that is no mapped file."""
-    own: float
+    peak: float
     """Peak of that memory."""
     with_files: float
     """Peak of the process with mapped files."""

@@ -50,7 +50,7 @@ def run(
         for name in options.stages:
             report, used, size = in_new_process(measure_stage, stages[name], folder, shards, options)
             print(
-                f"| {name} | {used.wall:.1f} | {used.own:,.0f} | {used.with_files:,.0f} | {size / 2**20:,.0f} | "
+                f"| {name} | {used.wall:.1f} | {used.peak:,.0f} | {used.with_files:,.0f} | {size / 2**20:,.0f} | "
                 f"{report} |",
                 flush=True,
             )

@@ -197,7 +197,7 @@ def show(results: dict[int, dict[str, dict[str, Any]]]) -> None:
             row = result[name]
             print(
                 f"| {count:,} | {name} | {row['wall']:.1f} | {1000 * row['wall'] / count:.2f} | "
-                f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with_files']:,.0f} |"
+                f"{row['disk'] / count:,.0f} | {row['peak']:,.0f} | {row['with_files']:,.0f} |"
             )
     print(
         "\n| chunks | open, s | it gains, MiB | R | s / question, first | again | own memory, MiB | with files, MiB |\n"
@@ -209,7 +209,7 @@ def show(results: dict[int, dict[str, dict[str, Any]]]) -> None:
             row = result[str(pool)]
             print(
                 f"| {opened['chunks']:,} | {opened['wall']:.2f} | {opened['megabytes']:.0f} | {pool:,} | "
-                f"{row['first']:.2f} | {row['again']:.2f} | {row['own']:,.0f} | {row['with_files']:,.0f} |"
+                f"{row['first']:.2f} | {row['again']:.2f} | {row['peak']:,.0f} | {row['with_files']:,.0f} |"
             )
     for result in results.values():
         index_report = result["index"]["told"]
