@@ -88,6 +88,13 @@ def measured(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> t
     return result, Used(wall, cpu, memory.gained, memory.total, resident("VmHWM"))
 
 
+def timed(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> tuple[T, float]:
+    """The result of some work, and its seconds by the clock."""
+    started = time.perf_counter()
+    result = work(*arguments, **options)
+    return result, time.perf_counter() - started
+
+
 def in_new_process(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """Run in a process of its own, so that nothing that ran before counts."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:

@@ -8,13 +8,11 @@ Run: python -m bench.graphs.attention [--device cpu|cuda --questions 64 --steps 
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import torch
 from torch_geometric.nn import TransformerConv
 
-from bench.measuring import make_parser
+from bench.measuring import make_parser, timed
 from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, initial_weights, train_and_score
 
 HEADS, LAYERS = 4, 2
@@ -74,6 +72,11 @@ class Reference:
             return self.forward().cpu().numpy()
 
 
+def run_references(graphs: list[FeatureGraph], queries: list[np.ndarray], device: str, steps: int) -> list[np.ndarray]:
+    """The scores of the nodes of each question, one question after another."""
+    return [Reference(graph, query, device).run(steps) for graph, query in zip(graphs, queries, strict=True)]
+
+
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--questions", type=int, default=64)
@@ -97,12 +100,10 @@ def main() -> None:
         batched = []
         loops = []
         for _ in range(arguments.repeats):
-            start = time.perf_counter()
-            scores = train_and_score(graphs, queries, settings, device)
-            batched.append(time.perf_counter() - start)
-            start = time.perf_counter()
-            expected = [Reference(g, q, device).run(steps) for g, q in zip(graphs, queries, strict=True)]
-            loops.append(time.perf_counter() - start)
+            scores, seconds = timed(train_and_score, graphs, queries, settings, device)
+            batched.append(seconds)
+            expected, seconds = timed(run_references, graphs, queries, device, steps)
+            loops.append(seconds)
         difference = max(np.abs(f.scores - e).max() for f, e in zip(scores, expected, strict=True))
         assert difference < 1e-3, f"the two sides differ by {difference}"
         ratios = [loop / our_seconds for loop, our_seconds in zip(loops, batched, strict=True)]

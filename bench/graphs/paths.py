@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.measuring import make_parser, resident
+from bench.measuring import make_parser, resident, timed
 from evidence_assets.graphs.arrays import GraphArrays
 
 HOPS = 3
@@ -57,9 +57,8 @@ def measure(graph: GraphArrays, name: str, sample: np.ndarray, cap: int, score: 
         busy.append(time.process_time() - cpu)
         sizes.append((len(neighbourhood.nodes), len(neighbourhood.edges), len(neighbourhood.dropped)))
         if number < CHECKED:
-            start = time.perf_counter()
-            same = expand_in_python(graph, seeds.tolist(), cap, score)
-            baseline.append(time.perf_counter() - start)
+            same, seconds = timed(expand_in_python, graph, seeds.tolist(), cap, score)
+            baseline.append(seconds)
             pairs.append(baseline[-1] / our_seconds[-1])
             assert same == set(neighbourhood.nodes.tolist()), "the vectorised expansion differs from the plain one"
             inside = np.zeros(graph.n_nodes, dtype=bool)
@@ -88,14 +87,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         heads, relations, tails = hub_graph(arguments.nodes, arguments.edges, rng)
-        start = time.perf_counter()
-        arrays = GraphArrays.from_edges(arguments.nodes, heads, relations, tails)
-        print(f"build {time.perf_counter() - start:.1f} s")
+        arrays, seconds = timed(GraphArrays.from_edges, arguments.nodes, heads, relations, tails)
+        print(f"build {seconds:.1f} s")
         arrays.save(folder)
         del arrays, heads, relations, tails
-        start = time.perf_counter()
-        graph = GraphArrays.open(folder)
-        print(f"open {1000 * (time.perf_counter() - start):.1f} ms, memory-mapped")
+        graph, seconds = timed(GraphArrays.open, folder)
+        print(f"open {1000 * seconds:.1f} ms, memory-mapped")
         degrees = np.diff(graph.offsets)
         print(f"largest hub {degrees.max():,} edges, mean {degrees.mean():.1f}")
         score = rng.random(arguments.nodes).astype(np.float32)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.measuring import make_parser, resident
+from bench.measuring import make_parser, resident, timed
 from evidence_assets.graphs.arrays import TypedGraph
 from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute
 
@@ -76,9 +76,8 @@ def main() -> None:
         f"{arguments.edges:,} edges, {arguments.nodes:,} nodes: rows of all types, and of any type, built in "
         f"{time.perf_counter() - start:.1f} s, {resident() - before:.0f} MiB"
     )
-    start = time.perf_counter()
-    plain = PlainSets(heads, kinds, tails)
-    print(f"baseline's dictionaries built in {time.perf_counter() - start:.1f} s")
+    plain, seconds = timed(PlainSets, heads, kinds, tails)
+    print(f"baseline's dictionaries built in {seconds:.1f} s")
     corrected: list[float] = []
     agnostic: list[float] = []
     baseline: list[float] = []
@@ -95,17 +94,13 @@ def main() -> None:
             TriplePattern(x, int(e2), y),
             TriplePattern(Constant("b", (int(heads[right]),)), int(e3), y),
         ]
-        start = time.perf_counter()
-        narrowed = substitute(graph, patterns, x)
-        corrected.append(time.perf_counter() - start)
+        narrowed, seconds = timed(substitute, graph, patterns, x)
+        corrected.append(seconds)
         any_type = [replace(pattern, edge_type=None) for pattern in patterns]
-        start = time.perf_counter()
-        substitute(graph, any_type, x)
-        agnostic.append(time.perf_counter() - start)
+        agnostic.append(timed(substitute, graph, any_type, x)[1])
         of_type = {v: set(range(*first[ends[e2, side] + np.arange(2)])) for side, v in enumerate((x, y))}
-        start = time.perf_counter()
-        expected = plain.narrow(patterns, x, of_type)
-        baseline.append(time.perf_counter() - start)
+        expected, seconds = timed(plain.narrow, patterns, x, of_type)
+        baseline.append(seconds)
         assert set(narrowed.candidates.tolist()) == expected
     print(
         f"chain of three triplets, {len(corrected)} queries: ours median {1000 * np.median(corrected):.1f} ms, largest "
@@ -115,9 +110,8 @@ def main() -> None:
     )
     x, z = Variable("x", int(ends[0, 0])), Variable("z", int(ends[0, 0]))
     y, w = Variable("y", int(ends[0, 1])), Variable("w", int(ends[0, 1]))
-    start = time.perf_counter()
-    substitute(graph, [TriplePattern(x, 0, y), TriplePattern(z, 0, y), TriplePattern(x, 0, w)], x)
-    print(f"no constant at all: {1000 * (time.perf_counter() - start):.1f} ms")
+    patterns = [TriplePattern(x, 0, y), TriplePattern(z, 0, y), TriplePattern(x, 0, w)]
+    print(f"no constant at all: {1000 * timed(substitute, graph, patterns, x)[1]:.1f} ms")
 
 
 if __name__ == "__main__":

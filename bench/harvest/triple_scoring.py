@@ -9,12 +9,10 @@ mass, as in filled prompts. What the masked model takes comes on top.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import ot
 
-from bench.measuring import make_parser
+from bench.measuring import make_parser, timed
 from evidence_assets.harvest.triple_scoring import ScoredSentence, semantic_distances
 
 DIMENSIONS = 768
@@ -57,12 +55,8 @@ def main() -> None:
     rng = np.random.default_rng(0)
     seeds, candidates = sentences(options.seeds, rng), sentences(options.candidates, rng)
     semantic_distances(candidates[:50], seeds)
-    started = time.perf_counter()
-    distances = semantic_distances(candidates, seeds)
-    batched = time.perf_counter() - started
-    started = time.perf_counter()
-    single = one_at_a_time(candidates, seeds)
-    seconds_alone = time.perf_counter() - started
+    distances, batched = timed(semantic_distances, candidates, seeds)
+    single, seconds_alone = timed(one_at_a_time, candidates, seeds)
     np.testing.assert_allclose(distances, single, atol=1e-6)
     print(
         f"{options.candidates:,} candidates × {options.seeds} seeds: together {batched:.2f} s, one pair at a time "

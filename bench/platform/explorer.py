@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from bench.measuring import make_parser
+from bench.measuring import make_parser, timed
 from bench.platform.trace import generate
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import Site
@@ -53,16 +53,14 @@ def main() -> None:
             "a search in vain": ["/search?q=nowhere"] * arguments.times,
         }
         site = Site(reader)
-        start = time.perf_counter()
-        site.reply("/", {})
-        print(f"counting and ranking for the first page once: {time.perf_counter() - start:.2f} s")
+        _, first_seconds = timed(site.reply, "/", {})
+        print(f"counting and ranking for the first page once: {first_seconds:.2f} s")
         for name, addresses in pages.items():
             seconds = []
             for address in [addresses[0], *addresses]:
                 parts = urlsplit(address)
-                start = time.perf_counter()
-                status, html = site.reply(parts.path, dict(parse_qsl(parts.query)))
-                seconds.append(time.perf_counter() - start)
+                (status, html), page_seconds = timed(site.reply, parts.path, dict(parse_qsl(parts.query)))
+                seconds.append(page_seconds)
                 assert status == 200, (address, html)
             middle, worst = statistics.median(seconds[1:]), max(seconds[1:])
             print(

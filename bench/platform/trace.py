@@ -12,23 +12,19 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from bench.measuring import make_parser, resident
+from bench.measuring import make_parser, resident, timed
 from evidence_assets.lake import connect, lineage
 from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.lineage import DERIVED, USED
 from evidence_assets.lake.schemas import KINDS, TABLES
 from evidence_assets.lake.store import Lake
 
-T = TypeVar("T")
 OPTIONS, PER_CHAIN, CHUNKS = 4, 5, 100_000
 TEXT = "Evidence of about the length of a sentence or two, as it is picked from a chunk for one option of a question. "
 
@@ -150,12 +146,6 @@ def scan_parents(connection: duckdb.DuckDBPyConnection, identifier: str) -> dict
     return by_kind
 
 
-def time_call(work: Callable[..., T], *arguments: object) -> tuple[float, T]:
-    started = time.perf_counter()
-    result = work(*arguments)
-    return time.perf_counter() - started, result
-
-
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--predictions", type=int, default=100_000)
@@ -168,7 +158,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         root = (arguments.folder or Path(temporary)) / "data_lake"
         lake = Lake.create(root)
-        seconds, _ = time_call(generate, lake, arguments.predictions, arguments.per_partition)
+        _, seconds = timed(generate, lake, arguments.predictions, arguments.per_partition)
         peak = resident("VmHWM") / 1024
         print(f"generated in {seconds:.0f} s, peak memory {peak:.2f} GiB")
         for table in ("questions", "evidence", "chains", "predictions", "lineage_edges"):
@@ -187,13 +177,13 @@ def main() -> None:
         our_seconds, base, opening, cpu = [], [], [], []
         for identifier in sampled[: arguments.traces + 1]:
             before = time.process_time()
-            seconds, connection = time_call(partial(connect, lazy=True), root)
+            connection, seconds = timed(connect, root, lazy=True)
             opening.append(seconds)
-            seconds, tree = time_call(lineage.trace, connection, identifier)
+            tree, seconds = timed(lineage.trace, connection, identifier)
             cpu.append(time.process_time() - before)
             our_seconds.append(seconds + opening[-1])
             create_views(connection, "lineage_edges")
-            seconds, rows = time_call(scan_parents, connection, identifier)
+            rows, seconds = timed(scan_parents, connection, identifier)
             base.append(seconds)
             row_ids = lineage.distinct_ids(tree)
             assert {kind: ids for kind, ids in row_ids.items() if kind in KINDS} == rows, identifier

@@ -20,7 +20,7 @@ import bm25s
 import numpy as np
 
 from bench.dev_data import hotpotqa_rows, hotpotqa_sentences
-from bench.measuring import disk, make_parser, resident
+from bench.measuring import disk, make_parser, resident, timed
 from evidence_assets.retrieval.bm25 import K1, B, TermIndex, TermIndexWriter, lowercase_words
 
 K, QUERIES, AT_ONCE, TRIES = 200, 100, 8192, 5
@@ -36,13 +36,7 @@ def texts_of(sentences: Sequence[str], count: int) -> list[list[str]]:
 
 def milliseconds(ask: Callable[[list[str]], object], queries: Sequence[list[str]]) -> float:
     """The median over queries of the least time that each took in some tries."""
-
-    def once(query: list[str]) -> float:
-        started = time.perf_counter()
-        ask(query)
-        return 1000 * (time.perf_counter() - started)
-
-    return statistics.median(min(once(query) for _ in range(TRIES)) for query in queries)
+    return 1000 * statistics.median(min(timed(ask, query)[1] for _ in range(TRIES)) for query in queries)
 
 
 def main() -> None:
@@ -63,9 +57,7 @@ def main() -> None:
         index = TermIndex(Path(folder) / "index")
         print(f"{count:,} texts: {size / count:.0f} bytes a text on disk, {added_bytes / count:.0f} in memory")
         other = bm25s.BM25(method="lucene", k1=K1, b=B)
-        started = time.perf_counter()
-        other.index(texts, show_progress=False)
-        library_build = time.perf_counter() - started
+        _, library_build = timed(other.index, texts, show_progress=False)
         for query in queries:
             expected = np.sort(other.get_scores(query))[::-1][:K] * (K1 + 1)
             assert np.allclose(index.top_k(query, K)[1], expected[expected > 0], rtol=1e-5)
