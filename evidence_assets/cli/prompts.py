@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import typer.core
@@ -27,7 +27,7 @@ TABLE_PREFIX = "table_"
 class _ShowByDefault(typer.core.TyperGroup):
     """``evidence prompts ucret`` is ``evidence prompts show ucret``."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer does not export the type of its base class
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["show", *args]
         return super().parse_args(ctx, args)

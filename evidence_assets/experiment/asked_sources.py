@@ -121,6 +121,8 @@ def select_tables(
 
     The first may be a join of tables that have more words of the question together than each of them has.
     """
+    if not tables:
+        return []
     words = collect_words(question)
     shared = {n: words & _collect_words(table, table.rows) for n, table in enumerate(tables)}
     selected = [

@@ -14,7 +14,10 @@ from evidence_assets.text.sentences import sentence_spans
 
 PLACEHOLDER = re.compile(r"\{((?:[^{}\n]|\{[^{}\n]{1,20}\}){1,40})\}")
 """A name in braces, such as ``{claim}`` or ``{ex_{o_1}}``."""
-SENTENCE, HEADING, ITEM, FORM = "s", "h", "i", "a"
+SENTENCE = "s"
+HEADING = "h"
+ITEM = "i"
+FORM = "a"
 """Kinds of units; FORM is a line such as ``Answer: <answer>``."""
 BEGINNING = "R"
 """Kind of a sentence that addresses the model and so begins a prompt."""

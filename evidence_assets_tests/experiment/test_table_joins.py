@@ -80,7 +80,7 @@ def test_a_common_key_has_equal_headers_distinct_values_and_half_of_them_in_comm
 
 def test_numbers_and_repeated_headers_are_no_keys() -> None:
     years = [build_candidate(build_table(f"{n}.csv", ["year", n], ("2022", "1"), ("2023", "2"))) for n in ("a", "b")]
-    assert not share_key(*years, "year")
+    assert not share_key(years[0], years[1], "year")
     doubled = build_candidate(build_table("c.csv", ["product", "product"], ("Bolt", "x"), ("Nut", "y")))
     assert not share_key(doubled, build_candidate(build_table("sales.csv", ["product", "sales"], *SALES)), "product")
 

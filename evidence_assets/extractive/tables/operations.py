@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from statistics import fmean
@@ -41,10 +41,14 @@ class Outcome:
 
 def apply_operations(analysis: TextAnalysis) -> Outcome | None:
     """The first outcome of a rule; for a claim, the first that confirms or contradicts it."""
-    rules = _QUESTION_RULES if analysis.is_question else _CLAIM_RULES
-    rules = (_relate_columns,) if analysis.compared_columns else rules
-    outcomes = filter(None, (rule(analysis) for rule in rules))
+    outcomes = filter(None, (rule(analysis) for rule in _select_rules(analysis)))
     return next((outcome for outcome in outcomes if analysis.is_question or outcome.is_confirmed is not None), None)
+
+
+def _select_rules(analysis: TextAnalysis) -> Sequence[Callable[[TextAnalysis], Outcome | None]]:
+    if analysis.compared_columns:
+        return [_relate_columns]
+    return _QUESTION_RULES if analysis.is_question else _CLAIM_RULES
 
 
 def cite_names(view: TableView, cells: Sequence[CellLocation]) -> tuple[TableStep, ...]:

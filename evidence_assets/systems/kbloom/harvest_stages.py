@@ -29,6 +29,7 @@ from evidence_assets.models.registry import (
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.systems.kbloom import VERSION, rows
 from evidence_assets.systems.kbloom.harvesting import (
+    HarvestedTriple,
     KBloomSettings,
     check_kinds,
     check_seeds,
@@ -221,7 +222,7 @@ class HarvestStages:
             return StageOutput(previous_rows, previous_lineage.to_arrow(), reused=previous_rows.height)
         model = get_masked_lm(context.lake, context.profile.masked_model)
         causal = _open_causal_model(context)
-        harvests = {
+        harvests: dict[str, Sequence[HarvestedTriple]] = {
             settings.variant: score_candidates(relation, rows.read_candidates(table), model, settings, kinds, causal)
             for settings, table in zip(self.settings, tables, strict=True)
         }
