@@ -41,7 +41,7 @@ MERGED: list[Asset] = [(COLLECTION, None), ("knowledge/kbloom/commonsense", None
 
 def stages(*relations: str) -> list[list[Asset]]:
     """What the sensor requests to harvest relations, tick by tick."""
-    return [[(name, relation) for relation in sorted(relations) for name in names] for names in STAGES]
+    return [[(name, relation) for name in names for relation in sorted(relations)] for names in STAGES]
 
 
 def environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
