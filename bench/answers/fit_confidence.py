@@ -2,11 +2,11 @@
 
     python -m bench.answers.fit_confidence LAKE … [--write] [--json FILE]
 
-Lakes are those of ``bench.measure_all``. Questions are halved by their ids.
-Printed are, for the second halves: the calibration error of the raw share, of the fit, of the fit without the set, and
-of confidences that are exactly right (by simulation: an error below it is noise); the accuracy of all answers, of the
-most confident quarter and half, by fit and by raw share. Then the answered status beside a threshold of the
-probability, chosen on the first halves so that as many are answered. Last, whether the packaged file is this fit.
+Lakes are those of ``bench.measure_all``; fits of models that have answered in none of them stay. Questions are halved
+by their ids. Printed are, for the second halves: the calibration error of the raw share, of the fit, of the fit without
+the set, and of confidences that are exactly right (by simulation: an error below it is noise); the accuracy of all
+answers, of the most confident quarter and half, by fit and by raw share. Then the answered status beside a threshold of
+the probability, chosen on the first halves so that as many are answered. Last, whether these fits are packaged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evidence_assets.experiment.scores.calibration import (
 from evidence_assets.experiment.scores.metrics import Half, accuracy, calibration_error, order_by_confidence
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning import confidence
-from evidence_assets.reasoning.confidence import ASKED_TABLES, MAX_LOGIT, Fit, packaged_fits
+from evidence_assets.reasoning.confidence import MAX_LOGIT, Fit, packaged_fits
 
 FILE = Path(confidence.__file__).with_name(confidence.PACKAGED_FILE)
 SIMULATIONS = 200
@@ -129,7 +129,7 @@ def status_rows(fit: Fit, first: list[GradedAnswer], second: list[GradedAnswer])
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("lakes", type=Path, nargs="+")
-    parser.add_argument("--write", action="store_true", help="Write the packaged file, fitted on the first halves.")
+    parser.add_argument("--write", action="store_true", help="Write these fits to the packaged file.")
     parser.add_argument("--json", type=Path, help="a file to write the calibration to")
     options = parser.parse_args()
     first: AnswersByModel = {}
@@ -154,16 +154,15 @@ def main() -> None:
         print_table(heads, status_rows(fit, answers, others), f"status: {family}, {model}")
     if options.json:
         write_results(options.json, ["model", *HEADS], all_rows)
-    asked_tables = {ASKED_TABLES: yaml.safe_load(FILE.read_text(encoding="utf-8"))[ASKED_TABLES]}
     if options.write:
-        content: dict[str, dict[str, object]] = defaultdict(dict, asked_tables)
+        content: dict[str, dict[str, object]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
         for (family, model), fit in fits.items():
-            content[family][model] = {"sets": dict(fit.sets), "weights": dict(fit.weights)}
+            content.setdefault(family, {})[model] = {"sets": dict(fit.sets), "weights": dict(fit.weights)}
         header = "# Output of `python -m bench.answers.fit_confidence LAKE … --write`: first halves by question id.\n"
-        FILE.write_text(header + yaml.safe_dump(dict(content), sort_keys=True), encoding="utf-8")
+        FILE.write_text(header + yaml.safe_dump(content, sort_keys=True), encoding="utf-8")
     packaged_fits.cache_clear()
-    is_packaged = {key: fit for key, fit in packaged_fits().items() if key[0] != ASKED_TABLES} == fits
-    print(f"The packaged file {'is this' if is_packaged else 'is another'} fit.")
+    is_packaged = all(packaged_fits().get(key) == fit for key, fit in fits.items())
+    print(f"These fits are {'' if is_packaged else 'not '}packaged.")
 
 
 if __name__ == "__main__":
