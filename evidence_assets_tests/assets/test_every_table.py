@@ -13,8 +13,7 @@ from evidence_assets.models import registry
 from evidence_assets.reproduction.cells import Cell, add_scores, build_cells, find_cell_sources, load_scores
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE, presets
 from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS
-from evidence_assets.systems.kbloom import sample_model
-from evidence_assets.systems.kbloom import system as kbloom
+from evidence_assets.systems.kbloom import harvest_stages, sample_model
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.assets.tiny_lake import (
     make,
@@ -67,7 +66,7 @@ def miniature(
         patch.setattr(
             solvers, "load_cached_generator", lambda settings: ScriptedGenerator(reply_by_rule, model_id=settings.name)
         )
-        for module in (kbloom, registry, sample_model):
+        for module in (harvest_stages, registry, sample_model):
             patch.setattr(module, "get_masked_lm", lambda lake, settings: masked(settings.name))
         patch.setattr(
             "evidence_assets.systems.a2q.classifier_tuning.EMBEDDED_ENCODER", str(make_cross_encoder(root / "tiny"))
