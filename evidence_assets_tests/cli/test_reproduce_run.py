@@ -16,8 +16,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models import registry
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE
-from evidence_assets.systems.kbloom import sample_model
-from evidence_assets.systems.kbloom import system as kbloom
+from evidence_assets.systems.kbloom import harvest_stages, sample_model
 from evidence_assets.systems.kbloom.seeds import collection_folder, list_seed_files
 from evidence_assets_tests.assets.small_worlds import clear_profile_caches
 from evidence_assets_tests.assets.test_every_table import published_harvesting
@@ -71,7 +70,7 @@ def server(tmp_path: Path, other_settings: pytest.MonkeyPatch) -> Iterator[Small
     other_settings.setattr(
         solvers, "load_cached_generator", lambda settings: OneByOne(mock.reply, model_id=settings.name)
     )
-    for module in (kbloom, registry, sample_model):
+    for module in (harvest_stages, registry, sample_model):
         other_settings.setattr(module, "get_masked_lm", lambda lake, settings: masked(settings.name))
     clear_profile_caches()
     raw = Lake.create(root / "data_lake", question_shards=1, corpus_shards=1).root / "raw"
