@@ -1,10 +1,10 @@
 """Tables joined by a common key: which are, what the join has, where its cells come from, and what it answers."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -17,12 +17,11 @@ from typer.testing import CliRunner
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.table_files import read_tables_of
 from evidence_assets.cli import app
-from evidence_assets.cli.ask import SystemChoice, answer_in_lake
+from evidence_assets.cli.ask import SystemChoice, answer_sources
 from evidence_assets.experiment import table_joins
 from evidence_assets.experiment.ad_hoc_questions import with_content_id
-from evidence_assets.experiment.asked_sources import AskedSource, choose_answer, select_tables
+from evidence_assets.experiment.asked_sources import AskedSource, select_tables
 from evidence_assets.experiment.table_joins import JoinCandidate, join_tables, select_join, share_key
-from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
@@ -276,25 +275,14 @@ class Outcome(NamedTuple):
     after: str
 
 
-def ask_sources(lake: Lake, question: str, sources: Sequence[AskedSource]) -> list[dict[str, Any]]:
-    """The predictions of the sources, with their texts."""
-    predictions = []
-    for source in sources:
-        row = answer_in_lake(lake, question, [], source, CHOICE, print)
-        with connect(lake.root, lazy=True) as connection:
-            text = view_answer(connection, row["prediction_id"]).answer_text
-        predictions.append({**row, "text": text})
-    return predictions
-
-
-def grade(predictions: Sequence[Mapping[str, Any]], gold: str | None) -> str:
-    """Whether the chosen answer is right, false or refused."""
-    if not predictions:
+def grade(lake: Lake, question: str, sources: Sequence[AskedSource], gold: str | None) -> str:
+    """Whether the best answer of the sources is right, false or refused."""
+    if not sources:
         return "refused"
-    best = predictions[choose_answer([(row["status"], row["confidence"]) for row in predictions])]
-    if best["status"] != "answered":
+    best = answer_sources(lake, question, [], sources, CHOICE, print)[0]
+    if best.status != "answered":
         return "refused"
-    return "right" if gold is not None and best["text"].lower() == gold.lower() else "false"
+    return "right" if gold is not None and best.view.answer_text.lower() == gold.lower() else "false"
 
 
 def measure_group(name: str, folder: Path) -> list[Outcome]:
@@ -304,9 +292,9 @@ def measure_group(name: str, folder: Path) -> list[Outcome]:
     outcomes = []
     for needs, question, gold in QUESTIONS[name]["questions"]:
         sources = select_tables(tables, question, [], print)
-        predictions = ask_sources(lake, question, sources)
-        single = [row for source, row in zip(sources, predictions, strict=True) if not source.joined]
-        outcomes.append(Outcome(question, needs, grade(single, gold), grade(predictions, gold)))
+        single = [source for source in sources if not source.joined]
+        before = grade(lake, question, single, gold)
+        outcomes.append(Outcome(question, needs, before, grade(lake, question, sources, gold)))
     return outcomes
 
 
