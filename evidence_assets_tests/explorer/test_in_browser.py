@@ -123,7 +123,7 @@ def test_by_keyboard_from_a_search_to_a_document_and_back_to_another_answer(page
     assert page.locator("mark").first.text_content() in TEXTS["cats.txt"]
     press_to(page, "verified")
     page.keyboard.press("Enter")
-    assert re.search(r"#a1-e\d+$", page.url)
+    page.wait_for_url(re.compile(r"#a1-e\d+$"))
     press_to(page, "cats")  # where the answer comes from
     page.keyboard.press("Enter")
     page.wait_for_url("**/source/document/*")
@@ -142,7 +142,7 @@ def test_the_drawing_of_an_answer_is_used_by_keyboard(page: Any) -> None:
     )
     press_to(page, "Cats purr")
     page.keyboard.press("Enter")
-    assert re.search(r"#a1-e\d+$", page.url)
+    page.wait_for_url(re.compile(r"#a1-e\d+$"))
     press_to(page, "(cats.txt)")
     assert page.evaluate("document.activeElement.closest('svg.layers') !== null")
     boxes = page.evaluate(
@@ -305,7 +305,7 @@ def test_a_question_is_asked_and_its_citations_are_shown_and_opened(page: Any, w
     box = tooltip.bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= width
     citation.get_by_role("link").click()
-    assert re.search(r"#a1-e\d+$", page.url)
+    page.wait_for_url(re.compile(r"#a1-e\d+$"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(
         "[...document.querySelectorAll('svg.layers')].every(s => s.getBoundingClientRect().right <= innerWidth)"
