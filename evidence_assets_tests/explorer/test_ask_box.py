@@ -37,6 +37,7 @@ from evidence_assets.explorer.ask_box import (
 from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import Site, application
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.hostile_lake import Page, file_hashes
 from evidence_assets_tests.models.servers import FaultyServer, running, short_pauses
@@ -81,6 +82,7 @@ class Answerer:
         self.texts: list[str] = []
         self.progress = ["Started <b>"]
         self.has_informed = threading.Event()
+        self.error: Exception = RuntimeError("the model <i> is gone")
 
     def __call__(
         self, lake: Lake, text: str, options: Sequence[str], sources: Sequence[AskedSource], inform: LogFunction
@@ -90,7 +92,7 @@ class Answerer:
             inform(line)
         self.has_informed.set()
         assert self.may_end.wait(30)
-        raise RuntimeError("the model <i> is gone")
+        raise self.error
 
 
 @pytest.fixture
@@ -258,6 +260,15 @@ def test_what_is_not_joined_is_reported(
     answerer.may_end.set()
     form = AskForm("Which boat with a length of 9 m has the most wins?", "", "tables:regatta")
     assert next(box.ask(form)) == "lengths and wins are not joined: 24 cells, more than 20"
+
+
+@pytest.mark.parametrize("error", [BadInput("no such boat"), ModelUnavailable("the server is gone")])
+def test_an_expected_error_is_a_sentence_without_the_name_of_its_class(
+    box: AskBox, answerer: Answerer, error: Exception
+) -> None:
+    answerer.error = error
+    answerer.may_end.set()
+    assert list(box.ask(AskForm(**FORM)))[-1] == Outcome(error=str(error))
 
 
 def test_progress_is_limited_in_length_and_number(box: AskBox, answerer: Answerer) -> None:
